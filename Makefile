@@ -1,0 +1,60 @@
+# What people type here is what CI runs; `make help` lists it.
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
+PACKAGES := app domain projections workers
+TEST_SECONDS_MAX := 120
+MAKEFLAGS += --no-print-directory
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help install run test check lint types imports bench
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: .venv/.runtime ## Make .venv with the locked dependencies of the service
+
+run: .venv/.runtime ## Install, then serve a demo on 127.0.0.1:8080 (Ctrl-C stops it)
+	@exec $(BIN)/python -m app serve --demo
+
+test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
+	@$(BIN)/python -m pytest --timeout=$(TEST_SECONDS_MAX) $(ARGS)
+
+# The tests start only when the quick checks have passed, under `make -j` too.
+check: lint types imports ## What CI runs: lint, types and imports, then the tests
+	@$(MAKE) test
+
+lint: .venv/.dev ## Check rules and format (ruff)
+	@$(BIN)/python -m ruff check --quiet .
+	@$(BIN)/python -m ruff format --check --quiet .
+
+types: .venv/.dev ## Check types (mypy, strict)
+	@$(BIN)/python -m mypy $(PACKAGES)
+
+imports: .venv/.dev ## Check who imports whom (import-linter)
+	@$(BIN)/lint-imports --no-logo
+
+bench: .venv/.dev ## Measure the service against the limits beside it
+	@$(BIN)/python -m tests.bench
+
+# A stamp is touched last, so an install that was cut short starts again.
+.venv/.runtime: requirements.lock
+	$(if $(call python,import sys; sys.exit(sys.version_info < (3, 11))),,$(error $(OLD)))
+	$(if $(call python,import ensurepip; import venv),,$(error $(NO_VENV)))
+	@echo 'Installing the locked dependencies into .venv'
+	@test -x $(BIN)/pip || $(PYTHON) -m venv --clear .venv
+	@$(PIP) install --require-hashes -r requirements.lock
+	@touch $@
+
+.venv/.dev: requirements-dev.lock .venv/.runtime
+	@echo 'Installing the tools of tests and checks into .venv'
+	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# Empty unless the statements run and exit with 0.
+python = $(shell $(PYTHON) -c '$(1)' >/dev/null 2>&1 && echo yes)
+OLD = Python 3.11 or newer is needed and "$(PYTHON)" is not; name one: make PYTHON=python3.11
+VERSION = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(VERSION)-venv
