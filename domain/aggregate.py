@@ -1,0 +1,50 @@
+"""The root of every aggregate and event: one place that says how an event comes about."""
+
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
+
+from domain.cause import Cause
+
+
+class Event(AggregateEvent):
+    """A fact of the past. Each concrete event has a `TOPIC` that outlives any rename.
+
+    An event carries all that its decision used, so replay asks nobody; `request_id` names the
+    request that caused it.
+    """
+
+    request_id: str
+
+
+class Created(Event, AggregateCreated):
+    """The first fact of a stream."""
+
+
+class Root(BaseAggregate[UUID]):
+    """An aggregate: public methods decide and may refuse, events only assign.
+
+    `eventsourcing.domain.Aggregate` would give every child a `Created` event without a topic of
+    its own, therefore the library's base class is used.
+    """
+
+    class Event(Event):
+        """The events of this aggregate."""
+
+    @classmethod
+    def begin(cls, event: type[Created], cause: Cause, stream_id: UUID, **facts: Any) -> Self:
+        """Make a new aggregate by its first event."""
+        return cls._create(
+            event, id=stream_id, timestamp=cause.at, request_id=cause.request_id, **facts
+        )
+
+    def record(self, event: type[Event], cause: Cause, **facts: Any) -> None:
+        """Append the next event and let it change this aggregate."""
+        self.trigger_event(event, timestamp=cause.at, request_id=cause.request_id, **facts)
+
+    @property
+    def last_event_at(self) -> datetime:
+        """The moment of the newest event."""
+        return self.modified_on

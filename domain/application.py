@@ -1,0 +1,172 @@
+"""One application, one log: every aggregate is loaded from it and appended to it here."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+from uuid import UUID
+
+from eventsourcing.application import Application
+from eventsourcing.domain import EventSourcingError
+from eventsourcing.persistence import IntegrityError, Mapper, PersistenceError, StoredEvent
+from eventsourcing.utils import Environment, EnvType, TopicError
+
+# Every process imports every aggregate here, so that every topic resolves.
+from domain import bulk_job, number_lookup, organization, wallet, wallet_snapshot
+from domain.aggregate import Event, Root
+from domain.errors import Conflict, NotFound, ServiceUnavailable
+from domain.mapper import MsgspecMapper
+from domain.signal import Signal
+
+AGGREGATES: tuple[type[Root], ...] = (
+    wallet.Wallet,
+    wallet.Deposit,
+    number_lookup.NumberLookup,
+    bulk_job.BulkJob,
+    organization.Organization,
+    organization.ApiClient,
+)
+
+R = TypeVar("R", bound=Root)
+
+
+class Poisoned(Exception):
+    """Raised when an event of the log cannot be decoded; nothing after it may be followed."""
+
+    def __init__(self, position: int, reason: str) -> None:
+        super().__init__(f"event at position {position}: {reason}")
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """An event with its position: its place in the log, strictly rising, perhaps with gaps."""
+
+    position: int
+    event: Event
+
+
+class Log(Application[UUID]):
+    """The append-only event log, the only truth.
+
+    Errors of the database surface as ServiceUnavailable (the outcome may be unknown) or as
+    Conflict (another writer was first and nothing was appended).
+    """
+
+    name = "log"
+
+    def __init__(self, env: EnvType) -> None:
+        super().__init__(env)
+        self.appended = Signal()
+        self.snapshots_recorder = self.factory.aggregate_recorder(purpose="snapshots")
+
+    def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
+        """Use exactly the given settings: the library would also read the process environment."""
+        return Environment(name, dict(env or {}))
+
+    def construct_mapper(self) -> Mapper[UUID]:
+        """Store every event as typed JSON, from the first one on."""
+        return MsgspecMapper()
+
+    def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:
+        """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
+        if after is None and kind is wallet.Wallet:
+            after = cast("R | None", self._last_snapshot(stream_id))
+        version = after.version if after is not None else None
+        aggregate = replay(self._events_of(stream_id, version), after)
+        if aggregate is not None and not isinstance(aggregate, kind):
+            return None  # An id that a caller made up may name a stream of another kind.
+        return aggregate
+
+    def get(self, kind: type[R], stream_id: UUID) -> R:
+        """Load an aggregate that has to exist; raises NotFound."""
+        aggregate = self.find(kind, stream_id)
+        if aggregate is None:
+            raise NotFound
+        return aggregate
+
+    def append(self, *aggregates: Root) -> int:
+        """Append the new events of aggregates that touch no wallet; return the last position.
+
+        Raises Conflict when one of the streams has moved on meanwhile.
+        """
+        events = [event for aggregate in aggregates for event in aggregate.collect_events()]
+        stored = [self.mapper.to_stored_event(event) for event in events]
+        try:
+            return self.insert(stored)
+        except IntegrityError:
+            if self.holds(stored):  # The echo of our own commit after a lost connection.
+                return self.head()
+            raise Conflict(events[0].originator_id) from None
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+
+    def insert(self, stored: Sequence[StoredEvent]) -> int:
+        """Insert stored events in one transaction; return the last position. Raises as is."""
+        positions = self.recorder.insert_events(stored)
+        self.appended.call()
+        return positions[-1] if positions else 0
+
+    def holds(self, stored: Sequence[StoredEvent]) -> bool:
+        """Tell whether exactly these events are in the log; one stands for its whole commit."""
+        first = stored[0]
+        found = self.recorder.select_events(
+            first.originator_id,
+            gt=first.originator_version - 1,
+            lte=first.originator_version,
+        )
+        return len(found) == 1 and bytes(found[0].state) == first.state
+
+    def read(self, after: int, limit: int) -> list[Recorded]:
+        """Return the next events after a position, in order, up to one that cannot be decoded.
+
+        Raises Poisoned when the very next event is that one.
+        """
+        try:
+            notifications = self.recorder.select_notifications(
+                after, limit, inclusive_of_start=False
+            )
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        recorded: list[Recorded] = []
+        decode = self.mapper.to_domain_event
+        for each in notifications:
+            try:
+                recorded.append(Recorded(each.id, decode(each)))  # type: ignore[arg-type]  # topics name our events only
+            except (EventSourcingError, TopicError) as error:
+                if not recorded:
+                    raise Poisoned(each.id, str(error)) from error
+                break
+        return recorded
+
+    def head(self) -> int:
+        """Return the position of the newest event, 0 for an empty log."""
+        try:
+            return self.recorder.max_notification_id() or 0
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+
+    def keep_snapshot(self, current: wallet.Wallet) -> None:
+        """Write a snapshot of a wallet; it is no fact, so losing it costs only time."""
+        self.snapshots_recorder.insert_events([wallet_snapshot.take(current)])
+
+    def _last_snapshot(self, stream_id: UUID) -> wallet.Wallet | None:
+        try:
+            found = self.snapshots_recorder.select_events(stream_id, desc=True, limit=1)
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return wallet_snapshot.restore(found[0]) if found else None
+
+    def _events_of(self, stream_id: UUID, after_version: int | None) -> Iterable[Event]:
+        try:
+            stored = self.recorder.select_events(stream_id, gt=after_version)
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        decode = self.mapper.to_domain_event
+        return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+
+
+def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:
+    """Apply events in order. The library's own projector checks a runtime Protocol each time."""
+    for event in events:
+        aggregate = event.mutate(aggregate)
+    return aggregate

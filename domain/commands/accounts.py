@@ -1,0 +1,162 @@
+"""Operators' commands on organizations, their clients and their wallets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.application import Log
+from domain.cause import Cause
+from domain.committer import Committer
+from domain.errors import Conflict, NotFound, NotPossible
+from domain.organization import SCOPES, ApiClient, Organization, api_client_id
+from domain.wallet import Deposit, Wallet, deposit_id, wallet_id
+
+RETRIES_MAX = 20  # Operators race each other seldom; each lost race means another one won.
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """Every method commits before it returns. Unknown ids raise NotFound."""
+
+    log: Log
+    committer: Committer
+    currency: str
+    new_id: Callable[[], UUID]
+
+    def register_organization(
+        self,
+        cause: Cause,
+        *,
+        name: str,
+        price_micros: int | None,
+        monthly_link_fee_micros: int,
+        with_wallet: bool,
+    ) -> Organization:
+        """Register an organization, by default with an empty wallet in the same commit."""
+        organization = Organization.register(
+            self.new_id(),
+            cause,
+            name=name,
+            price_micros=price_micros,
+            monthly_link_fee_micros=monthly_link_fee_micros,
+        )
+        wallets = [Wallet.open(organization.id, self.currency, cause)] if with_wallet else []
+        self.log.append(organization, *wallets)
+        return organization
+
+    def change_organization(
+        self, organization_id: UUID, change: Callable[[Organization], None]
+    ) -> Organization:
+        """Apply a change to an organization, anew if another operator was first."""
+        for _ in range(RETRIES_MAX):
+            organization = self.log.find(Organization, organization_id)
+            if organization is None:
+                message = f"there is no organization {organization_id}"
+                raise NotFound(message)
+            change(organization)
+            if self._saved(organization):
+                return organization
+        message = "others keep changing this organization; try again"
+        raise NotPossible(message)
+
+    def register_client(
+        self,
+        cause: Cause,
+        *,
+        client_id: str,
+        secret_hash: str,
+        organization_id: UUID | None,
+        scopes: Sequence[str],
+    ) -> ApiClient:
+        """Register a client of an organization, or an approved machine-to-machine client."""
+        unknown = set(scopes) - set(SCOPES)
+        if unknown:
+            message = f"unknown scope: {', '.join(sorted(unknown))}"
+            raise NotPossible(message)
+        if organization_id is not None and not self.log.find(Organization, organization_id):
+            message = f"there is no organization {organization_id}"
+            raise NotFound(message)
+        client = ApiClient.register(
+            client_id,
+            cause,
+            organization_id=organization_id,
+            scopes=scopes,
+            secret_hash=secret_hash,
+        )
+        self.log.append(client)
+        return client
+
+    def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
+        """Apply a change to a client, anew if another operator was first."""
+        for _ in range(RETRIES_MAX):
+            client = self.log.find(ApiClient, api_client_id(client_id))
+            if client is None:
+                message = f"there is no client {client_id}"
+                raise NotFound(message)
+            change(client)
+            if self._saved(client):
+                return client
+        message = "others keep changing this client; try again"
+        raise NotPossible(message)
+
+    def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
+        """Open the wallet of an organization that has none; raises NotPossible if it has."""
+        if self.log.find(Organization, organization_id) is None:
+            message = f"there is no organization {organization_id}"
+            raise NotFound(message)
+        wallet = Wallet.open(organization_id, self.currency, cause)
+        if not self._saved(wallet):
+            message = f"organization {organization_id} has a wallet already"
+            raise NotPossible(message)
+        return wallet
+
+    def deposit(
+        self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
+    ) -> Wallet:
+        """Take in a payment once per reference; NotPossible for the same one, another amount."""
+        self.wallet(organization_id)
+        if not self._is_made(organization_id, amount_micros, reference):
+            deposit = Deposit.make(organization_id, reference, amount_micros, cause)
+            try:
+                self.committer.commit(
+                    wallet_id(organization_id), lambda held: held.deposit(deposit, cause), deposit
+                )
+            except Conflict:
+                self._is_made(organization_id, amount_micros, reference)
+        return self.wallet(organization_id)
+
+    def adjust(
+        self, organization_id: UUID, amount_micros: int, reason: str, cause: Cause
+    ) -> Wallet:
+        """Correct a balance by a signed amount; InsufficientBalance below zero."""
+        self.wallet(organization_id)
+        transaction_id = self.new_id()
+        self.committer.commit(
+            wallet_id(organization_id),
+            lambda held: held.adjust(transaction_id, amount_micros, reason, cause),
+        )
+        return self.wallet(organization_id)
+
+    def wallet(self, organization_id: UUID) -> Wallet:
+        """Return the wallet as the log has it now."""
+        wallet = self.log.find(Wallet, wallet_id(organization_id))
+        if wallet is None:
+            message = f"organization {organization_id} has no wallet"
+            raise NotFound(message)
+        return wallet
+
+    def _is_made(self, organization_id: UUID, amount_micros: int, reference: str) -> bool:
+        deposit = self.log.find(Deposit, deposit_id(organization_id, reference))
+        if deposit is not None and deposit.amount_micros != amount_micros:
+            message = f"a deposit with reference {reference} was made with another amount"
+            raise NotPossible(message)
+        return deposit is not None
+
+    def _saved(self, aggregate: Organization | ApiClient | Wallet) -> bool:
+        if not aggregate.pending_events:
+            return True
+        try:
+            self.log.append(aggregate)
+        except Conflict:
+            return False
+        return True

@@ -1,0 +1,108 @@
+"""One transaction of wallet changes: applied, inserted, and its outcome known before any reply."""
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from threading import Event
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
+
+from domain.application import Log
+from domain.errors import BillingNotConfigured, Conflict, ServiceUnavailable
+from domain.wallet import Wallet
+from domain.wallet_cache import WalletCache
+
+SETTLE_S = 10.0  # How long an unknown outcome is asked for before its callers are told so.
+PAUSE_S = 0.05  # Between two questions to a database that does not answer.
+CONFLICTS_MAX = 50  # Races that one command may lose in a row against other processes.
+
+Change = Callable[[Wallet], None]
+
+
+@dataclass(eq=False)
+class Command:
+    """One wallet change and the streams that it is for, committed together or not at all.
+
+    `stored` are the events of the other streams, decided and encoded by the submitter; `change`
+    is the last step: one call of one wallet method.
+    """
+
+    wallet_id: UUID
+    change: Change
+    stored: Sequence[StoredEvent]
+    outcome: "Future[int]" = field(default_factory=Future)
+    wallet_stored: Sequence[StoredEvent] = ()
+
+    @property
+    def streams(self) -> set[UUID | str]:
+        """The streams besides the wallet that this command appends to."""
+        return {event.originator_id for event in self.stored}
+
+    @property
+    def all_stored(self) -> list[StoredEvent]:
+        """Everything that this command appends; the reason comes before its money."""
+        return [*self.stored, *self.wallet_stored]
+
+
+def apply(log: Log, wallet: Wallet | None, command: Command) -> None:
+    """Let a wallet decide a command; raises its refusal and leaves no event pending."""
+    if wallet is None:
+        raise BillingNotConfigured
+    assert not wallet.pending_events, "a wallet without a commit in between"
+    command.change(wallet)
+    events = wallet.collect_events()
+    assert len(events) == 1, "a change is one call of one wallet method"
+    command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
+
+
+def insert(log: Log, stored: Sequence[StoredEvent]) -> int:
+    """Insert once and for certain; return the last position.
+
+    The same bytes are sent again until the database says done or taken, so an unknown outcome
+    cannot become a second commit. Raises IntegrityError when others were first, ServiceUnavailable
+    when no answer came in time.
+    """
+    deadline = time.monotonic() + SETTLE_S
+    pause = Event()
+    while True:
+        try:
+            try:
+                return log.insert(stored)
+            except IntegrityError:
+                if log.holds(stored):  # The echo of our own commit after a lost connection.
+                    return log.head()
+                raise
+        except IntegrityError:
+            raise
+        except PersistenceError as error:
+            if time.monotonic() > deadline:
+                raise ServiceUnavailable from error
+            pause.wait(PAUSE_S)
+
+
+def commit_alone(log: Log, wallets: WalletCache, command: Command) -> int:
+    """Commit one command on the newest wallet, whoever else writes; return its position.
+
+    Raises the wallet's refusal, Conflict when another stream of the command has moved on.
+    """
+    for _ in range(CONFLICTS_MAX):
+        apply(log, wallets.refresh(command.wallet_id), command)
+        try:
+            return insert(log, command.all_stored)
+        except IntegrityError:
+            wallets.forget(command.wallet_id)
+            _raise_if_overtaken(log, command)
+        except BaseException:
+            wallets.forget(command.wallet_id)
+            raise
+    raise ServiceUnavailable
+
+
+def _raise_if_overtaken(log: Log, command: Command) -> None:
+    for event in command.stored:
+        version = event.originator_version
+        if log.recorder.select_events(event.originator_id, gt=version - 1, lte=version):
+            assert isinstance(event.originator_id, UUID)
+            raise Conflict(event.originator_id)

@@ -1,0 +1,193 @@
+"""The one writer of wallets in a process: it takes all commands that wait and commits them as one.
+
+Optimistic retry collapses on a hot wallet; a queue in front of it does not. Between processes the
+versions of the log decide: whoever loses reloads and goes on.
+"""
+
+import logging
+from collections.abc import Iterable
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from queue import Empty, Full, Queue
+from threading import Lock, Thread
+from uuid import UUID
+
+from eventsourcing.persistence import IntegrityError
+
+from domain.aggregate import Root
+from domain.application import Log
+from domain.commit import Change, Command, apply, commit_alone, insert
+from domain.errors import Refused, ServiceUnavailable
+from domain.wallet_cache import WalletCache
+
+QUEUE_MAX = 1_000  # Beyond it a caller is told to come back: waiting longer helps nobody.
+BATCH_MAX = 256  # Commands of one transaction; keeps the wait of the last one at a few ms.
+WAIT_S = 30.0  # Only bounds a caller whose committer is stuck on a dead database.
+
+logger = logging.getLogger(__name__)
+
+
+class Committer:
+    """Serializes every command that touches a wallet; its thread starts with the first one."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._queue: Queue[Command | None] = Queue(QUEUE_MAX)
+        self._wallets = WalletCache(log)
+        self._twins: list[Command] = []  # First in the next batch.
+        self._thread: Thread | None = None
+        self._lock = Lock()
+        self._closed = False
+
+    def commit(self, wallet_id: UUID, change: Change, *others: Root) -> int:
+        """Commit a wallet change together with the new events of other aggregates.
+
+        Returns the position of its last event, or a later one of the same transaction. Raises what
+        the wallet refuses with, BillingNotConfigured without a wallet, Conflict when another
+        stream has moved on (reload and decide anew), ServiceUnavailable when the log cannot be
+        reached (the outcome is unknown) or too many wait already (nothing happened).
+        """
+        events = [event for aggregate in others for event in aggregate.collect_events()]
+        stored = [self._log.mapper.to_stored_event(event) for event in events]
+        command = Command(wallet_id, change, stored)
+        self._ensure_thread()
+        try:
+            self._queue.put_nowait(command)
+        except Full:
+            raise ServiceUnavailable from None
+        return _outcome(command)
+
+    def close(self) -> None:
+        """Commit what waits, then stop."""
+        with self._lock:
+            self._closed = True
+            thread = self._thread
+        if thread is not None and thread.is_alive():
+            self._queue.put(None)
+            thread.join(WAIT_S)
+
+    def _ensure_thread(self) -> None:
+        with self._lock:
+            if self._closed:
+                raise ServiceUnavailable
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = Thread(target=self._run, name="committer", daemon=True)
+                self._thread.start()
+
+    def _run(self) -> None:
+        stopping = False
+        while not (stopping and self._queue.empty() and not self._twins):
+            taken, stop = self._take()
+            stopping = stopping or stop
+            try:
+                self._process(taken)
+            except Exception:
+                logger.exception("the committer failed on a batch")
+                self._wallets.clear()
+                _fail(taken, ServiceUnavailable())
+
+    def _take(self) -> tuple[list[Command], bool]:
+        """Take all that wait, twins first; tell whether the end was asked for among them."""
+        waiting: list[Command | None] = [*self._twins]
+        self._twins = []
+        if not waiting:
+            waiting.append(self._queue.get())
+        while len(waiting) < BATCH_MAX:
+            try:
+                waiting.append(self._queue.get_nowait())
+            except Empty:
+                break
+        return [each for each in waiting if each is not None], None in waiting
+
+    def _process(self, taken: list[Command]) -> None:
+        batch = self._without_twins(taken)
+        accepted: list[Command] = []
+        doubtful: list[Command] = []
+        for command in batch:
+            (accepted if self._accept(command) else doubtful).append(command)
+        if accepted:
+            self._save(accepted)
+        for command in doubtful:
+            self._settle_alone(command)
+        self._keep_snapshot(batch)
+
+    def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
+        """Keep each other stream once, and nobody who has withdrawn meanwhile."""
+        batch: list[Command] = []
+        streams: set[UUID | str] = set()
+        for command in taken:
+            if streams & command.streams:
+                self._twins.append(command)
+            elif command.outcome.set_running_or_notify_cancel():
+                streams |= command.streams
+                batch.append(command)
+        return batch
+
+    def _accept(self, command: Command) -> bool:
+        """Let the held wallet decide; its "no" is doubtful, another process may have paid in."""
+        try:
+            apply(self._log, self._wallets.get(command.wallet_id), command)
+        except Refused:
+            return False
+        except Exception:  # noqa: BLE001  # A bug of one command must not fail its neighbours.
+            self._wallets.forget(command.wallet_id)
+            return False
+        return True
+
+    def _save(self, accepted: list[Command]) -> None:
+        stored = [event for command in accepted for event in command.all_stored]
+        try:
+            position = insert(self._log, stored)
+        except IntegrityError:
+            self._forget(accepted)
+            for command in accepted:
+                self._settle_alone(command)
+        except ServiceUnavailable as error:
+            self._forget(accepted)
+            _fail(accepted, error)
+        else:
+            for command in accepted:
+                command.outcome.set_result(position)
+
+    def _settle_alone(self, command: Command) -> None:
+        try:
+            position = commit_alone(self._log, self._wallets, command)
+        except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
+            command.outcome.set_exception(error)
+        else:
+            command.outcome.set_result(position)
+
+    def _forget(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            self._wallets.forget(command.wallet_id)
+
+    def _keep_snapshot(self, batch: Iterable[Command]) -> None:
+        """Keep at most one snapshot, after everybody has an answer."""
+        for command in batch:
+            wallet = self._wallets.due_for_snapshot(command.wallet_id)
+            if wallet is None:
+                continue
+            try:
+                self._log.keep_snapshot(wallet)
+            except IntegrityError:
+                pass  # Another process, or an earlier life of this one, kept the same one.
+            except Exception:
+                logger.warning("a wallet snapshot was not kept", exc_info=True)
+            return
+
+
+def _outcome(command: Command) -> int:
+    try:
+        return command.outcome.result(WAIT_S)
+    except FutureTimeoutError:
+        if command.outcome.cancel():  # Not taken yet, so it never will be.
+            raise ServiceUnavailable from None
+    try:
+        return command.outcome.result(WAIT_S)
+    except FutureTimeoutError:
+        raise ServiceUnavailable from None
+
+
+def _fail(commands: Iterable[Command], error: Exception) -> None:
+    for command in commands:
+        if command.outcome.running():
+            command.outcome.set_exception(error)

@@ -1,0 +1,163 @@
+"""Every refusal that a caller can meet, each with its stable code; the edge maps them to statuses.
+
+Refused
+├── Unauthorized
+├── OrganizationNotFound · OrganizationSuspended · OrganizationInactive · InsufficientScope
+├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance
+├── ValidationFailed · NotFound
+├── IdempotencyKeyReused · IdempotencyInProgress
+├── RateLimited
+└── NumberLookupUnavailable · ServiceUnavailable
+Conflict          another writer was first on our own stream: reload and decide anew
+NotPossible       an operator asked for something that another fact forbids
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+from uuid import UUID
+
+from domain.money import format_amount
+
+
+class Refused(Exception):
+    """A request that is declined for a reason its sender can read; `code` never changes."""
+
+    code: ClassVar[str]
+    message: ClassVar[str] = ""
+    retryable: ClassVar[bool | None] = None  # Stated in the reply where it is not None.
+
+    def __init__(self, message: str = "", **details: Any) -> None:
+        super().__init__(message or self.message)
+        self.details = details
+
+
+class Unauthorized(Refused):
+    """Raised when a token is missing, invalid, expired or its client is revoked."""
+
+    code = "UNAUTHORIZED"
+    message = "A valid access token is required."
+
+
+class OrganizationNotFound(Refused):
+    """Raised when a request names no organization, or one that does not exist."""
+
+    code = "ORGANIZATION_NOT_FOUND"
+    message = "The organization of this request is not registered."
+
+
+class OrganizationSuspended(Refused):
+    """Raised for every request of a suspended organization."""
+
+    code = "ORGANIZATION_SUSPENDED"
+    message = "The organization is suspended."
+
+
+class OrganizationInactive(Refused):
+    """Raised for every request of an organization that is neither active nor suspended."""
+
+    code = "ORGANIZATION_INACTIVE"
+    message = "The organization is not active."
+
+
+class InsufficientScope(Refused):
+    """Raised when a valid token lacks the scope of the operation (RFC 6750 §3.1)."""
+
+    code = "INSUFFICIENT_SCOPE"
+    message = "The access token does not carry the scope of this operation."
+
+
+class NumberLookupDisabled(Refused):
+    """Raised when lookups are off for everybody or for this organization."""
+
+    code = "NUMBER_LOOKUP_DISABLED"
+    message = "Number lookup is disabled."
+
+
+class BillingNotConfigured(Refused):
+    """Raised when something has a price and the organization has no wallet."""
+
+    code = "BILLING_NOT_CONFIGURED"
+    message = "The organization has no wallet to charge."
+
+
+class InsufficientBalance(Refused):
+    """Raised by the wallet itself when a charge exceeds its balance."""
+
+    code = "INSUFFICIENT_BALANCE"
+    message = "The wallet balance does not cover this charge."
+
+    def __init__(self, required_micros: int, available_micros: int, currency: str) -> None:
+        super().__init__(
+            required=format_amount(required_micros),
+            available=format_amount(available_micros),
+            currency=currency,
+        )
+
+
+class ValidationFailed(Refused):
+    """Raised for input that breaks a rule; `fields` maps a field to its messages."""
+
+    code = "VALIDATION_ERROR"
+    message = "The request is not valid."
+
+    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
+        super().__init__()
+        self.details = {name: list(messages) for name, messages in fields.items()}
+
+
+class NotFound(Refused):
+    """Raised for what does not exist, or belongs to another organization: both look alike."""
+
+    code = "NOT_FOUND"
+    message = "The resource does not exist."
+
+
+class IdempotencyKeyReused(Refused):
+    """Raised when a key that is bound comes back with another request."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+    message = "This Idempotency-Key was used for another request."
+
+
+class IdempotencyInProgress(Refused):
+    """Raised when the first request of a key does not end in time."""
+
+    code = "IDEMPOTENCY_IN_PROGRESS"
+    message = "The first request with this Idempotency-Key is still running."
+    retryable = True
+
+
+class RateLimited(Refused):
+    """Raised when a caller asks too often."""
+
+    code = "RATE_LIMITED"
+    message = "Too many requests."
+    retryable = True
+
+
+class NumberLookupUnavailable(Refused):
+    """Raised when the lookup provider gave no usable answer; nothing was charged."""
+
+    code = "NUMBER_LOOKUP_UNAVAILABLE"
+    message = "The lookup service is unavailable."
+    retryable = True
+
+
+class ServiceUnavailable(Refused):
+    """Raised when the log cannot be reached or has no room for another command."""
+
+    code = "SERVICE_UNAVAILABLE"
+    message = "The service cannot reach its log; try again."
+    retryable = True
+
+
+class Conflict(Exception):
+    """Raised when another writer was first on a stream that is not a wallet."""
+
+    def __init__(self, stream_id: UUID) -> None:
+        super().__init__(f"stream {stream_id} has moved on")
+        self.stream_id = stream_id
+
+
+class NotPossible(Exception):
+    """Raised when an operator's command contradicts a fact of the log; its text says which."""

@@ -1,0 +1,89 @@
+"""A single number lookup: answered and charged in one commit, or not at all."""
+
+from datetime import datetime
+from typing import Literal, Self
+from uuid import UUID
+
+import msgspec
+
+from domain.aggregate import Created, Root
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.ports import NumberFacts, Sealed
+
+Source = Literal["live", "cache"]
+
+
+class PersonalAnswer(msgspec.Struct, frozen=True):
+    """The personal part of an answer, sealed inside the event."""
+
+    facts: NumberFacts
+
+
+class Price(msgspec.Struct, frozen=True):
+    """What one lookup costs, and the transaction that paid for it."""
+
+    amount_micros: int
+    currency: str
+    transaction_id: UUID
+
+
+class NumberLookup(Root):
+    """One answer given to one organization."""
+
+    TOPIC = "number_lookup"
+
+    class Answered(Created):
+        """`price` is None when lookups were free at that time."""
+
+        TOPIC = "number_lookup.answered"
+
+        organization_id: UUID
+        source: Source
+        as_of: datetime
+        provider: str
+        price: Price | None
+        personal: Sealed
+
+        def apply(self, aggregate: "NumberLookup") -> None:
+            aggregate.answer = self
+
+    answer: Answered
+
+    def __init__(self) -> None:
+        """Nothing: the first event assigns."""
+
+    @classmethod
+    def give(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+        cls,
+        stream_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        source: Source,
+        as_of: datetime,
+        provider: str,
+        price: Price | None,
+        personal: Sealed,
+    ) -> Self:
+        """Give the answer; saved together with the charge for it."""
+        return cls.begin(
+            cls.Answered,
+            cause,
+            stream_id,
+            organization_id=organization_id,
+            source=source,
+            as_of=as_of,
+            provider=provider,
+            price=price,
+            personal=personal,
+        )
+
+
+def number_lookup_id(organization_id: UUID, key: str) -> UUID:
+    """Return the stream of an idempotent lookup.
+
+    A lookup that fails appends nothing, so the key of a refused one is free by itself and its
+    first attempt is its only one.
+    """
+    return derive_id("number_lookup", organization_id, key, 1)

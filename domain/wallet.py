@@ -1,0 +1,248 @@
+"""The wallet of an organization, in micro-units of one currency, and the deposits paid into it."""
+
+from typing import Any, Literal, Self
+from uuid import UUID
+
+import msgspec
+
+from domain.aggregate import Created, Root
+from domain.cause import Cause
+from domain.errors import InsufficientBalance, NotPossible
+from domain.ids import derive_id
+from domain.money import AMOUNT_MICROS_MAX
+
+ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
+Metadata = dict[str, Any]  # JSON values without personal data: it is shown and kept for ever.
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """What money was for: the type of the thing and its id (or an operator's own text)."""
+
+    type: str
+    id: str
+
+
+class Charge(msgspec.Struct, frozen=True):
+    """A debit to be decided by the wallet."""
+
+    transaction_id: UUID
+    kind: ChargeKind
+    amount_micros: int
+    reference: Reference
+    description: str
+    metadata: Metadata = {}
+
+
+class Refund(msgspec.Struct, frozen=True):
+    """A credit for something that was charged and failed; its stream bounds the sum."""
+
+    transaction_id: UUID
+    charge_id: UUID
+    amount_micros: int
+    reference: Reference
+    description: str
+    metadata: Metadata = {}
+
+
+def wallet_id(organization_id: UUID) -> UUID:
+    """Return the stream of the one wallet of an organization."""
+    return derive_id("wallet", organization_id)
+
+
+class Wallet(Root):
+    """A balance that is never negative; its state is O(1) whatever its age.
+
+    Every "once" is another stream with a derived id that is saved together with the wallet.
+    """
+
+    TOPIC = "wallet"
+
+    class Event(Root.Event):
+        organization_id: UUID
+        currency: str
+
+    class Opened(Event, Created):
+        TOPIC = "wallet.opened"
+
+        def apply(self, aggregate: "Wallet") -> None:
+            aggregate.organization_id = self.organization_id
+            aggregate.currency = self.currency
+            aggregate.balance_micros = 0
+            aggregate.sequence = 0
+
+    class Moved(Event):
+        """One entry of the ledger; `balance_micros` is the balance after it."""
+
+        TOPIC = "wallet.moved"  # Never triggered itself, but the library asks for a topic.
+
+        sequence: int
+        transaction_id: UUID
+        amount_micros: int
+        balance_micros: int
+        reference: Reference
+        description: str
+        metadata: Metadata
+
+        def apply(self, aggregate: "Wallet") -> None:
+            aggregate.balance_micros = self.balance_micros
+            aggregate.sequence = self.sequence
+
+    class Deposited(Moved):
+        TOPIC = "wallet.deposited"
+
+    class Adjusted(Moved):
+        """A correction by an operator; the one entry whose amount may be negative."""
+
+        TOPIC = "wallet.adjusted"
+
+    class Charged(Moved):
+        TOPIC = "wallet.charged"
+
+        kind: ChargeKind
+
+    class Refunded(Moved):
+        TOPIC = "wallet.refunded"
+
+        charge_id: UUID
+
+    organization_id: UUID
+    currency: str
+    balance_micros: int
+    sequence: int
+
+    def __init__(self) -> None:
+        """Nothing: the first event assigns."""
+
+    @classmethod
+    def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
+        """Open the wallet, empty; the derived id makes a second one collide."""
+        return cls.begin(
+            cls.Opened,
+            cause,
+            wallet_id(organization_id),
+            organization_id=organization_id,
+            currency=currency,
+        )
+
+    def deposit(self, deposit: "Deposit", cause: Cause) -> None:
+        """Take in a deposit that has its own stream."""
+        self._move(
+            self.Deposited,
+            cause,
+            deposit.amount_micros,
+            transaction_id=deposit.transaction_id,
+            reference=Reference(type="deposit", id=deposit.reference),
+            description="Deposit",
+            metadata={},
+        )
+
+    def adjust(self, transaction_id: UUID, amount_micros: int, reason: str, cause: Cause) -> None:
+        """Correct the balance by a signed amount; refuses what would make it negative."""
+        assert amount_micros != 0, amount_micros
+        self._refuse_below_zero(-amount_micros)
+        self._move(
+            self.Adjusted,
+            cause,
+            amount_micros,
+            transaction_id=transaction_id,
+            reference=Reference(type="adjustment", id=str(transaction_id)),
+            description=reason,
+            metadata={},
+        )
+
+    def charge(self, charge: Charge, cause: Cause) -> None:
+        """Take money, or refuse with InsufficientBalance: the only place that decides it."""
+        assert charge.amount_micros > 0, charge.amount_micros
+        self._refuse_below_zero(charge.amount_micros)
+        self._move(
+            self.Charged,
+            cause,
+            -charge.amount_micros,
+            transaction_id=charge.transaction_id,
+            kind=charge.kind,
+            reference=charge.reference,
+            description=charge.description,
+            metadata=charge.metadata,
+        )
+
+    def refund(self, refund: Refund, cause: Cause) -> None:
+        """Give money back for a charge of this wallet."""
+        assert refund.amount_micros > 0, refund.amount_micros
+        self._move(
+            self.Refunded,
+            cause,
+            refund.amount_micros,
+            transaction_id=refund.transaction_id,
+            charge_id=refund.charge_id,
+            reference=refund.reference,
+            description=refund.description,
+            metadata=refund.metadata,
+        )
+
+    def _refuse_below_zero(self, amount_micros: int) -> None:
+        if amount_micros > self.balance_micros:
+            raise InsufficientBalance(amount_micros, self.balance_micros, self.currency)
+
+    def _move(self, event: type[Moved], cause: Cause, change_micros: int, **facts: Any) -> None:
+        signed = event is self.Adjusted
+        if self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
+            message = "the balance would be larger than a wallet can hold"
+            raise NotPossible(message)
+        self.record(
+            event,
+            cause,
+            organization_id=self.organization_id,
+            currency=self.currency,
+            sequence=self.sequence + 1,
+            amount_micros=change_micros if signed else abs(change_micros),
+            balance_micros=self.balance_micros + change_micros,
+            **facts,
+        )
+
+
+class Deposit(Root):
+    """One payment into a wallet, once per organization and reference."""
+
+    TOPIC = "deposit"
+
+    class Made(Created):
+        TOPIC = "deposit.made"
+
+        organization_id: UUID
+        reference: str
+        amount_micros: int
+        transaction_id: UUID
+
+        def apply(self, aggregate: "Deposit") -> None:
+            aggregate.organization_id = self.organization_id
+            aggregate.reference = self.reference
+            aggregate.amount_micros = self.amount_micros
+            aggregate.transaction_id = self.transaction_id
+
+    organization_id: UUID
+    reference: str
+    amount_micros: int
+    transaction_id: UUID
+
+    def __init__(self) -> None:
+        """Nothing: the first event assigns."""
+
+    @classmethod
+    def make(cls, organization_id: UUID, reference: str, amount_micros: int, cause: Cause) -> Self:
+        """Record the payment; saved together with the wallet that takes it in."""
+        assert amount_micros > 0, amount_micros
+        stream_id = deposit_id(organization_id, reference)
+        return cls.begin(
+            cls.Made,
+            cause,
+            stream_id,
+            organization_id=organization_id,
+            reference=reference,
+            amount_micros=amount_micros,
+            transaction_id=derive_id("transaction", stream_id),
+        )
+
+
+def deposit_id(organization_id: UUID, reference: str) -> UUID:
+    """Return the stream of a deposit: the same reference again is the same deposit."""
+    return derive_id("deposit", organization_id, reference)
