@@ -1,0 +1,58 @@
+"""A pull follower: it takes steps along the log, waits to be woken, and backs off when it fails."""
+
+import logging
+from collections.abc import Callable
+from threading import Event
+from typing import Protocol
+
+IDLE_S = 0.2  # The bounded wait: whoever was not woken looks by itself.
+BACK_OFF_MIN_S = 0.1
+BACK_OFF_MAX_S = 5.0  # Take-over and recovery happen within this time.
+
+logger = logging.getLogger(__name__)
+
+
+class Waker(Protocol):
+    """Tells that the log has grown, in whatever process it was appended to."""
+
+    @property
+    def count(self) -> int:
+        """A mark of the present moment, for `wait`."""
+        ...
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        """Wait, at most so long, until the log has grown since the mark."""
+        ...
+
+
+class Step(Protocol):
+    """One step along the log; tells whether there may be more to do at once. Raises freely."""
+
+    def __call__(self) -> bool: ...
+
+
+class Follower:
+    """Takes steps until it is stopped."""
+
+    def __init__(self, name: str, step: Step, waker: Waker) -> None:
+        self.name = name
+        self._step = step
+        self._waker = waker
+
+    def run(self, stop: Event, on_error: Callable[[Exception], None] | None = None) -> None:
+        """Follow until `stop` is set; a step that raises is taken again after a pause."""
+        pause_s = BACK_OFF_MIN_S
+        while not stop.is_set():
+            seen = self._waker.count
+            try:
+                more = self._step()
+            except Exception as error:
+                logger.exception("follower %s failed", self.name)
+                if on_error is not None:
+                    on_error(error)
+                stop.wait(pause_s)
+                pause_s = min(2 * pause_s, BACK_OFF_MAX_S)
+                continue
+            pause_s = BACK_OFF_MIN_S
+            if not more and not stop.is_set():
+                self._waker.wait(seen, IDLE_S)

@@ -1,0 +1,241 @@
+"""Bulk jobs and their items; what is personal stays sealed, so an erased key erases it here too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    LargeBinary,
+    Row,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    select,
+)
+
+from domain.application import Recorded
+from domain.bulk_job import BulkJob
+from domain.ports import Sealed
+from projections.database import from_micros, to_micros
+from projections.read_model import ReadModel, execute_many
+
+
+@dataclass(frozen=True, slots=True)
+class Settlement:
+    """Items that ended together; `errors` for failed ones, sealed results for the others."""
+
+    indexes: list[int]
+    errors: list[str] | None
+    results: Sealed | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """One job and what has become of its items so far."""
+
+    id: UUID
+    organization_id: UUID
+    total_count: int
+    completed_count: int
+    failed_count: int
+    created_at: datetime
+    finished_at: datetime | None
+    numbers: Sealed
+    settlements: list[Settlement]
+
+
+@dataclass(frozen=True, slots=True)
+class UnfinishedJob:
+    """A job without an end, and when it last moved."""
+
+    id: UUID
+    moved_at: datetime
+
+
+class Jobs(ReadModel):
+    """A row per job and a row per settlement."""
+
+    name = "jobs"
+
+    def build(self) -> Sequence[Table]:
+        """Define both tables; unfinished jobs have an index of their own, which stays small."""
+        finished_at = Column("finished_at", BigInteger)
+        self.jobs = self.table(
+            "jobs",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("total_count", Integer, nullable=False),
+            Column("completed_count", Integer, nullable=False),
+            Column("failed_count", Integer, nullable=False),
+            Column("created_at", BigInteger, nullable=False),
+            Column("moved_at", BigInteger, nullable=False),
+            finished_at,
+            Column("month", String, nullable=False),
+            Column("box", LargeBinary, nullable=False),
+            self.index(
+                "jobs_unfinished",
+                "moved_at",
+                sqlite_where=finished_at.is_(None),
+                postgresql_where=finished_at.is_(None),
+            ),
+        )
+        self.settlements = self.table(
+            "job_settlements",
+            Column("job_id", Uuid, primary_key=True),
+            Column("position", BigInteger, primary_key=True, autoincrement=False),
+            Column("indexes", String, nullable=False),
+            Column("errors", String),
+            Column("month", String),
+            Column("box", LargeBinary),
+        )
+        return [self.jobs, self.settlements]
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Insert jobs and settlements, then move the counters, each kind in one statement."""
+        created, settled, moved = [], [], []
+        for recorded in batch:
+            event = recorded.event
+            match event:
+                case BulkJob.Created():
+                    created.append(_job(event))
+                case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
+                    settled.append(_settlement(recorded.position, event))
+            if isinstance(event, BulkJob.Event):
+                moved.append(_move(event))
+        execute_many(connection, self.jobs.insert(), created)
+        execute_many(connection, self.settlements.insert(), settled)
+        columns = self.jobs.c
+        change = self.jobs.update().where(columns.id == bindparam("job_id"))
+        change = change.values(
+            completed_count=columns.completed_count + bindparam("completed"),
+            failed_count=columns.failed_count + bindparam("failed"),
+            moved_at=bindparam("at"),
+            finished_at=bindparam("ended"),
+        )
+        execute_many(connection, change, moved)
+
+    def get(self, connection: Connection, organization_id: UUID, job_id: UUID) -> JobRow | None:
+        """Read one job of an organization with all that has ended."""
+        jobs, settlements = self.jobs, self.settlements
+        statement = (
+            select(
+                jobs,
+                settlements.c.indexes,
+                settlements.c.errors,
+                settlements.c.month.label("results_month"),
+                settlements.c.box.label("results"),
+            )
+            .outerjoin(settlements, settlements.c.job_id == jobs.c.id)
+            .where(jobs.c.id == job_id, jobs.c.organization_id == organization_id)
+            .order_by(settlements.c.position)
+        )
+        rows = connection.execute(statement).all()
+        return _read(rows) if rows else None
+
+    def unfinished(
+        self, connection: Connection, moved_before: datetime, limit: int
+    ) -> list[UnfinishedJob]:
+        """Return jobs without an end that have not moved lately, longest idle first."""
+        columns = self.jobs.c
+        statement = (
+            select(columns.id, columns.moved_at)
+            .where(columns.finished_at.is_(None), columns.moved_at <= to_micros(moved_before))
+            .order_by(columns.moved_at, columns.id)
+            .limit(limit)
+        )
+        return [
+            UnfinishedJob(row.id, from_micros(row.moved_at))
+            for row in connection.execute(statement)
+        ]
+
+
+def row_of(job: BulkJob) -> JobRow:
+    """Return a job as its table would show it, straight from its aggregate."""
+    return JobRow(
+        id=job.id,
+        organization_id=job.organization_id,
+        total_count=job.created.total_count,
+        completed_count=len(job.completed),
+        failed_count=len(job.failed),
+        created_at=job.created_on,
+        finished_at=job.finished_at,
+        numbers=job.created.personal,
+        settlements=[
+            Settlement(event.indexes, event.errors, None)
+            if isinstance(event, BulkJob.ItemsFailed)
+            else Settlement(event.indexes, None, event.personal)
+            for event in job.settlements
+        ],
+    )
+
+
+def _job(event: BulkJob.Created) -> dict[str, Any]:
+    at = to_micros(event.timestamp)
+    return {
+        "id": event.originator_id,
+        "organization_id": event.organization_id,
+        "total_count": event.total_count,
+        "completed_count": 0,
+        "failed_count": 0,
+        "created_at": at,
+        "moved_at": at,
+        "finished_at": None,
+        "month": event.personal.month,
+        "box": event.personal.box,
+    }
+
+
+def _settlement(
+    position: int, event: BulkJob.ItemsCompleted | BulkJob.ItemsFailed
+) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "job_id": event.originator_id,
+        "position": position,
+        "indexes": msgspec.json.encode(event.indexes).decode(),
+        "errors": None,
+        "month": None,
+        "box": None,
+    }
+    if isinstance(event, BulkJob.ItemsFailed):
+        return row | {"errors": msgspec.json.encode(event.errors).decode()}
+    return row | {"month": event.personal.month, "box": event.personal.box}
+
+
+def _move(event: BulkJob.Event) -> dict[str, Any]:
+    at = to_micros(event.timestamp)
+    return {
+        "job_id": event.originator_id,
+        "completed": len(event.indexes) if isinstance(event, BulkJob.ItemsCompleted) else 0,
+        "failed": len(event.indexes) if isinstance(event, BulkJob.ItemsFailed) else 0,
+        "at": at,
+        "ended": at if isinstance(event, BulkJob.Finished) else None,
+    }
+
+
+def _read(rows: Sequence[Row[tuple[Any, ...]]]) -> JobRow:
+    job = rows[0]
+    return JobRow(
+        id=job.id,
+        organization_id=job.organization_id,
+        total_count=job.total_count,
+        completed_count=job.completed_count,
+        failed_count=job.failed_count,
+        created_at=from_micros(job.created_at),
+        finished_at=None if job.finished_at is None else from_micros(job.finished_at),
+        numbers=Sealed(job.month, job.box),
+        settlements=[_read_settlement(row) for row in rows if row.indexes is not None],
+    )
+
+
+def _read_settlement(row: Row[tuple[Any, ...]]) -> Settlement:
+    errors = None if row.errors is None else msgspec.json.decode(row.errors)
+    results = None if row.results is None else Sealed(row.results_month, row.results)
+    return Settlement(msgspec.json.decode(row.indexes), errors, results)

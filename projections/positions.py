@@ -1,0 +1,142 @@
+"""How far each follower has come; a position moves in the transaction of what it stands for."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    Row,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    select,
+)
+
+from domain.application import Recorded
+from projections.database import from_micros, to_micros
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in the log, with the event that stood there: a restored log shows another one.
+
+    `caught_up_at` is when the follower last saw that nothing was left to read.
+    """
+
+    name: str
+    version: int
+    position: int
+    stream_id: UUID | None
+    stream_version: int
+    caught_up_at: datetime | None
+    failure: str | None
+    failed_at: datetime | None
+
+
+class Fenced(Exception):
+    """Raised when another process has moved a position: roll back and look again."""
+
+
+class Positions:
+    """One row per follower, beside the read models."""
+
+    def __init__(self) -> None:
+        self.metadata = MetaData()
+        self.rows = Table(
+            "follower_positions",
+            self.metadata,
+            Column("name", String, primary_key=True),
+            Column("version", Integer, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("stream_id", Uuid),
+            Column("stream_version", Integer, nullable=False),
+            Column("caught_up_at", BigInteger),
+            Column("failure", String),
+            Column("failed_at", BigInteger),
+        )
+
+    def all(self, connection: Connection) -> dict[str, Position]:
+        """Read every position by name."""
+        return {row.name: _read(row) for row in connection.execute(select(self.rows))}
+
+    def get(self, connection: Connection, name: str) -> Position | None:
+        """Read one position; None for a follower that has never run."""
+        row = connection.execute(select(self.rows).where(self.rows.c.name == name)).one_or_none()
+        return _read(row) if row else None
+
+    def begin(self, connection: Connection, name: str, version: int, last: Recorded | None) -> None:
+        """Start, or start again, behind an event (None: before the first one)."""
+        connection.execute(self.rows.delete().where(self.rows.c.name == name))
+        row = {"name": name, "version": version, "failure": None, **_place(last)}
+        connection.execute(self.rows.insert().values(row))
+
+    def advance(
+        self,
+        connection: Connection,
+        name: str,
+        old: int,
+        last: Recorded,
+        caught_up_at: datetime | None = None,
+    ) -> None:
+        """Move from `old` behind an event; raises Fenced when somebody else already has."""
+        columns = self.rows.c
+        caught_up = {} if caught_up_at is None else {"caught_up_at": to_micros(caught_up_at)}
+        moved = connection.execute(
+            self.rows.update()
+            .where(columns.name == name, columns.position == old)
+            .values(failure=None, failed_at=None, **_place(last), **caught_up)
+        )
+        if moved.rowcount != 1:
+            raise Fenced(name)
+
+    def caught_up(
+        self, connection: Connection, places: Iterable[tuple[str, int]], at: datetime
+    ) -> None:
+        """Note for some followers that at this moment nothing was left behind their position."""
+        columns = self.rows.c
+        statement = (
+            self.rows.update()
+            .where(columns.name == bindparam("who"), columns.position == bindparam("old"))
+            .values(caught_up_at=to_micros(at))
+        )
+        rows = [{"who": name, "old": position} for name, position in places]
+        if rows:
+            connection.execute(statement, rows)
+
+    def fail(self, connection: Connection, name: str, failure: str, at: datetime) -> None:
+        """Note why a follower stopped."""
+        connection.execute(
+            self.rows.update()
+            .where(self.rows.c.name == name)
+            .values(failure=failure, failed_at=to_micros(at))
+        )
+
+
+def _place(last: Recorded | None) -> dict[str, object]:
+    if last is None:
+        return {"position": 0, "stream_id": None, "stream_version": 0}
+    return {
+        "position": last.position,
+        "stream_id": last.event.originator_id,
+        "stream_version": last.event.originator_version,
+    }
+
+
+def _read(row: Row[tuple[object, ...]]) -> Position:
+    return Position(
+        name=row.name,
+        version=row.version,
+        position=row.position,
+        stream_id=row.stream_id,
+        stream_version=row.stream_version,
+        caught_up_at=None if row.caught_up_at is None else from_micros(row.caught_up_at),
+        failure=row.failure,
+        failed_at=None if row.failed_at is None else from_micros(row.failed_at),
+    )

@@ -1,0 +1,167 @@
+"""The projector: it writes batches of the log into the read models, each behind its own fence."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+
+from domain.application import Log, Poisoned, Recorded
+from domain.cause import Clock
+from projections.database import Database
+from projections.positions import Fenced, Position, Positions
+from projections.read_model import ReadModel
+
+BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
+HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
+RETRY_MAX_S = 30.0  # A read model that stopped is tried again, ever more seldom.
+
+logger = logging.getLogger(__name__)
+
+
+class Projector:
+    """Keeps read models up with the log; one that fails stops alone, the others go on."""
+
+    def __init__(
+        self,
+        log: Log,
+        database: Database,
+        positions: Positions,
+        models: Sequence[ReadModel],
+        clock: Clock,
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._positions = positions
+        self._models = {model.name: model for model in models}
+        self._clock = clock
+        self._heartbeat_at: datetime | None = None
+        self._stopped: dict[str, _Pause] = {}
+        self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
+
+    def step(self) -> bool:
+        """Project the next batch; True when there may be more. Raises when the log is out of reach."""
+        now = self._clock()
+        with self._database.reading() as connection:
+            known = self._positions.all(connection)
+        active = [
+            place for name, place in known.items() if name in self._models and self._may_try(name)
+        ]
+        if not active:
+            return False
+        start = min(place.position for place in active)
+        try:
+            batch = self._log.read(start, BATCH_EVENTS_MAX)
+        except Poisoned as error:
+            self._stop([p for p in active if p.position == start], str(error))
+            return True
+        if not batch:
+            self._beat(active, now)
+            return False
+        self._write(active, batch, now if len(batch) < BATCH_EVENTS_MAX else None)
+        return True
+
+    def catch_up(self, until: int | None = None) -> None:
+        """Project up to a position (by default the present head), whoever else does."""
+        goal = self._log.head() if until is None else until
+        while self.behind(goal) and self.step():
+            pass
+
+    def behind(self, goal: int) -> bool:
+        """Tell whether a read model that has not failed is still before a position."""
+        with self._database.reading() as connection:
+            known = self._positions.all(connection)
+        return any(
+            place.position < goal and place.failure is None
+            for name, place in known.items()
+            if name in self._models
+        )
+
+    def _write(
+        self, active: Sequence[Position], batch: Sequence[Recorded], caught_up_at: datetime | None
+    ) -> None:
+        """Write a batch for all models at once; if that fails, for each alone."""
+        try:
+            self._project(active, batch, caught_up_at)
+        except Fenced:
+            logger.info("another projector is at work")
+        except Exception:  # noqa: BLE001  # Whatever a handler raises, the others must go on.
+            for place in active:
+                self._write_alone(place, batch)
+
+    def _project(
+        self,
+        places: Sequence[Position],
+        batch: Sequence[Recorded],
+        caught_up_at: datetime | None = None,
+    ) -> None:
+        with self._database.writing() as connection:
+            for place in places:
+                part = [recorded for recorded in batch if recorded.position > place.position]
+                if part:
+                    self._models[place.name].project(connection, part)
+                    self._positions.advance(
+                        connection, place.name, place.position, part[-1], caught_up_at
+                    )
+        for place in places:
+            self._stopped.pop(place.name, None)
+
+    def _write_alone(self, place: Position, batch: Sequence[Recorded]) -> None:
+        try:
+            self._project([place], batch)
+        except Fenced:
+            return
+        except Exception:  # noqa: BLE001  # Found below, event by event.
+            self._write_singly(place, batch)
+
+    def _write_singly(self, place: Position, batch: Sequence[Recorded]) -> None:
+        """Go up to the very event that fails, and stop there."""
+        for recorded in batch:
+            if recorded.position <= place.position:
+                continue
+            try:
+                self._project([place], [recorded])
+            except Fenced:
+                return
+            except Exception as error:
+                logger.exception("read model %s stopped", place.name)
+                event = type(recorded.event).TOPIC  # type: ignore[attr-defined]  # every event has one
+                failure = f"{type(error).__name__} on {event} at position {recorded.position}"
+                self._stop([place], failure)
+                return
+            with self._database.reading() as connection:
+                place = self._positions.get(connection, place.name) or place
+
+    def _stop(self, places: Sequence[Position], failure: str) -> None:
+        with self._database.writing() as connection:
+            for place in places:
+                self._positions.fail(connection, place.name, failure, self._clock())
+        for place in places:
+            self._stopped.setdefault(place.name, _Pause()).lengthen()
+            self.on_failure(place.name, failure)
+
+    def _may_try(self, name: str) -> bool:
+        pause = self._stopped.get(name)
+        return pause is None or pause.is_over()
+
+    def _beat(self, active: Sequence[Position], now: datetime) -> None:
+        if self._heartbeat_at is not None and now - self._heartbeat_at < HEARTBEAT:
+            return
+        with self._database.writing() as connection:
+            places = [(place.name, place.position) for place in active]
+            self._positions.caught_up(connection, places, now)
+        self._heartbeat_at = now
+
+
+class _Pause:
+    """How long a stopped read model is left alone."""
+
+    def __init__(self) -> None:
+        self._length_s = 0.5
+        self._until = 0.0
+
+    def lengthen(self) -> None:
+        self._length_s = min(2 * self._length_s, RETRY_MAX_S)
+        self._until = time.monotonic() + self._length_s
+
+    def is_over(self) -> bool:
+        return time.monotonic() >= self._until

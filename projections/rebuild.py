@@ -1,0 +1,85 @@
+"""Rebuild: new tables are filled beside the serving ones, then swapped in one transaction."""
+
+from collections.abc import Callable
+from secrets import token_hex
+
+from sqlalchemy import Connection, text
+
+from domain.application import Log, Recorded
+from projections.database import Database
+from projections.positions import Positions
+from projections.read_model import ReadModel
+
+BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
+
+Progress = Callable[[int, int], None]  # Position reached, position aimed at.
+
+
+def ignore_progress(_position: int, _goal: int) -> None:
+    """Say nothing."""
+
+
+def fill(
+    log: Log, database: Database, model: ReadModel, until: int, progress: Progress = ignore_progress
+) -> tuple[ReadModel, Recorded | None]:
+    """Make a new generation of a model's tables and fill it up to a position.
+
+    Returns it with the last event that went in. Drop it with `discard` or swap it in.
+    """
+    fresh = model.of(token_hex(4))
+    with database.writing() as connection:
+        fresh.metadata.create_all(connection)
+    last: Recorded | None = None
+    try:
+        while last is None or last.position < until:
+            batch = _read(log, last, until)
+            if not batch:
+                break
+            with database.writing() as connection:
+                fresh.project(connection, batch)
+            last = batch[-1]
+            progress(last.position, until)
+    except BaseException:
+        discard(database, fresh)
+        raise
+    return fresh, last
+
+
+def discard(database: Database, model: ReadModel) -> None:
+    """Drop the tables of a generation."""
+    with database.writing() as connection:
+        model.metadata.drop_all(connection)
+
+
+def rebuild(
+    log: Log,
+    database: Database,
+    positions: Positions,
+    model: ReadModel,
+    progress: Progress = ignore_progress,
+) -> int:
+    """Replace a read model by what the log says, while it serves; return its position."""
+    fresh, last = fill(log, database, model, log.head(), progress)
+    with database.writing() as connection:
+        live = positions.get(connection, model.name)
+        goal = live.position if live is not None and live.failure is None else 0
+        while last is None or last.position < goal:  # What the live one has seen meanwhile.
+            batch = _read(log, last, goal)
+            if not batch:
+                break
+            fresh.project(connection, batch)
+            last = batch[-1]
+        _swap(connection, model, fresh)
+        positions.begin(connection, model.name, model.version, last)
+    return last.position if last is not None else 0
+
+
+def _swap(connection: Connection, model: ReadModel, fresh: ReadModel) -> None:
+    for old, new in zip(model.tables, fresh.tables, strict=True):
+        connection.execute(text(f'DROP TABLE IF EXISTS "{old.name}"'))
+        connection.execute(text(f'ALTER TABLE "{new.name}" RENAME TO "{old.name}"'))
+
+
+def _read(log: Log, last: Recorded | None, until: int) -> list[Recorded]:
+    batch = log.read(last.position if last is not None else 0, BATCH_EVENTS_MAX)
+    return [recorded for recorded in batch if recorded.position <= until]

@@ -1,0 +1,65 @@
+"""Balances: the newest entry of each wallet."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
+
+from domain.application import Recorded
+from domain.wallet import Wallet
+from projections.read_model import ReadModel, upsert
+
+
+@dataclass(frozen=True, slots=True)
+class WalletRow:
+    """One wallet; `sequence` is the number of its transactions."""
+
+    organization_id: UUID
+    currency: str
+    balance_micros: int
+    sequence: int
+
+
+class Wallets(ReadModel):
+    """One row per wallet."""
+
+    name = "wallets"
+
+    def build(self) -> Sequence[Table]:
+        """Define the one table."""
+        self.rows = self.table(
+            "wallets",
+            Column("organization_id", Uuid, primary_key=True),
+            Column("currency", String, nullable=False),
+            Column("balance_micros", BigInteger, nullable=False),
+            Column("sequence", BigInteger, nullable=False),
+        )
+        return [self.rows]
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Write the last state of each wallet of the batch; every entry carries its balance."""
+        newest: dict[UUID, dict[str, Any]] = {}
+        for recorded in batch:
+            event = recorded.event
+            if isinstance(event, Wallet.Moved):
+                newest[event.organization_id] = _row(event, event.balance_micros, event.sequence)
+            elif isinstance(event, Wallet.Opened):
+                newest[event.organization_id] = _row(event, 0, 0)
+        upsert(connection, self.rows, [*newest.values()])
+
+    def get(self, connection: Connection, organization_id: UUID) -> WalletRow | None:
+        """Read one balance."""
+        statement = select(self.rows).where(self.rows.c.organization_id == organization_id)
+        row = connection.execute(statement).one_or_none()
+        return WalletRow(*row) if row else None
+
+
+def _row(event: Wallet.Event, balance_micros: int, sequence: int) -> dict[str, Any]:
+    return {
+        "organization_id": event.organization_id,
+        "currency": event.currency,
+        "balance_micros": balance_micros,
+        "sequence": sequence,
+    }

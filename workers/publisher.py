@@ -1,0 +1,42 @@
+"""How work reaches a queue, whatever the broker."""
+
+from typing import Protocol
+
+from dramatiq import Broker
+from dramatiq import Message as DramatiqMessage
+
+from workers.routes import Message
+
+
+class Publisher(Protocol):
+    """Puts messages into queues. Returns only when the broker has confirmed."""
+
+    def publish(self, message: Message) -> None:
+        """Enqueue one message. A failed call may have landed: every actor bears a second one."""
+        ...
+
+    def backlog(self, queue: str) -> int:
+        """How many messages wait in a queue."""
+        ...
+
+
+class DramatiqPublisher:
+    """Publishes through a Dramatiq broker whose transport confirms."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+
+    def publish(self, message: Message) -> None:
+        """Enqueue one message."""
+        envelope: DramatiqMessage[None] = DramatiqMessage(
+            queue_name=message.queue,
+            actor_name=message.actor,
+            args=message.arguments,
+            kwargs={},
+            options={},
+        )
+        self._broker.enqueue(envelope)
+
+    def backlog(self, queue: str) -> int:
+        """How many messages wait in a queue of this process."""
+        return int(self._broker.queues[queue].qsize()) if queue in self._broker.queues else 0

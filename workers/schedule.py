@@ -1,0 +1,45 @@
+"""The clock: work that recurs, each at its own interval; late is fine, twice is harmless."""
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from threading import Event
+
+TICK_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Something to do every so many seconds."""
+
+    name: str
+    every_s: float
+    run: Callable[[], object]
+
+
+class Schedule:
+    """Runs tasks one after the other; one that fails is tried again at its next turn."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        now = time.monotonic()
+        self._due = {task.name: now + task.every_s for task in tasks}
+
+    def run(self, stop: Event) -> None:
+        """Tick until `stop` is set."""
+        while not stop.wait(TICK_S):
+            self.tick()
+
+    def tick(self) -> None:
+        """Run every task whose time has come."""
+        for task in self._tasks:
+            if time.monotonic() < self._due[task.name]:
+                continue
+            self._due[task.name] = time.monotonic() + task.every_s
+            try:
+                task.run()
+            except Exception:
+                logger.exception("task %s failed", task.name)

@@ -1,0 +1,65 @@
+"""The sweep: it asks again for work that has not moved, so that a lost message costs only time."""
+
+import logging
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.application import Log
+from domain.bulk_job import BulkJob
+from domain.cause import Clock
+from projections.database import Database
+from projections.jobs import Jobs, UnfinishedJob
+from workers.publisher import Publisher
+from workers.routes import slice_message
+
+IDLE = timedelta(seconds=60)
+JOBS_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
+BACKLOG_MAX = 1_000  # Messages; with so much waiting nothing is lost, only late.
+BACK_OFF_MAX = timedelta(hours=1)
+
+logger = logging.getLogger(__name__)
+
+
+class Sweep:
+    """Finds unfinished jobs and sends the messages of their open slices again; counts nothing."""
+
+    def __init__(
+        self, log: Log, database: Database, jobs: Jobs, publisher: Publisher, clock: Clock
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._jobs = jobs
+        self._publisher = publisher
+        self._clock = clock
+        self._waits: dict[UUID, tuple[timedelta, datetime]] = {}
+
+    def run(self, idle: timedelta = IDLE) -> int:
+        """Ask again for what has been idle so long; return how many messages were sent."""
+        if self._publisher.backlog("lookup") > BACKLOG_MAX:
+            return 0
+        now = self._clock()
+        with self._database.reading() as connection:
+            found = self._jobs.unfinished(connection, now - idle, JOBS_MAX)
+        self._waits = {job.id: self._waits[job.id] for job in found if job.id in self._waits}
+        sent = sum(self._resend(job.id) for job in self._due(found, now))
+        if sent:
+            logger.info("the sweep sent %d messages again", sent)
+        return sent
+
+    def _due(self, found: Iterable[UnfinishedJob], now: datetime) -> Iterable[UnfinishedJob]:
+        """Let each job wait twice as long as before between two sweeps."""
+        for job in found:
+            wait, not_before = self._waits.get(job.id, (IDLE, now))
+            if now >= not_before:
+                self._waits[job.id] = (min(2 * wait, BACK_OFF_MAX), now + wait)
+                yield job
+
+    def _resend(self, job_id: UUID) -> int:
+        job = self._log.find(BulkJob, job_id)
+        if job is None:
+            return 0
+        slices = job.open_slices()
+        for slice_index in slices:
+            self._publisher.publish(slice_message(job_id, slice_index))
+        return len(slices)
