@@ -39,7 +39,7 @@ class Projector:
         self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
 
     def step(self) -> bool:
-        """Project the next batch; True when there may be more. Raises when the log is out of reach."""
+        """Project the next batch; True when there may be more. Raises when the log is away."""
         now = self._clock()
         with self._database.reading() as connection:
             known = self._positions.all(connection)

@@ -1,9 +1,11 @@
 """Rebuild: new tables are filled beside the serving ones, then swapped in one transaction."""
 
+import re
+import time
 from collections.abc import Callable
 from secrets import token_hex
 
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect, text
 
 from domain.application import Log, Recorded
 from projections.database import Database
@@ -11,6 +13,10 @@ from projections.positions import Positions
 from projections.read_model import ReadModel
 
 BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
+
+ORPHAN_S = 86_400  # No rebuild lasts that long: such tables were left by one that was killed.
+
+_GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 
 Progress = Callable[[int, int], None]  # Position reached, position aimed at.
 
@@ -26,7 +32,7 @@ def fill(
 
     Returns it with the last event that went in. Drop it with `discard` or swap it in.
     """
-    fresh = model.of(token_hex(4))
+    fresh = model.of(f"{int(time.time()):08x}{token_hex(4)}")
     with database.writing() as connection:
         fresh.metadata.create_all(connection)
     last: Recorded | None = None
@@ -49,6 +55,16 @@ def discard(database: Database, model: ReadModel) -> None:
     """Drop the tables of a generation."""
     with database.writing() as connection:
         model.metadata.drop_all(connection)
+
+
+def drop_orphans(database: Database) -> None:
+    """Drop what rebuilds that were killed have left behind."""
+    oldest = time.time() - ORPHAN_S
+    with database.writing() as connection:
+        for name in inspect(connection).get_table_names():
+            match = _GENERATION.match(name)
+            if match and int(match["made"], 16) < oldest:
+                connection.execute(text(f'DROP TABLE IF EXISTS "{name}"'))
 
 
 def rebuild(

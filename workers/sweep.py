@@ -34,13 +34,13 @@ class Sweep:
         self._clock = clock
         self._waits: dict[UUID, tuple[timedelta, datetime]] = {}
 
-    def run(self, idle: timedelta = IDLE) -> int:
+    def run(self, idle: timedelta = IDLE, jobs_max: int = JOBS_MAX) -> int:
         """Ask again for what has been idle so long; return how many messages were sent."""
         if self._publisher.backlog("lookup") > BACKLOG_MAX:
             return 0
         now = self._clock()
         with self._database.reading() as connection:
-            found = self._jobs.unfinished(connection, now - idle, JOBS_MAX)
+            found = self._jobs.unfinished(connection, now - idle, jobs_max)
         self._waits = {job.id: self._waits[job.id] for job in found if job.id in self._waits}
         sent = sum(self._resend(job.id) for job in self._due(found, now))
         if sent:

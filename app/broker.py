@@ -1,0 +1,23 @@
+"""The broker inside this process, for an installation of one: its queues die with it."""
+
+from collections import defaultdict, deque
+from typing import Any
+
+from dramatiq.brokers.stub import StubBroker
+from dramatiq.middleware import Retries
+
+
+class InProcessBroker(StubBroker):
+    """Dramatiq's own in-process broker, without what raises inside threads.
+
+    TimeLimit and ShutdownNotifications are left out: every call has its own time-out. Dead
+    letters are not kept: nobody reads them, and the sweep asks again for what was not done.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(middleware=[Retries()])
+        self.dead_letters_by_queue = defaultdict(_nothing_kept)
+
+
+def _nothing_kept() -> Any:
+    return deque(maxlen=0)

@@ -1,0 +1,94 @@
+"""What can be asked of the domain, with the provider behind it."""
+
+import time
+from functools import cached_property
+from uuid import UUID, uuid4
+
+from app.container.reading import Reading
+from app.providers.circuit import CircuitBreaker
+from app.providers.mcc_mnc import load_networks
+from app.providers.offline import OfflineLookup
+from app.providers.sandbox import SandboxLookup, is_sandbox_number
+from domain.commands.accounts import Accounts
+from domain.commands.answers import AnswerRules, Answers
+from domain.commands.bulk_create import BulkCreate
+from domain.commands.in_flight import InFlight
+from domain.commands.single_lookup import SingleLookup
+from domain.committer import Committer
+from domain.ports import NumberLookup
+
+CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
+CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.
+
+
+class Commands(Reading):
+    """Commands and their ports."""
+
+    @cached_property
+    def provider(self) -> NumberLookup:
+        """Who answers lookups; the sandbox stands outside the circuit and never opens it."""
+        if not self.settings.sandbox:
+            return self.circuit
+        return SandboxLookup(self.circuit, self.sandbox_attempts, time.sleep)
+
+    @cached_property
+    def circuit(self) -> CircuitBreaker:
+        """What spares callers the wait for a provider that is down."""
+        offline = self.offline_lookup
+        return CircuitBreaker(
+            offline, failures_max=CIRCUIT_FAILURES_MAX, open_s=CIRCUIT_OPEN_S, probe=offline.warm
+        )
+
+    @cached_property
+    def offline_lookup(self) -> OfflineLookup:
+        """The provider that needs no network."""
+        return OfflineLookup(load_networks(self.settings.mcc_mnc_file))
+
+    @cached_property
+    def committer(self) -> Committer:
+        """The one writer of wallets in this process."""
+        return Committer(self.log)
+
+    @cached_property
+    def answers(self) -> Answers:
+        """Cache first, then the provider."""
+        rules = AnswerRules(
+            cache_ttl=self.settings.lookup_cache_ttl,
+            uncached=is_sandbox_number if self.settings.sandbox else _never,
+            pause=time.sleep,
+        )
+        return Answers(self.provider, self.lookup_cache, self.clock, rules)
+
+    @cached_property
+    def single_lookup(self) -> SingleLookup:
+        """The command of a single lookup."""
+        return SingleLookup(
+            log=self.log,
+            committer=self.committer,
+            vault=self.vault,
+            answers=self.answers,
+            leases=self.leases,
+            balance_hint=self._balance_hint,
+            in_flight=InFlight(),
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    def _balance_hint(self, organization_id: UUID) -> int | None:
+        with self.views.reading() as connection:
+            wallet = self.wallets.get(connection, organization_id)
+        return wallet.balance_micros if wallet is not None else None
+
+    @cached_property
+    def bulk_create(self) -> BulkCreate:
+        """The command that accepts a bulk job."""
+        return BulkCreate(self.log, self.committer, self.vault, uuid4)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Operators' commands."""
+        return Accounts(self.log, self.committer, self.settings.currency, uuid4)
+
+
+def _never(_: str) -> bool:
+    return False

@@ -1,0 +1,63 @@
+"""Read models, their positions and the projector."""
+
+from functools import cached_property
+
+from app.container.storage import Storage
+from app.persistence.sqlite_waker import SqliteWaker
+from projections.api_clients import ApiClients
+from projections.jobs import Jobs
+from projections.organizations import Organizations
+from projections.positions import Positions
+from projections.projector import Projector
+from projections.read_model import ReadModel
+from projections.transactions import Transactions
+from projections.wallets import Wallets
+
+
+class Reading(Storage):
+    """What the log looks like when it is asked."""
+
+    @cached_property
+    def positions(self) -> Positions:
+        """How far each follower has come."""
+        return Positions()
+
+    @cached_property
+    def organizations(self) -> Organizations:
+        """Organizations as read."""
+        return Organizations()
+
+    @cached_property
+    def clients(self) -> ApiClients:
+        """API clients as read."""
+        return ApiClients()
+
+    @cached_property
+    def wallets(self) -> Wallets:
+        """Balances as read."""
+        return Wallets()
+
+    @cached_property
+    def transactions(self) -> Transactions:
+        """The transaction stream as read."""
+        return Transactions()
+
+    @cached_property
+    def jobs(self) -> Jobs:
+        """Bulk jobs as read."""
+        return Jobs()
+
+    @property
+    def models(self) -> list[ReadModel]:
+        """Every read model."""
+        return [self.organizations, self.clients, self.wallets, self.transactions, self.jobs]
+
+    @cached_property
+    def waker(self) -> SqliteWaker:
+        """What tells followers that the log has grown."""
+        return SqliteWaker(self.log.appended, self.settings.database_path)
+
+    @cached_property
+    def projector(self) -> Projector:
+        """What keeps the read models up."""
+        return Projector(self.log, self.views, self.positions, self.models, self.clock)

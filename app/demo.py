@@ -1,0 +1,74 @@
+"""The demo installation: one organization with money and a client, made once."""
+
+from dataclasses import dataclass
+from os import urandom
+from uuid import UUID
+
+from app.container import Container
+from app.tokens.secrets import new_client_secret
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.money import format_amount
+from domain.organization import ApiClient, Organization, api_client_id
+from domain.wallet import Wallet, wallet_id
+
+NAME = "Demo Telecom"
+DEPOSIT_MICROS = 100_000_000
+REQUEST_ID = "serve-demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a newcomer needs to call this service; the secret is new at each start."""
+
+    url: str
+    organization: UUID
+    client_id: str
+    client_secret: str
+    balance: str
+    currency: str
+
+
+def prepare_demo(container: Container) -> Demo:
+    """Make what is missing of the demo and give its client a new secret."""
+    cause = Cause(container.clock(), REQUEST_ID)
+    organization_id = derive_id("demo", "organization")
+    client_id = "cl_" + derive_id("demo", "client").hex[:24]
+    secret = new_client_secret(urandom)
+    _ensure_organization(container, organization_id, cause)
+    wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
+    _ensure_client(container, client_id, secret, organization_id, cause)
+    return Demo(
+        url=container.settings.public,
+        organization=organization_id,
+        client_id=client_id,
+        client_secret=secret,
+        balance=format_amount(wallet.balance_micros),
+        currency=wallet.currency,
+    )
+
+
+def _ensure_organization(container: Container, organization_id: UUID, cause: Cause) -> None:
+    log = container.log
+    if log.find(Organization, organization_id) is None:
+        log.append(Organization.register(organization_id, cause, name=NAME))
+    if log.find(Wallet, wallet_id(organization_id)) is None:
+        log.append(Wallet.open(organization_id, container.settings.currency, cause))
+
+
+def _ensure_client(
+    container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
+) -> None:
+    secret_hash = container.secret_hasher.hash(secret)
+    if container.log.find(ApiClient, api_client_id(client_id)) is None:
+        container.accounts.register_client(
+            cause,
+            client_id=client_id,
+            secret_hash=secret_hash,
+            organization_id=organization_id,
+            scopes=[],
+        )
+    else:
+        container.accounts.change_client(
+            client_id, lambda client: client.rotate_secret(secret_hash, cause)
+        )

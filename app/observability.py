@@ -1,0 +1,48 @@
+"""Log lines of this process: text for people, JSON for machines; never a number or a secret."""
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Literal
+
+# These say each request or each message at INFO; our own lines say it better.
+QUIET = ("dramatiq", "waitress", "eventsourcing", "sqlalchemy", "werkzeug")
+
+_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class JsonFormatter(logging.Formatter):
+    """One JSON object per line; whatever a call passes as `extra` becomes a field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        line |= {k: v for k, v in vars(record).items() if k not in _ORDINARY}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return json.dumps(line, default=str)
+
+
+class TextFormatter(logging.Formatter):
+    """Time, level, message, then the fields as `name=value`."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)s %(levelname)-7s %(message)s", "%H:%M:%S")
+
+    def format(self, record: logging.LogRecord) -> str:
+        extra = [f"{k}={v}" for k, v in vars(record).items() if k not in _ORDINARY]
+        return " ".join([super().format(record), *extra])
+
+
+def configure_logging(log_format: Literal["text", "json"]) -> None:
+    """Send the lines of this process to standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,32 @@
+"""SQLAlchemy engines for SQLite files in WAL mode."""
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, Engine, create_engine, event
+
+BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
+
+
+def engine_for(path: Path, *, synchronous: str) -> Engine:
+    """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
+    engine = create_engine(
+        f"sqlite:///{path}",
+        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+        pool_size=16,
+        max_overflow=48,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # The driver must not begin transactions by itself.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
+
+    return engine

@@ -1,0 +1,45 @@
+"""Wakes followers on SQLite: at once within this process, by `data_version` across processes."""
+
+import sqlite3
+import time
+from pathlib import Path
+from threading import Lock
+
+from domain.signal import Signal
+
+LOOK_S = 0.02  # How often the file is asked whether another process has written to it.
+
+
+class SqliteWaker:
+    """Listens to this process and to the file of the log."""
+
+    def __init__(self, appended: Signal, path: Path) -> None:
+        self._appended = appended
+        self._path = path
+        self._lock = Lock()
+        self._connection: sqlite3.Connection | None = None
+        self._version = 0
+
+    @property
+    def count(self) -> int:
+        """A mark of the present moment, for `wait`."""
+        return self._appended.count
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        """Wait, at most so long, until the log has grown since the mark."""
+        deadline = time.monotonic() + timeout_s
+        while (left_s := deadline - time.monotonic()) > 0:
+            if self._appended.wait(seen, min(left_s, LOOK_S)):
+                return True
+            if self._others_wrote():
+                return True
+        return False
+
+    def _others_wrote(self) -> bool:
+        with self._lock:
+            if self._connection is None:
+                self._connection = sqlite3.connect(self._path, check_same_thread=False)
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            changed = version != self._version
+            self._version = version
+            return bool(changed)

@@ -1,0 +1,1 @@
+"""Sources of carrier data behind `domain.ports.NumberLookup`; only the container imports them."""

@@ -1,0 +1,143 @@
+"""The MCC and MNC (ITU-T E.212) that a carrier name and a country stand for, read from a table."""
+
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from datetime import date
+from pathlib import Path
+from typing import Final, NamedTuple, TextIO
+from unicodedata import normalize
+
+# Written by hand and held against two public lists; `source` names the list that states a code,
+# and `date` its issue. A code that neither states says so, and stands there from common knowledge.
+SHIPPED: Final = Path(__file__).parent / "data" / "mcc_mnc.csv"
+COLUMNS: Final = ("country_code", "mcc", "mnc", "network", "aliases", "source", "date")
+ROWS_MAX: Final = 50_000  # Over ten times all codes in the world: more is not such a table.
+
+_COUNTRY_CODE = re.compile(r"[A-Z]{2}")
+_MCC = re.compile(r"[0-9]{3}")
+_MNC = re.compile(r"[0-9]{2,3}")
+
+
+class Network(NamedTuple):
+    """One operating network: a PLMN code of a country and every name that its brand goes by."""
+
+    country_code: str
+    mcc: str
+    mnc: str
+    names: tuple[str, ...]
+
+
+class NetworkCode(NamedTuple):
+    """What is certain of a code: `mnc` is never given without `mcc`."""
+
+    mcc: str | None
+    mnc: str | None
+
+
+UNKNOWN: Final = NetworkCode(None, None)
+
+
+class Networks:
+    """The operating networks of the world that can be told by country and carrier name.
+
+    A brand stands in the table with every code that it operates, or not at all: then its `mnc`
+    is certain where one network carries the name, and its `mcc` where all of them share it.
+    """
+
+    def __init__(self, networks: Iterable[Network]) -> None:
+        rows = tuple(networks)
+        self.countries = frozenset(row.country_code for row in rows)
+        self._count = len(rows)
+        self._codes = {key: _certain(candidates) for key, candidates in _by_name(rows).items()}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def find(self, country_code: str, carrier_name: str) -> NetworkCode:
+        """Return what all networks of that country and name agree on; case does not matter."""
+        return self._codes.get((country_code, _fold(carrier_name)), UNKNOWN)
+
+
+def load_networks(path: Path | None) -> Networks:
+    """Read the table at `path`, or the shipped one for None.
+
+    The file is UTF-8 CSV with the header `COLUMNS`; `aliases` are separated by `|`; `date` is
+    ISO 8601. Raises ValueError, one line that names file, line and column, for anything else.
+    """
+    chosen = path or SHIPPED
+    try:
+        # An operator's spreadsheet writes a byte order mark; `utf-8-sig` takes both.
+        with chosen.open(encoding="utf-8-sig", newline="") as lines:
+            return Networks(_read(lines, chosen.name))
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{chosen.name}: cannot be read as a UTF-8 file: {type(error).__name__}"
+        raise ValueError(message) from None
+
+
+def _read(lines: TextIO, file: str) -> Iterator[Network]:
+    reader = csv.reader(lines, strict=True)
+    if tuple(next(reader, [])) != COLUMNS:
+        message = f"{file} line 1: the columns must be {','.join(COLUMNS)}"
+        raise ValueError(message)
+    seen: set[tuple[str, str, str]] = set()
+    try:
+        for values in filter(None, reader):  # Spreadsheets like to end with empty lines.
+            network = _parse(values, f"{file} line {reader.line_num}")
+            if network[:3] in seen or len(seen) == ROWS_MAX:
+                message = (
+                    f"{file} line {reader.line_num}, column mnc: "
+                    f"{network.mcc}-{network.mnc} stands here twice, or past row {ROWS_MAX}"
+                )
+                raise ValueError(message)
+            seen.add(network[:3])
+            yield network
+    except csv.Error:
+        message = f"{file} line {reader.line_num}: not a row of a CSV file"
+        raise ValueError(message) from None
+
+
+def _parse(values: list[str], where: str) -> Network:
+    if len(values) != len(COLUMNS):
+        message = f"{where}: {len(values)} columns instead of {len(COLUMNS)}"
+        raise ValueError(message)
+    row = dict(zip(COLUMNS, (value.strip() for value in values), strict=True))
+    for column, fits, what in (
+        ("country_code", _COUNTRY_CODE.fullmatch(row["country_code"]), "two capital letters"),
+        ("mcc", _MCC.fullmatch(row["mcc"]), "3 digits"),
+        ("mnc", _MNC.fullmatch(row["mnc"]), "2 or 3 digits"),
+        ("network", row["network"], "a name"),
+        ("source", row["source"], "the list that states the code"),
+        ("date", _is_date(row["date"]), "a date such as 2026-11-21"),
+    ):
+        if not fits:
+            message = f"{where}, column {column}: must be {what}, not {row[column][:40]!r}"
+            raise ValueError(message)
+    names = (row["network"], *(name for name in row["aliases"].split("|") if name.strip()))
+    return Network(row["country_code"], row["mcc"], row["mnc"], names)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def _by_name(networks: Iterable[Network]) -> dict[tuple[str, str], list[Network]]:
+    found: dict[tuple[str, str], list[Network]] = {}
+    for network in networks:
+        for name in {_fold(name) for name in network.names}:
+            found.setdefault((network.country_code, name), []).append(network)
+    return found
+
+
+def _certain(candidates: list[Network]) -> NetworkCode:
+    mccs = {network.mcc for network in candidates}
+    if len(mccs) > 1:
+        return UNKNOWN
+    return NetworkCode(mccs.pop(), candidates[0].mnc if len(candidates) == 1 else None)
+
+
+def _fold(name: str) -> str:
+    return " ".join(normalize("NFC", name).casefold().split())

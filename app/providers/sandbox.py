@@ -1,0 +1,79 @@
+"""The sandbox numbers: each failure of a lookup that a partner can meet, played on demand."""
+
+from collections.abc import Callable
+from typing import Final, Protocol
+from uuid import UUID
+
+from domain.ports import Carrier, NumberFacts, NumberLookup, Unavailable
+
+UNAVAILABLE: Final = "+15005550001"
+SLOW: Final = "+15005550002"
+MALFORMED: Final = "+15005550003"
+SECOND_ATTEMPT: Final = "+15005550004"
+NUMBERS: Final = frozenset({UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT})
+
+SLOW_S: Final = 3.0
+
+# E.212 keeps 001-01 for test networks, so a sandbox answer names no real operator.
+_CARRIER: Final = Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="01")
+
+
+def is_sandbox_number(phone_number: str) -> bool:
+    """Tell whether the sandbox plays this number; such answers are never cached."""
+    return phone_number in NUMBERS
+
+
+class Attempts(Protocol):
+    """Counts lookups of sandbox numbers in a store that all processes share."""
+
+    def count(self, organization_id: UUID, phone_number: str) -> int:
+        """Add one attempt and return how many there are now, from 1; atomic, so no two agree."""
+        ...
+
+
+class SandboxLookup:
+    """Plays the sandbox numbers and leaves every other one to `inner`.
+
+    It belongs outside a circuit breaker: what it plays says nothing about the provider.
+    """
+
+    def __init__(
+        self, inner: NumberLookup, attempts: Attempts, sleep: Callable[[float], None]
+    ) -> None:
+        self.name = inner.name
+        self.remote = inner.remote
+        self._inner = inner
+        self._attempts = attempts
+        self._sleep = sleep
+
+    def is_up(self) -> bool:
+        """Tell what `inner` tells."""
+        return self._inner.is_up()
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+        """Play a sandbox number, or return what `inner` answers."""
+        if not is_sandbox_number(phone_number):
+            return self._inner.look_up(organization_id, phone_number)
+        if phone_number == UNAVAILABLE:
+            message = "the sandbox plays a provider that is unavailable"
+            raise Unavailable(message)
+        if phone_number == MALFORMED:
+            message = "the sandbox plays a reply that is malformed"
+            raise Unavailable(message)
+        if phone_number == SLOW:
+            self._sleep(SLOW_S)
+        elif self._attempts.count(organization_id, phone_number) == 1:
+            message = "the sandbox plays a provider that fails on the first attempt"
+            raise Unavailable(message)
+        return _facts(phone_number)
+
+
+def _facts(phone_number: str) -> NumberFacts:
+    area, exchange, line = phone_number[2:5], phone_number[5:8], phone_number[8:]
+    return NumberFacts(
+        phone_number,
+        valid=True,
+        country_code="US",
+        national_format=f"({area}) {exchange}-{line}",
+        carrier=_CARRIER,
+    )

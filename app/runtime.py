@@ -1,0 +1,84 @@
+"""Everything but HTTP in one process: projector, dispatcher, worker and clock, as threads."""
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Event, Thread
+
+from dramatiq import Worker
+
+from app.container import Container
+from projections.follower import Follower
+from workers.schedule import Schedule, Task
+
+WORKER_THREADS = 4
+SWEEP_S = 10.0
+BOOT_JOBS_MAX = 10_000  # Their messages died with the queue: at boot all are asked for.
+PURGE_S = 600.0
+STOP_S = 25.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
+
+logger = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Starts and stops the threads of one installation; its tables must be there."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._stop = Event()
+        self._threads: list[Thread] = []
+        self._worker: Worker | None = None
+
+    def start(self) -> None:
+        """Start all threads, then ask again for the work that died with an earlier process."""
+        container = self._container
+        projector = Follower("projector", container.projector.step, container.waker)
+        dispatcher = Follower("dispatcher", container.dispatcher.step, container.waker)
+        self._worker = Worker(container.broker, worker_threads=WORKER_THREADS, worker_timeout=100)
+        self._worker.start()
+        self._spawn("projector", lambda: projector.run(self._stop))
+        self._sweep_boot()
+        self._spawn("dispatcher", lambda: dispatcher.run(self._stop))
+        self._spawn("clock", lambda: self._schedule().run(self._stop))
+        self._spawn("warm", container.offline_lookup.warm)
+
+    def stop(self) -> None:
+        """End all threads; messages that nobody took are swept at the next start."""
+        self._stop.set()
+        self._container.log.appended.call()
+        if self._worker is not None:
+            self._worker.stop(timeout=int(STOP_S * 1000))
+        for thread in self._threads:
+            thread.join(STOP_S)
+        self._container.close()
+
+    @property
+    def alive(self) -> bool:
+        """Tell whether every thread that should run does."""
+        return all(thread.is_alive() for thread in self._threads if thread.name != "warm")
+
+    def _sweep_boot(self) -> None:
+        """The queue of this process began empty, so whatever is unfinished has no message."""
+        self._container.projector.catch_up()
+        self._container.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
+
+    def _schedule(self) -> Schedule:
+        container = self._container
+        return Schedule(
+            [
+                Task("sweep", SWEEP_S, container.sweep.run),
+                Task("purge", PURGE_S, self._purge),
+            ]
+        )
+
+    def _purge(self) -> None:
+        """Drop what own stores no longer need."""
+        container = self._container
+        container.leases.forget_lapsed()
+        container.throttle.forget_lapsed()
+        container.lookup_cache.forget(container.clock() - container.settings.lookup_cache_ttl)
+
+    def _spawn(self, name: str, run: Callable[[], None]) -> None:
+        thread = Thread(target=run, name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)

@@ -1,0 +1,65 @@
+"""Serves everything from one process: HTTP by waitress over the threads of the runtime."""
+
+import logging
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+from waitress import create_server
+
+from app.container import Container
+from app.http.application import create_app
+from app.runtime import Runtime
+
+HTTP_THREADS = 16
+BODY_BYTES_MAX = 2 * 1024 * 1024  # The edge itself refuses more than 1 MiB, as JSON.
+CHANNEL_TIMEOUT_S = 30
+
+logger = logging.getLogger(__name__)
+
+
+class CannotServe(Exception):
+    """Raised with one line that says why no request can be taken."""
+
+
+def serve(container: Container, on_listening: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once."""
+    container.keys.ensure()
+    server = _listen(container)
+    runtime = Runtime(container)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        runtime.start()
+        logger.info("serving %s", container.settings.public)
+        on_listening()
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        logger.info("stopping")
+        server.close()
+        runtime.stop()
+
+
+def _listen(container: Container) -> Any:
+    settings = container.settings
+    try:
+        return create_server(
+            create_app(container),
+            host=settings.host,
+            port=settings.port,
+            threads=HTTP_THREADS,
+            ident=None,
+            max_request_body_size=BODY_BYTES_MAX,
+            channel_timeout=CHANNEL_TIMEOUT_S,
+            clear_untrusted_proxy_headers=False,
+        )
+    except OSError as error:
+        message = f"cannot listen on HOST {settings.host} PORT {settings.port}: {error.strerror}"
+        raise CannotServe(message) from error
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    sys.exit(0)

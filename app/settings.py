@@ -1,0 +1,216 @@
+"""Every setting, read from the environment in this one place; a wrong value stops the process."""
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Self
+from urllib.parse import urlsplit
+
+from domain.money import format_amount, parse_amount
+
+DEMO = {"PRICE_PER_LOOKUP": "0.005", "SANDBOX": "true"}  # What `serve --demo` takes for unset.
+
+ON = {"true", "1", "yes", "on"}
+OFF = {"false", "0", "no", "off"}
+
+
+class WrongSetting(Exception):
+    """Raised with one line that names the setting and says what it should be."""
+
+
+def _setting(
+    meaning: str, default: str, parse: Callable[[str], Any], *, secret: bool = False
+) -> Any:
+    metadata = {"meaning": meaning, "default": default, "parse": parse, "secret": secret}
+    return field(metadata=metadata, repr=not secret)
+
+
+def _switch(text: str) -> bool:
+    if text.lower() in ON:
+        return True
+    if text.lower() in OFF:
+        return False
+    message = "must be true or false"
+    raise ValueError(message)
+
+
+def _whole(lowest: int, highest: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not lowest <= int(text) <= highest:
+            message = f"must be a whole number from {lowest} to {highest}"
+            raise ValueError(message)
+        return int(text)
+
+    return parse
+
+
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in choices:
+            message = f"must be one of: {', '.join(choices)}"
+            raise ValueError(message)
+        return text
+
+    return parse
+
+
+def _database(text: str) -> str:
+    if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
+        message = "must be sqlite:/// followed by the path of a file"
+        raise ValueError(message)
+    return text
+
+
+def _url(text: str) -> str:
+    parts = urlsplit(text)
+    if text and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query):
+        message = "must be an http or https URL without a query"
+        raise ValueError(message)
+    return text.rstrip("/")
+
+
+def _currency(text: str) -> str:
+    if not (len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()):  # noqa: PLR2004  # ISO 4217
+        message = "must be three capital letters (ISO 4217)"
+        raise ValueError(message)
+    return text
+
+
+def _amount(text: str) -> int:
+    try:
+        return parse_amount(text)
+    except ValueError:
+        message = "must be an amount with at most six decimals, such as 0.005"
+        raise ValueError(message) from None
+
+
+def _file(text: str) -> Path | None:
+    path = Path(text) if text else None
+    if path is not None and not path.is_file():
+        message = f"must name a file that exists, not {text}"
+        raise ValueError(message)
+    return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What the environment decides. Amounts are micro-units, durations are in the name."""
+
+    database_url: str = _setting("where the log is kept", "sqlite:///var/service.db", _database)
+    broker_url: str = _setting("where messages wait for workers", "memory://", _one_of("memory://"))
+    host: str = _setting("the address that serve listens on", "127.0.0.1", str)
+    port: int = _setting("the port that serve listens on", "8080", _whole(0, 65_535))
+    public_url: str = _setting("how clients reach this service", "", _url)
+    auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
+    numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
+    base_url: str = _setting("how clients reach /v1", "", _url)
+    trusted_proxies: int = _setting(
+        "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)
+    )
+    lookup_provider: Literal["offline"] = _setting(
+        "who answers lookups", "offline", _one_of("offline")
+    )
+    mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
+    price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
+    currency: str = _setting("the one currency of this installation (ISO 4217)", "USD", _currency)
+    number_lookup_enabled: bool = _setting("whether lookups are on at all", "true", _switch)
+    lookup_cache_ttl_s: int = _setting(
+        "how long an answer is kept, 0 for never", "86400", _whole(0, 31_536_000)
+    )
+    bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
+    token_ttl_s: int = _setting("how long a token lives", "3600", _whole(120, 86_400))
+    token_issuer: str = _setting("the issuer of tokens; empty: AUTH_URL", "", _url)
+    token_audience: str = _setting("the audience of tokens", "carrier-links", str)
+    token_algorithm: Literal["RS256", "ES256"] = _setting(
+        "how tokens are signed", "RS256", _one_of("RS256", "ES256")
+    )
+    signing_keys: Path = _setting("the directory of the signing keys (mode 0700)", "var/keys", Path)
+    secret_pepper: str = _setting(
+        "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
+    )
+    sandbox: bool = _setting("whether sandbox numbers fail on demand", "false", _switch)
+    log_format: Literal["text", "json"] = _setting(
+        "how log lines look", "text", _one_of("text", "json")
+    )
+
+    @classmethod
+    def from_env(cls, environment: Mapping[str, str]) -> Self:
+        """Read every setting; raises WrongSetting for the first that is wrong."""
+        values: dict[str, Any] = {}
+        for each in fields(cls):
+            text = environment.get(name_of(each.name), "").strip() or each.metadata["default"]
+            try:
+                values[each.name] = each.metadata["parse"](text)
+            except ValueError as error:
+                message = f"{name_of(each.name)} {error}"
+                raise WrongSetting(message) from None
+        return cls(**values)
+
+    @classmethod
+    def load(cls, *, demo: bool = False) -> Self:
+        """Read the settings of this process; a demo has defaults of its own."""
+        return cls.from_env({**(DEMO if demo else {}), **os.environ})
+
+    @property
+    def database_path(self) -> Path:
+        """The file of the log; the read models and stores lie beside it."""
+        return Path(self.database_url.removeprefix("sqlite:///"))
+
+    @property
+    def lookup_cache_ttl(self) -> timedelta:
+        """How long an answer is kept."""
+        return timedelta(seconds=self.lookup_cache_ttl_s)
+
+    @property
+    def public(self) -> str:
+        """How clients reach this service."""
+        return self.public_url or f"http://{self.host}:{self.port}"
+
+    @property
+    def auth(self) -> str:
+        """How clients reach the token endpoint."""
+        return self.auth_url or self.public
+
+    @property
+    def numbers(self) -> str:
+        """How clients reach the lookup operations."""
+        return self.numbers_url or self.public
+
+    @property
+    def base(self) -> str:
+        """How clients reach /v1."""
+        return self.base_url or self.public
+
+    @property
+    def issuer(self) -> str:
+        """The `iss` of tokens (RFC 8414 §2)."""
+        return self.token_issuer or self.auth
+
+    def describe(self) -> list[dict[str, str]]:
+        """Return every setting with its value, default and meaning; secrets are masked."""
+        return [
+            {
+                "name": name_of(each.name),
+                "value": _show(each.name, getattr(self, each.name), each.metadata["secret"]),
+                "default": each.metadata["default"],
+                "meaning": each.metadata["meaning"],
+            }
+            for each in fields(self)
+        ]
+
+
+def name_of(attribute: str) -> str:
+    """Return the environment variable of a field: its name without the internal unit."""
+    return attribute.removesuffix("_micros").upper()
+
+
+def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straight from the metadata.
+    if secret:
+        return "********" if value else ""
+    if name.endswith("_micros"):
+        return format_amount(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)

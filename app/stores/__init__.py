@@ -1,0 +1,1 @@
+"""Own stores: state that no log can rebuild. ARCHITECTURE lists each and what losing it costs."""

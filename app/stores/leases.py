@@ -1,0 +1,61 @@
+"""Leases of running idempotent lookups; losing them costs a provider call, never a charge."""
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, Uuid, select
+from sqlalchemy.exc import IntegrityError
+
+from domain.cause import Clock
+from projections.database import Database, to_micros
+
+
+class SqlLeases:
+    """One row per running request; a lapsed one is taken over."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self.metadata = MetaData()
+        self._rows = Table(
+            "leases",
+            self.metadata,
+            Column("key", Uuid, primary_key=True),
+            Column("holder", Uuid, nullable=False),
+            Column("fingerprint", String, nullable=False),
+            Column("until", BigInteger, nullable=False),
+        )
+
+    def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
+        """Claim `key` until a moment; None when claimed, else the holder's fingerprint."""
+        columns = self._rows.c
+        row = {"key": key, "holder": holder, "fingerprint": fingerprint, "until": to_micros(until)}
+        lapsed = self._rows.delete().where(
+            columns.key == key, columns.until < to_micros(self._clock())
+        )
+        try:
+            with self._database.writing() as connection:
+                connection.execute(lapsed)
+                connection.execute(self._rows.insert().values(row))
+        except IntegrityError:
+            with self._database.reading() as connection:
+                running = connection.execute(
+                    select(columns.fingerprint).where(columns.key == key)
+                ).scalar_one_or_none()
+            # Released between the two statements: claim again at the caller's next look.
+            return fingerprint if running is None else running
+        return None
+
+    def release(self, key: UUID, holder: UUID) -> None:
+        """Give one's own claim back; a lapsed one is no error."""
+        columns = self._rows.c
+        with self._database.writing() as connection:
+            connection.execute(
+                self._rows.delete().where(columns.key == key, columns.holder == holder)
+            )
+
+    def forget_lapsed(self) -> int:
+        """Delete claims that nobody gave back; return how many."""
+        with self._database.writing() as connection:
+            lapsed = self._rows.c.until < to_micros(self._clock())
+            return connection.execute(self._rows.delete().where(lapsed)).rowcount

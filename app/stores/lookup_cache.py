@@ -1,0 +1,75 @@
+"""The cache of lookups, per organization and shared by processes; losing it costs time only."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, String, Table, Uuid, select
+from sqlalchemy.exc import SQLAlchemyError
+
+from domain.ports import CachedFacts
+from projections.database import Database, to_micros
+from projections.read_model import upsert
+
+_decode = msgspec.json.Decoder(CachedFacts).decode
+
+
+class SqlLookupCache:
+    """One row per organization and number. A cache that fails is a cache that misses."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "lookup_cache",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("phone_number", String, primary_key=True),
+            Column("as_of", BigInteger, nullable=False),
+            Column("answer", LargeBinary, nullable=False),
+            Index("lookup_cache_by_age", "as_of"),
+            sqlite_with_rowid=False,
+        )
+
+    def find(
+        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
+    ) -> Mapping[str, CachedFacts]:
+        """Return the kept answers of these numbers that are not older than `not_before`."""
+        columns = self._rows.c
+        statement = select(columns.phone_number, columns.answer).where(
+            columns.organization_id == organization_id,
+            columns.phone_number.in_(phone_numbers),
+            columns.as_of >= to_micros(not_before),
+        )
+        try:
+            with self._database.reading() as connection:
+                rows = connection.execute(statement).all()
+        except SQLAlchemyError:
+            return {}
+        return {row.phone_number: _decode(row.answer) for row in rows}
+
+    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        """Keep answers, replacing older ones of the same number."""
+        rows = [
+            {
+                "organization_id": organization_id,
+                "phone_number": answer.facts.phone_number,
+                "as_of": to_micros(answer.as_of),
+                "answer": msgspec.json.encode(answer),
+            }
+            for answer in answers
+        ]
+        try:
+            with self._database.writing() as connection:
+                upsert(connection, self._rows, rows)
+        except SQLAlchemyError:
+            return
+
+    def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
+        """Delete answers older than a moment; return how many."""
+        statement = self._rows.delete().where(self._rows.c.as_of < to_micros(before))
+        if organization_id is not None:
+            statement = statement.where(self._rows.c.organization_id == organization_id)
+        with self._database.writing() as connection:
+            return connection.execute(statement).rowcount

@@ -1,0 +1,121 @@
+"""Keys of personal data: one per organization and month; deleting one erases what it sealed.
+
+AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys live in the database
+of the log and with its durability: an event must never outlive the key that it needs.
+"""
+
+import os
+import time
+from collections.abc import Callable
+from uuid import UUID
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, select
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
+
+from domain.errors import ServiceUnavailable
+from domain.ports import Sealed
+from projections.database import Database
+
+KEY_BYTES = 32
+NONCE_BYTES = 12
+HELD_S = 1.0  # A key stays in memory this long, so an erasure holds everywhere within a second.
+HELD_MAX = 4_096
+
+
+class PersonalKeys:
+    """The vault of the domain, over one table. A row without a key says that it was erased."""
+
+    def __init__(
+        self, database: Database, random_bytes: Callable[[int], bytes] = os.urandom
+    ) -> None:
+        self.database = database
+        self._random_bytes = random_bytes
+        self.metadata = MetaData()
+        self._rows = Table(
+            "personal_keys",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("month", String, primary_key=True),
+            Column("key", LargeBinary),
+        )
+        self._held: dict[tuple[UUID, str], tuple[float, AESGCM]] = {}
+
+    def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
+        """Seal bytes for one aggregate; the first of a month makes its key."""
+        cipher = self._cipher(organization_id, month)
+        if cipher is None:
+            self._make(organization_id, month)
+            cipher = self._cipher(organization_id, month)
+        if cipher is None:
+            message = f"the personal data of {month} has been erased"
+            raise ValueError(message)
+        nonce = self._random_bytes(NONCE_BYTES)
+        return Sealed(month, nonce + cipher.encrypt(nonce, clear, subject.bytes))
+
+    def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
+        """Return the clear bytes, or None when the key is gone.
+
+        Raises ValueError for a box that was sealed for another subject or has been changed.
+        """
+        cipher = self._cipher(organization_id, sealed.month)
+        if cipher is None:
+            return None
+        nonce, box = sealed.box[:NONCE_BYTES], sealed.box[NONCE_BYTES:]
+        try:
+            return cipher.decrypt(nonce, box, subject.bytes)
+        except InvalidTag as error:
+            message = f"the sealed value of {subject} was not sealed for it"
+            raise ValueError(message) from error
+
+    def erase(self, before: str, organization_id: UUID | None = None) -> int:
+        """Delete the keys of all months before `YYYY-MM`; return how many there were."""
+        columns = self._rows.c
+        statement = self._rows.update().where(columns.month < before, columns.key.is_not(None))
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        with self.database.writing() as connection:
+            erased = connection.execute(statement.values(key=None)).rowcount
+        self._held.clear()
+        return erased
+
+    def _cipher(self, organization_id: UUID, month: str) -> AESGCM | None:
+        held = self._held.get((organization_id, month))
+        now = time.monotonic()
+        if held is not None and now - held[0] < HELD_S:
+            return held[1]
+        key = self._read(organization_id, month)
+        if key is None:
+            self._held.pop((organization_id, month), None)
+            return None
+        if len(self._held) >= HELD_MAX:
+            self._held.clear()
+        cipher = AESGCM(key)
+        self._held[organization_id, month] = (now, cipher)
+        return cipher
+
+    def _read(self, organization_id: UUID, month: str) -> bytes | None:
+        columns = self._rows.c
+        statement = select(columns.key).where(
+            columns.organization_id == organization_id, columns.month == month
+        )
+        try:
+            with self.database.reading() as connection:
+                return connection.execute(statement).scalar_one_or_none()
+        except SQLAlchemyError as error:
+            raise ServiceUnavailable from error
+
+    def _make(self, organization_id: UUID, month: str) -> None:
+        row = {
+            "organization_id": organization_id,
+            "month": month,
+            "key": self._random_bytes(KEY_BYTES),
+        }
+        try:
+            with self.database.writing() as connection:
+                connection.execute(self._rows.insert().values(row))
+        except IntegrityError:
+            return  # Another thread or process was first, or the month was erased.
+        except SQLAlchemyError as error:
+            raise ServiceUnavailable from error

@@ -1,0 +1,40 @@
+"""How often an organization has tried a sandbox number; losing it plays the first attempt again."""
+
+from uuid import UUID
+
+from sqlalchemy import Column, Integer, MetaData, String, Table, Uuid, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from projections.database import Database
+
+
+class SqlSandboxAttempts:
+    """One counter per organization and number, shared by processes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "sandbox_attempts",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("phone_number", String, primary_key=True),
+            Column("attempts", Integer, nullable=False),
+        )
+
+    def count(self, organization_id: UUID, phone_number: str) -> int:
+        """Count one attempt and return how many there have been."""
+        columns = self._rows.c
+        mine = (columns.organization_id == organization_id, columns.phone_number == phone_number)
+        with self._database.writing() as connection:
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            statement = dialect.insert(self._rows).values(
+                organization_id=organization_id, phone_number=phone_number, attempts=1
+            )
+            connection.execute(
+                statement.on_conflict_do_update(
+                    index_elements=["organization_id", "phone_number"],
+                    set_={"attempts": columns.attempts + 1},
+                )
+            )
+            return int(connection.execute(select(columns.attempts).where(*mine)).scalar_one())

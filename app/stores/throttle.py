@@ -1,0 +1,60 @@
+"""Counters of wrong client secrets, per client id and address together; losing them resets them."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, String, Table, select
+
+from domain.cause import Clock
+from projections.database import Database, to_micros
+from projections.read_model import upsert
+
+FAILURES_MAX = 5  # Wrong secrets in a window before a caller has to wait.
+WINDOW = timedelta(minutes=1)
+
+
+class SqlThrottle:
+    """Counts failures of a subject in fixed windows."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+        self.metadata = MetaData()
+        self._rows = Table(
+            "throttle",
+            self.metadata,
+            Column("subject", String, primary_key=True),
+            Column("failures", Integer, nullable=False),
+            Column("ends", BigInteger, nullable=False),
+        )
+
+    def wait_s(self, subject: str) -> int:
+        """How many seconds a subject has to wait; 0 when it may try now."""
+        now = to_micros(self._clock())
+        with self._database.reading() as connection:
+            failures, ends = self._read(connection, subject)
+        if failures < FAILURES_MAX or ends <= now:
+            return 0
+        return -(-(ends - now) // 1_000_000)
+
+    def failed(self, subject: str) -> None:
+        """Count one failure."""
+        now: datetime = self._clock()
+        with self._database.writing() as connection:
+            failures, ends = self._read(connection, subject)
+            if ends <= to_micros(now):
+                failures, ends = 0, to_micros(now + WINDOW)
+            row = {"subject": subject, "failures": failures + 1, "ends": ends}
+            upsert(connection, self._rows, [row])
+
+    def forget_lapsed(self) -> int:
+        """Delete windows that are over; return how many."""
+        lapsed = self._rows.c.ends <= to_micros(self._clock())
+        with self._database.writing() as connection:
+            return connection.execute(self._rows.delete().where(lapsed)).rowcount
+
+    def _read(self, connection: Connection, subject: str) -> tuple[int, int]:
+        statement = select(self._rows.c.failures, self._rows.c.ends).where(
+            self._rows.c.subject == subject
+        )
+        row = connection.execute(statement).one_or_none()
+        return (row.failures, row.ends) if row else (0, 0)

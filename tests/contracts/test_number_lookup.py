@@ -1,0 +1,185 @@
+"""The contract that every NumberLookup signs, whatever answers behind it."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import get_args
+from uuid import UUID
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from app.providers.circuit import CircuitBreaker
+from app.providers.mcc_mnc import load_networks
+from app.providers.offline import OfflineLookup
+from app.providers.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
+from domain.phone_number import is_e164
+from domain.ports import LineType, NumberFacts, NumberLookup, ProviderError, Unavailable
+from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+from tests.data.make_numbers import NUMBERS_FILE
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+NETWORKS = load_networks(None)
+
+EXAMPLES = json.loads(NUMBERS_FILE.read_text(encoding="utf-8"))["phone_numbers"]
+
+# Most strings of the pattern are nobody's; those that begin like a real number often are not.
+e164_numbers = st.from_regex(r"\A\+[1-9][0-9]{1,14}\Z") | st.builds(
+    lambda example, kept, digits: (example[:kept] + digits)[:16],
+    st.sampled_from(EXAMPLES),
+    st.integers(min_value=4, max_value=12),
+    st.from_regex(r"\A[0-9]{4,10}\Z"),
+)
+
+
+class NoAttempts:
+    """An `Attempts` for tests that play no number which counts them."""
+
+    def count(self, organization_id: UUID, phone_number: str) -> int:
+        raise NotImplementedError
+
+
+@contextmanager
+def behind_circuit(inner: NumberLookup) -> Iterator[NumberLookup]:
+    breaker = CircuitBreaker(inner, failures_max=1_000, open_s=60.0, probe=lambda: None)
+    try:
+        yield breaker
+    finally:
+        breaker.close()
+
+
+def in_sandbox(inner: NumberLookup) -> SandboxLookup:
+    return SandboxLookup(inner, NoAttempts(), sleep=lambda _: None)
+
+
+LOOKUPS: dict[str, Callable[[], AbstractContextManager[NumberLookup]]] = {
+    "offline": lambda: nullcontext(OfflineLookup(NETWORKS)),
+    "offline behind a circuit": lambda: behind_circuit(OfflineLookup(NETWORKS)),
+    "offline in the sandbox": lambda: nullcontext(in_sandbox(OfflineLookup(NETWORKS))),
+    "scripted": lambda: nullcontext(ScriptedLookup()),
+    "scripted behind a circuit": lambda: behind_circuit(ScriptedLookup()),
+}
+
+
+@pytest.fixture(params=list(LOOKUPS))
+def lookup(request: pytest.FixtureRequest) -> Iterator[NumberLookup]:
+    with LOOKUPS[request.param]() as made:
+        yield made
+
+
+def assert_honest(facts: NumberFacts) -> None:
+    """Fail when an answer breaks a promise that the port makes for every number."""
+    if facts.country_code is not None:
+        assert re.fullmatch(r"[A-Z]{2}", facts.country_code)
+    if not facts.valid:
+        assert facts.carrier is None
+        return
+    assert facts.carrier is not None
+    assert facts.carrier.type in get_args(LineType)
+    assert facts.national_format
+    assert facts.carrier.name != ""
+    mcc, mnc = facts.carrier.mcc, facts.carrier.mnc
+    assert mcc is None or re.fullmatch(r"[0-9]{3}", mcc)
+    assert mnc is None or re.fullmatch(r"[0-9]{2,3}", mnc)
+    assert mcc is not None or mnc is None
+    assert mcc is None or facts.carrier.type == "mobile"
+
+
+@settings(
+    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+@given(phone_number=e164_numbers)
+def test_every_string_of_the_pattern_gets_an_honest_answer(
+    lookup: NumberLookup, phone_number: str
+) -> None:
+    assert is_e164(phone_number)
+
+    facts = lookup.look_up(ORGANIZATION, phone_number)
+
+    assert facts.phone_number == phone_number
+    assert_honest(facts)
+
+
+def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: NumberLookup) -> None:
+    facts = lookup.look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert facts.valid
+    assert facts.country_code == "ES"
+    assert facts.national_format == "612 34 56 78"
+    assert facts.carrier is not None
+    assert facts.carrier.type == "mobile"
+
+
+def test_a_number_that_does_not_exist_is_an_answer(lookup: NumberLookup) -> None:
+    assert lookup.look_up(ORGANIZATION, NOT_VALID) == NumberFacts(NOT_VALID, valid=False)
+
+
+def test_a_repeated_lookup_gives_the_same_answer(lookup: NumberLookup) -> None:
+    first = lookup.look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert lookup.look_up(ORGANIZATION, VALID_MOBILE) == first
+
+
+def test_a_provider_has_a_name_and_says_whether_it_is_remote(lookup: NumberLookup) -> None:
+    assert re.fullmatch(r"[a-z]+", lookup.name)
+    assert lookup.remote is (lookup.name == "scripted")
+
+
+def test_a_fresh_provider_lets_calls_through(lookup: NumberLookup) -> None:
+    assert lookup.is_up()
+
+
+def test_threads_share_a_provider(lookup: NumberLookup) -> None:
+    numbers = [VALID_MOBILE, NOT_VALID] * 50
+
+    def valid(phone_number: str) -> bool:
+        return lookup.look_up(ORGANIZATION, phone_number).valid
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(valid, numbers)) == [True, False] * 50
+
+
+def failing(*faults: Fault) -> ScriptedLookup:
+    scripted = ScriptedLookup()
+    scripted.play(*faults)
+    return scripted
+
+
+TROUBLE: dict[str, Callable[[], tuple[AbstractContextManager[NumberLookup], str]]] = {
+    "times out": lambda: (nullcontext(failing(Fault.TIMES_OUT)), VALID_MOBILE),
+    "malformed": lambda: (nullcontext(failing(Fault.MALFORMED)), VALID_MOBILE),
+    "refuses": lambda: (nullcontext(failing(Fault.REFUSES)), VALID_MOBILE),
+    "times out behind a circuit": lambda: (
+        behind_circuit(failing(Fault.TIMES_OUT)),
+        VALID_MOBILE,
+    ),
+    "crashes behind a circuit": lambda: (behind_circuit(failing(Fault.CRASHES)), VALID_MOBILE),
+    "sandbox unavailable": lambda: (nullcontext(in_sandbox(ScriptedLookup())), UNAVAILABLE),
+    "sandbox malformed": lambda: (nullcontext(in_sandbox(ScriptedLookup())), MALFORMED),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLE)
+def test_every_trouble_is_unavailable_and_names_no_number(trouble: str) -> None:
+    made, phone_number = TROUBLE[trouble]()
+
+    with made as lookup, pytest.raises(ProviderError) as caught:
+        lookup.look_up(ORGANIZATION, phone_number)
+
+    assert caught.type is Unavailable
+    assert phone_number[1:] not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("wrap", [nullcontext, behind_circuit])
+def test_trouble_passes_and_the_next_lookup_is_answered(
+    wrap: Callable[[NumberLookup], AbstractContextManager[NumberLookup]],
+) -> None:
+    with wrap(failing(Fault.TIMES_OUT)) as lookup:
+        with pytest.raises(Unavailable):
+            lookup.look_up(ORGANIZATION, VALID_MOBILE)
+
+        assert lookup.look_up(ORGANIZATION, VALID_MOBILE).valid

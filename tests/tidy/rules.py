@@ -1,0 +1,111 @@
+"""The house rules that no linter knows, each a function from a file to its findings."""
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from tests.tidy.source import Source, named_functions
+
+FILE_LINES_MAX = 300
+FUNCTION_LINES_MAX = 40
+LINE_CHARACTERS_MAX = 100
+REASON_WORDS_MIN = 2
+DOMAIN_MAY_IMPORT = {*sys.stdlib_module_names, "domain", "eventsourcing", "msgspec"}
+
+_CODES = r"[A-Z]+[0-9]+(?:[,\s]+[A-Z]+[0-9]+)*"
+_SUPPRESSION = re.compile(
+    rf"noqa(?::\s*{_CODES})?|type:\s*ignore(?:\[[^]]*])?|(?:mypy|fmt|pragma):\s*\S+", re.ASCII
+)
+_REASONED = re.compile(r"\s+# (?:noqa|type: ignore).*")
+_UNFINISHED = re.compile(r"\b(TODO|FIXME|NotImplementedError|(?i:placeholder))")
+
+
+def oversized(source: Source) -> dict[str, int]:
+    """Return the lines of the file and of each function over its limit, by path and name."""
+    lines = source.text.count("\n")
+    found = {source.path: lines} if lines > FILE_LINES_MAX else {}
+    for name, function in named_functions(source.tree):
+        assert function.end_lineno is not None, name
+        lines = function.end_lineno - function.lineno + 1
+        if lines > FUNCTION_LINES_MAX:
+            found[f"{source.path}::{name}"] = lines
+    return found
+
+
+def long_lines(source: Source) -> Iterator[str]:
+    """Find lines over the limit; a suppression with its reason does not count, as in ruff."""
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        length = len(_REASONED.sub("", line))
+        if length > LINE_CHARACTERS_MAX:
+            yield f"{source.path}:{number}: {length} characters"
+
+
+def missing_docstring(source: Source) -> Iterator[str]:
+    if ast.get_docstring(source.tree) is None:
+        yield f"{source.path}:1: no module docstring"
+
+
+def suppressions_without_reason(source: Source) -> Iterator[str]:
+    for line, comment in source.comments:
+        reason, suppressions = _SUPPRESSION.subn("", comment)
+        if suppressions and len(re.findall(r"[A-Za-z]{2,}", reason)) < REASON_WORDS_MIN:
+            yield f"{source.path}:{line}: {comment}"
+
+
+def unfinished(source: Source) -> Iterator[str]:
+    for number, line in enumerate(source.text.splitlines(), start=1):
+        if match := _UNFINISHED.search(line):
+            yield f"{source.path}:{number}: {match[0]}"
+
+
+def sleeps(source: Source) -> Iterator[str]:
+    return _uses(source, {"time.sleep", "asyncio.sleep"})
+
+
+def environment_reads(source: Source) -> Iterator[str]:
+    return _uses(source, {"os.environ", "os.environb", "os.getenv", "os.getenvb"})
+
+
+def foreign_imports(source: Source, allowed: Iterable[str]) -> Iterator[str]:
+    for line, name in _imports(source):
+        if name.partition(".")[0] not in allowed:
+            yield f"{source.path}:{line}: imports {name}"
+
+
+def unannotated(source: Source) -> Iterator[str]:
+    """Find public functions with an argument or a result that has no type."""
+    for name, function in named_functions(source.tree):
+        if any(part.startswith("_") and not part.endswith("__") for part in name.split(".")):
+            continue
+        own = function.args
+        arguments = [*own.posonlyargs, *own.args, *own.kwonlyargs, own.vararg, own.kwarg]
+        bare = [
+            argument.arg
+            for argument in arguments
+            if argument and not argument.annotation and argument.arg not in {"self", "cls"}
+        ]
+        if bare or function.returns is None:
+            yield f"{source.path}:{function.lineno}: {name} ({', '.join(bare) or 'result'})"
+
+
+def _imports(source: Source) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from ((node.lineno, f"{module}.{alias.name}") for alias in node.names)
+
+
+def _uses(source: Source, names: set[str]) -> Iterator[str]:
+    """Find these dotted names, whether written out or imported by their last part."""
+    written = (
+        (node.lineno, ast.unparse(node))
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Attribute)
+    )
+    for line, name in chain(written, _imports(source)):
+        if name in names:
+            yield f"{source.path}:{line}: {name}"

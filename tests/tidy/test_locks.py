@@ -1,0 +1,51 @@
+"""The locks pin and hash every package, name no place to fetch from, and follow the .in files."""
+
+import re
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.tidy.source import ROOT
+
+PINNED = re.compile(r"(?P<name>[a-z0-9-]+)==(?P<version>\S+)(?: --hash=sha256:[0-9a-f]{64})+")
+LOCKS = ("requirements.lock", "requirements-dev.lock")
+
+
+def statements(name: str) -> list[str]:
+    """Read a requirements file without comments, its continued lines joined."""
+    text = re.sub(r"\\\n\s*", "", (ROOT / name).read_text("utf-8"))
+    lines = (re.sub(r"(^|\s+)#.*", "", line).strip() for line in text.splitlines())
+    return [line for line in lines if line]
+
+
+def pins(name: str) -> dict[str, str]:
+    found = [PINNED.fullmatch(statement) for statement in statements(name)]
+    return {match["name"]: match["version"] for match in found if match}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_statement_of_a_lock_is_a_version_with_hashes(lock: str) -> None:
+    assert statements(lock)
+    assert [line for line in statements(lock) if not PINNED.fullmatch(line)] == []
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_names_no_place_to_fetch_from(lock: str) -> None:
+    text = (ROOT / lock).read_text("utf-8")
+    assert re.findall(r"\w+://|--(?:extra-)?index-url|--find-links|--trusted-host", text) == []
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_answers_each_requirement_it_was_made_from(lock: str) -> None:
+    wanted = [line for line in statements(lock.replace(".lock", ".in")) if line[0] != "-"]
+    locked = pins(lock)
+    for requirement in map(Requirement, wanted):
+        name = canonicalize_name(requirement.name)
+        assert requirement.specifier.contains(locked.get(name, "0")), requirement
+
+
+def test_both_locks_agree_where_they_overlap() -> None:
+    service, tools = pins("requirements.lock"), pins("requirements-dev.lock")
+    shared = service.keys() & tools.keys()
+    assert {name: tools[name] for name in shared} == {name: service[name] for name in shared}
