@@ -1,0 +1,206 @@
+"""Signing keys as files of one 0700 directory: making, reading and writing them, under one lock.
+
+A key is one file `<kid>.pem`, so that one rename makes or changes it: two lines of explanatory
+text (RFC 7468 §2: when it was made, how long its tokens live), then PKCS8.
+"""
+
+import fcntl
+import os
+import re
+import stat
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from itertools import zip_longest
+from json import dumps
+from pathlib import Path
+from typing import Literal
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
+Algorithm = Literal["RS256", "ES256"]
+PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
+PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
+
+RECHECK = timedelta(seconds=1)  # How long a process may overlook a change of the directory.
+SETTLE = 2 * RECHECK  # It may sign with the older key that long; the rest is for the signature.
+FOREVER = datetime.max.replace(tzinfo=UTC)
+RSA_BITS = 2048
+P256_BYTES = 32
+
+_TEXT = re.compile(rb"created_at: (\S{32})\nlifetime_s: ([0-9]{1,9})\n(?=-----BEGIN )")
+
+
+class SigningKeysError(Exception):
+    """Raised when the directory of the setting SIGNING_KEYS cannot serve; its text is one line."""
+
+    def __init__(self, path: Path, reason: str | None) -> None:
+        super().__init__(f"SIGNING_KEYS: {path}: {reason}")
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key pair; `kid` is half of its RFC 7638 thumbprint, so it never names another key.
+
+    `lifetime_s` is the longest time for which a token that it signed may still be accepted,
+    `retires_at` the moment when the last of them has ended (FOREVER while it signs).
+    """
+
+    kid: str
+    algorithm: Algorithm
+    created_at: datetime
+    lifetime_s: int
+    public_key: PublicKey
+    private_key: PrivateKey = field(repr=False)
+    retires_at: datetime = FOREVER
+
+    def jwk(self) -> dict[str, str]:
+        """Return the public key as RFC 7517 has it."""
+        return {**_members(self.public_key), "kid": self.kid, "use": "sig", "alg": self.algorithm}
+
+
+def generate_key(algorithm: Algorithm, created_at: datetime, lifetime_s: int) -> Key:
+    """Make a key pair of 2048 bits (RS256) or on P-256 (ES256)."""
+    if algorithm == "ES256":
+        return _key(ec.generate_private_key(ec.SECP256R1()), created_at, lifetime_s)
+    private_key = rsa.generate_private_key(public_exponent=65537, key_size=RSA_BITS)
+    return _key(private_key, created_at, lifetime_s)
+
+
+def save_key(directory: Path, key: Key) -> None:
+    """Write or replace the file of a key; the caller holds the lock."""
+    pem = key.private_key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+    created_at = key.created_at.isoformat(timespec="microseconds")
+    text = f"created_at: {created_at}\nlifetime_s: {key.lifetime_s}\n"
+    write_file(key_path(directory, key.kid), text.encode() + pem)
+
+
+def key_path(directory: Path, kid: str) -> Path:
+    """Return where the key of that id lies."""
+    return directory / f"{kid}.pem"
+
+
+def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
+    """Return the keys of the directory, oldest first; a `known` one is not parsed again.
+
+    Raises SigningKeysError for a file that holds no key of ours.
+    """
+    found = (_read_key(path, known.get(path.stem)) for path in directory.glob("*.pem"))
+    keys = sorted((key for key in found if key), key=lambda key: (key.created_at, key.kid))
+    return {
+        key.kid: replace(key, retires_at=_end(key, successor))
+        for key, successor in zip_longest(keys, keys[1:])
+    }
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Hold the directory as its one writer among all processes; make it if it is missing.
+
+    Leaving sets a time of change that it never had before. Two changes within one tick of the
+    file system's clock would otherwise look like one, and a reader would miss the second.
+    """
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if stat.S_IMODE(directory.stat().st_mode) & 0o077:
+            raise SigningKeysError(directory, "others have access; set its mode to 0700")
+        # A file of its own: NFS locks only what is open for writing, which no directory is.
+        held = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            before_ns = directory.stat().st_mtime_ns
+            try:
+                yield
+            finally:
+                _settle(directory, before_ns)
+        finally:
+            os.close(held)
+    except OSError as error:
+        raise SigningKeysError(directory, error.strerror) from error
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file of mode 0600 whole or not at all; the caller holds the lock."""
+    draft = path.with_name(".draft")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+    with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def _settle(directory: Path, before_ns: int) -> None:
+    latest_ns = max(before_ns, directory.stat().st_mtime_ns)
+    os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _end(key: Key, successor: Key | None) -> datetime:
+    if successor is None:
+        return FOREVER
+    return successor.created_at + timedelta(seconds=key.lifetime_s) + SETTLE
+
+
+def _read_key(path: Path, known: Key | None) -> Key | None:
+    try:
+        content = path.read_bytes()
+        text = _TEXT.match(content)
+        if text:
+            created_at, lifetime_s = datetime.fromisoformat(text[1].decode()), int(text[2])
+            if known:
+                return replace(known, created_at=created_at, lifetime_s=lifetime_s)
+            key = _key(serialization.load_pem_private_key(content, None), created_at, lifetime_s)
+            if key.kid == path.stem:
+                return key
+    except FileNotFoundError:  # A rotation has deleted it since the listing.
+        return None
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        pass  # Told below, outside of the handler, so that no part of a key hangs on the error.
+    raise SigningKeysError(path, "is not a signing key of this service")
+
+
+def _key(private_key: object, created_at: datetime, lifetime_s: int) -> Key:
+    if not isinstance(private_key, rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey):
+        raise TypeError
+    public_key = private_key.public_key()
+    members = dumps(_members(public_key), sort_keys=True, separators=(",", ":"))
+    return Key(
+        kid=sha256(members.encode()).hexdigest()[:32],
+        algorithm="RS256" if isinstance(public_key, rsa.RSAPublicKey) else "ES256",
+        created_at=created_at,
+        lifetime_s=lifetime_s,
+        public_key=public_key,
+        private_key=private_key,
+    )
+
+
+def _members(public_key: PublicKey) -> dict[str, str]:
+    """Return the members that a JWK of this type requires (RFC 7518 §6), as its thumbprint has."""
+    if isinstance(public_key, rsa.RSAPublicKey):
+        modulus, exponent = public_key.public_numbers().n, public_key.public_numbers().e
+        return {
+            "kty": "RSA",
+            "n": _base64(modulus, (modulus.bit_length() + 7) // 8),
+            "e": _base64(exponent, (exponent.bit_length() + 7) // 8),
+        }
+    point = public_key.public_numbers()
+    x, y = _base64(point.x, P256_BYTES), _base64(point.y, P256_BYTES)
+    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+
+
+def _base64(number: int, size: int) -> str:
+    return urlsafe_b64encode(number.to_bytes(size, "big")).rstrip(b"=").decode()

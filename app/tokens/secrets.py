@@ -1,0 +1,56 @@
+"""Client ids and client secrets: how they are made, hashed and compared; nothing is stored here."""
+
+import hmac
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Sequence
+
+RandomBytes = Callable[[int], bytes]
+
+CLIENT_ID_PREFIX = "cl_"
+CLIENT_ID_BYTES = 12
+SECRET_PREFIX = "cls_"  # noqa: S105 - a public prefix by which scanners recognise a leaked secret.
+SECRET_BYTES = 32
+ACTIVE_SECRETS_MAX = 2  # A rotation keeps the older secret beside the newer one.
+
+# As long as a hash, yet never equal to one: it is not hexadecimal.
+_NO_HASH = "-" * 64
+
+
+def new_client_id(random_bytes: RandomBytes) -> str:
+    """Return `cl_` and 24 lowercase hexadecimal digits."""
+    return CLIENT_ID_PREFIX + random_bytes(CLIENT_ID_BYTES).hex()
+
+
+def new_client_secret(random_bytes: RandomBytes) -> str:
+    """Return `cls_` and 256 random bits in base64url without padding (43 characters)."""
+    return SECRET_PREFIX + urlsafe_b64encode(random_bytes(SECRET_BYTES)).rstrip(b"=").decode()
+
+
+class SecretHasher:
+    """Hashes secrets of 256 random bits, for which a slow hash would only add load.
+
+    Raises ValueError for an empty pepper.
+    """
+
+    def __init__(self, pepper: bytes) -> None:
+        if not pepper:
+            message = "the pepper is empty"
+            raise ValueError(message)
+        self._pepper = pepper
+
+    def hash(self, secret: str) -> str:
+        """Return the HMAC-SHA256 of the secret under the pepper, as 64 hexadecimal digits."""
+        # A form may carry lone surrogates; they are a wrong secret, not an error.
+        return hmac.digest(self._pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
+
+    def matches(self, secret: str, hashes: Sequence[str]) -> bool:
+        """Tell whether the secret has one of the hashes.
+
+        An empty list, as of an unknown client, costs the same time as a client's wrong secret.
+        """
+        candidate = self.hash(secret)
+        missing = ACTIVE_SECRETS_MAX - len(hashes)
+        found = False
+        for stored in (*hashes, *(_NO_HASH for _ in range(missing))):
+            found |= hmac.compare_digest(candidate, stored)
+        return found
