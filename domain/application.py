@@ -92,13 +92,20 @@ class Log(Application[UUID]):
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
+            return self.insert_once(stored)
+        except IntegrityError:
+            raise Conflict(events[0].originator_id) from None
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+
+    def insert_once(self, stored: Sequence[StoredEvent]) -> int:
+        """Insert, and take the echo of our own commit for what it is; raises as is."""
+        try:
             return self.insert(stored)
         except IntegrityError:
             if self.holds(stored):  # The echo of our own commit after a lost connection.
                 return self.head()
-            raise Conflict(events[0].originator_id) from None
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
+            raise
 
     def insert(self, stored: Sequence[StoredEvent]) -> int:
         """Insert stored events in one transaction; return the last position. Raises as is."""

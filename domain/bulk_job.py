@@ -155,6 +155,8 @@ class BulkJob(Root):
 
     def items_of(self, slice_index: int) -> range:
         """Return the indexes of one slice; empty when there is no such slice."""
+        if slice_index < 0:
+            return range(0)
         size = self.created.slice_size
         start = slice_index * size
         return range(start, min(start + size, self.created.total_count))

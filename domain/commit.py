@@ -68,12 +68,7 @@ def insert(log: Log, stored: Sequence[StoredEvent]) -> int:
     pause = Event()
     while True:
         try:
-            try:
-                return log.insert(stored)
-            except IntegrityError:
-                if log.holds(stored):  # The echo of our own commit after a lost connection.
-                    return log.head()
-                raise
+            return log.insert_once(stored)
         except IntegrityError:
             raise
         except PersistenceError as error:

@@ -57,7 +57,7 @@ class MsgspecMapper(Mapper[UUID]):
         event_class = resolve_topic(stored_event.topic)
         try:
             state = _state(event_class, stored_event.state)
-        except (msgspec.MsgspecError, AttributeError) as error:
+        except Exception as error:  # What an upcast meets in broken bytes is anybody's guess.
             place = f"{stored_event.originator_id} version {stored_event.originator_version}"
             message = f"cannot decode {stored_event.topic} of {place}: {type(error).__name__}"
             raise MapperDeserialisationError(message) from error
