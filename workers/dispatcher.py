@@ -71,5 +71,6 @@ class Dispatcher:
         last = self._log.read(head - 1, 1) if head else []
         with self._database.writing() as connection:
             self._positions.begin(connection, NAME, VERSION, last[0] if last else None)
-        logger.warning("the dispatcher starts at position %d and sweeps", head)
+        if head:
+            logger.warning("the dispatcher starts at position %d and sweeps", head)
         self._sweep()

@@ -1,0 +1,83 @@
+"""What operators type, each kind with the rule that a wrong one is refused with."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal
+
+import click
+
+from domain.money import parse_amount
+
+WORDS_MAX = 255
+GENERAL: Literal["default"] = "default"
+
+_MONTH = re.compile(r"(?P<year>[12][0-9]{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
+
+
+class Amount(click.ParamType[int, str]):
+    """Money as people write it, converted to micro-units."""
+
+    name = "amount"
+
+    def __init__(self, rule: str, accepts: Callable[[int], bool]) -> None:
+        self._rule = rule
+        self._accepts = accepts
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        digits = value.removeprefix("-")
+        try:
+            micros = parse_amount(digits) * (1 if digits == value else -1)
+        except ValueError:
+            self.fail(f"{value!r} is not an amount with at most six decimals", param, ctx)
+        if not self._accepts(micros):
+            self.fail(f"{value!r} is not {self._rule}", param, ctx)
+        return micros
+
+
+AT_LEAST_ZERO = Amount("an amount of at least 0", lambda micros: micros >= 0)
+ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
+NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
+
+
+class Price(click.ParamType[int | Literal["default"], str]):
+    """An own price in micro-units, or the word that gives it up for the general one."""
+
+    name = "amount|default"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int | Literal["default"]:
+        return GENERAL if value == GENERAL else AT_LEAST_ZERO.convert(value, param, ctx)
+
+
+class Month(click.ParamType[datetime, str]):
+    """A calendar month (UTC) as YYYY-MM, converted to its first instant."""
+
+    name = "YYYY-MM"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        match = _MONTH.fullmatch(value)
+        if match is None:
+            self.fail(f"{value!r} is not a month such as 2026-01", param, ctx)
+        return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
+
+
+class Words(click.ParamType[str, str]):
+    """One line of text that is kept for ever: a name, a reference or a reason."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        words = value.strip()
+        if not words or len(words) > WORDS_MAX or not words.isprintable():
+            self.fail(f"must be one line of 1 to {WORDS_MAX} printable characters", param, ctx)
+        return words
+
+
+organization_argument = click.argument("organization_id", metavar="ORG", type=click.UUID)
+
+# `-5.00` is an amount, not a bundle of options.
+AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}

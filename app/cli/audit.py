@@ -1,0 +1,44 @@
+"""`audit`: checks of the log and of all that is built from it."""
+
+from dataclasses import asdict
+
+import click
+
+from app.cli.installation import installation
+from app.cli.output import as_json_option, show
+from app.cli.progress import watched
+from projections.audit import Report
+from projections.audit import verify as audit
+
+
+@click.group(name="audit")
+def command() -> None:
+    """Checks of the log and of all that is built from it."""
+
+
+@command.command()
+@as_json_option
+@click.pass_context
+def verify(context: click.Context, *, as_json: bool) -> None:
+    """Check the whole log, every invariant, and that every read model equals its rebuild.
+
+    Exits with 1 when something is wrong, and names the first positions that fail.
+    """
+    with installation() as container, watched("Checking") as progress:
+        container.projector.catch_up()
+        report = audit(
+            container.log, container.views, container.positions, container.models, progress
+        )
+    _show(report, as_json=as_json)
+    if not report.ok:
+        context.exit(1)
+
+
+def _show(report: Report, *, as_json: bool) -> None:
+    facts = {"ok": report.ok, "events": report.events, "position": report.position}
+    if as_json:
+        show({**facts, "failures": [asdict(each) for each in report.failures]}, as_json=True)
+        return
+    show(facts, as_json=False)
+    for failure in report.failures:
+        click.echo(f"position {failure.position}: {failure.reason}")

@@ -1,0 +1,111 @@
+"""`client`: API clients."""
+
+from collections.abc import Sequence
+from os import urandom
+from typing import Any
+from uuid import UUID
+
+import click
+
+from app.cli.installation import catch_up, cause_of, installation
+from app.cli.output import as_json_option, show, show_list
+from app.tokens.secrets import new_client_id, new_client_secret
+from domain.organization import SCOPES, ApiClient
+from projections.api_clients import ApiClientRow
+
+SHOWN_ONCE = "The secret is not kept and cannot be shown again."
+OLD_ONE_LIVES = "The secret before it stays good until the next rotation."
+
+
+@click.group(name="client")
+def command() -> None:
+    """API clients and their secrets."""
+
+
+@command.command()
+@click.option("--org", "organization_id", metavar="ID", type=click.UUID, help="Whose client it is.")
+@click.option("--m2m", is_flag=True, help="An approved client that names an organization per call.")
+@click.option(
+    "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="One of many; none: all."
+)
+@as_json_option
+def create(
+    *, organization_id: UUID | None, m2m: bool, scopes: Sequence[str], as_json: bool
+) -> None:
+    """Make a client; its secret is printed this once."""
+    if (organization_id is not None) == m2m:
+        message = "give either --org or --m2m"
+        raise click.UsageError(message)
+    secret = new_client_secret(urandom)
+    with installation() as container:
+        client = container.accounts.register_client(
+            cause_of(container),
+            client_id=new_client_id(urandom),
+            secret_hash=container.secret_hasher.hash(secret),
+            organization_id=organization_id,
+            scopes=list(dict.fromkeys(scopes)),
+        )
+    show(_with_secret(client, secret), as_json=as_json)
+    if not as_json:
+        click.echo(SHOWN_ONCE)
+
+
+@command.command(name="list")
+@as_json_option
+def list_all(*, as_json: bool) -> None:
+    """List all clients, oldest first; revoked ones too."""
+    with installation() as container:
+        catch_up(container)
+        with container.views.reading() as connection:
+            rows = [
+                {**_facts(row), "created_at": row.created_at}
+                for row in container.clients.all(connection)
+            ]
+    show_list(rows, as_json=as_json)
+
+
+@command.command()
+@click.argument("client_id", metavar="ID")
+@as_json_option
+def revoke(*, client_id: str, as_json: bool) -> None:
+    """Refuse the secrets and the tokens of a client for ever."""
+    with installation() as container:
+        cause = cause_of(container)
+        client = container.accounts.change_client(client_id, lambda held: held.revoke(cause))
+    show(_facts(client), as_json=as_json)
+
+
+@command.command()
+@click.argument("client_id", metavar="ID")
+@as_json_option
+def rotate_secret(*, client_id: str, as_json: bool) -> None:
+    """Give a client a new secret; the one before it stays good until the next rotation."""
+    secret = new_client_secret(urandom)
+    with installation() as container:
+        cause = cause_of(container)
+        secret_hash = container.secret_hasher.hash(secret)
+        client = container.accounts.change_client(
+            client_id, lambda held: held.rotate_secret(secret_hash, cause)
+        )
+    show(_with_secret(client, secret), as_json=as_json)
+    if not as_json:
+        click.echo(f"{SHOWN_ONCE} {OLD_ONE_LIVES}")
+
+
+def _with_secret(client: ApiClient, secret: str) -> dict[str, Any]:
+    return {
+        "client_id": client.client_id,
+        "client_secret": secret,
+        "organization": client.organization_id,
+        "scopes": client.scopes,
+    }
+
+
+def _facts(client: ApiClient | ApiClientRow) -> dict[str, Any]:
+    """`organization` is None for a machine-to-machine client."""
+    return {
+        "client_id": client.client_id,
+        "organization": client.organization_id,
+        "scopes": client.scopes,
+        "revoked": client.revoked,
+    }

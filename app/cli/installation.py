@@ -1,0 +1,100 @@
+"""The installation that a command works on, and the one line that tells why it could not."""
+
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from uuid import uuid4
+
+import click
+from eventsourcing.persistence import PersistenceError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from app.container import Container
+from app.migrate import CannotMigrate
+from app.settings import Settings, WrongSetting
+from app.tokens.keys import SigningKeysError
+from domain.application import Poisoned
+from domain.cause import Cause
+from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
+from projections.health import strangers
+
+NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
+DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError, sqlite3.Error)
+OTHER_ERRORS = (
+    WrongSetting,
+    CannotMigrate,
+    SigningKeysError,
+    Poisoned,
+    Refused,
+    NotPossible,
+    Conflict,
+    OSError,
+)
+
+
+def unchanged(settings: Settings) -> Settings:
+    """Return the settings as they are."""
+    return settings
+
+
+@contextmanager
+def installation(
+    *, migrated: bool = True, adapt: Callable[[Settings], Settings] = unchanged
+) -> Iterator[Container]:
+    """Lend the parts of this installation, by default only if its tables are up to date.
+
+    What goes wrong with it ends the command with one line and exit status 1. Print after it, so
+    that a broken pipe is not taken for a broken installation.
+    """
+    try:
+        container = Container(adapt(Settings.load()))
+        try:
+            if migrated:
+                _require_tables(container)
+            yield container
+        finally:
+            container.close()
+    except DATABASE_ERRORS as error:
+        raise click.ClickException(_database_line(error)) from error
+    except OTHER_ERRORS as error:
+        raise click.ClickException(_line(error)) from error
+
+
+def cause_of(container: Container) -> Cause:
+    """Return the cause of what one command appends: now, under an id of its own."""
+    return Cause(container.clock(), f"cli-{uuid4()}")
+
+
+def catch_up(container: Container) -> None:
+    """Project what the log holds, so that a command reads what was written before it."""
+    container.projector.catch_up()
+    with container.views.reading() as connection:
+        known = container.positions.all(connection)
+    for place in known.values():
+        if place.failure is not None:
+            stopped = f"Warning: {place.name} stopped at {place.position}: {place.failure}"
+            click.echo(stopped, err=True)
+
+
+def _require_tables(container: Container) -> None:
+    # Opening a file that is not there would make an empty one.
+    if not container.settings.database_path.is_file() or strangers(
+        container.log, container.views, container.positions, container.models
+    ):
+        raise click.ClickException(NOT_MIGRATED)
+
+
+def _database_line(error: BaseException) -> str:
+    """Name what the driver said: it stands at the end of the chain."""
+    while isinstance(error, ServiceUnavailable | PersistenceError) and error.__cause__ is not None:
+        error = error.__cause__
+    reason = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
+    return NOT_MIGRATED if "no such table" in reason else f"DATABASE_URL: {reason}"
+
+
+def _line(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    details = error.details if isinstance(error, Refused) else {}
+    told = ", ".join(f"{name} {value}" for name, value in details.items())
+    return f"{error} ({told})" if told else str(error)

@@ -1,0 +1,69 @@
+"""What commands print: JSON for programs, short lines and tables for people."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import click
+
+GAP = "  "
+
+as_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."
+)
+
+
+def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
+    """Print one thing: a JSON object, or a line for each of its facts."""
+    if as_json:
+        click.echo(json.dumps(facts, default=_text))
+        return
+    width = max(map(len, facts))
+    for name, value in facts.items():
+        click.echo(f"{name:<{width}}{GAP}{_cell(value)}")
+
+
+def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Print things of one kind: `{"data": […]}`, or a table with the names of their facts."""
+    if as_json:
+        click.echo(json.dumps({"data": rows}, default=_text))
+        return
+    if not rows:
+        click.echo("There are none.")
+        return
+    table = [[name.upper() for name in rows[0]]]
+    table += [[_cell(value) for value in row.values()] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
+        click.echo(GAP.join(cells).rstrip())
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None | "" | []:
+            return "-"
+        case bool():
+            return "yes" if value else "no"
+        case Mapping():
+            return " ".join(map(_cell, value.values()))
+        case list():
+            return ", ".join(map(_cell, value))
+        case UUID() | datetime():
+            return _text(value)
+        case _:
+            return str(value)
+
+
+def _text(value: object) -> str:
+    """Write what JSON has no form for as the contract has it."""
+    match value:
+        case datetime():
+            utc = value.astimezone(UTC).replace(tzinfo=None)
+            return utc.isoformat(timespec="milliseconds") + "Z"
+        case UUID():
+            return str(value)
+        case _:
+            raise TypeError(type(value).__name__)

@@ -1,0 +1,53 @@
+"""`privacy`: personal data and its end."""
+
+from datetime import datetime
+from uuid import UUID
+
+import click
+
+from app.cli.arguments import Month
+from app.cli.installation import installation
+from app.cli.output import as_json_option, show
+from app.container import Container
+from domain.cause import month_of
+from domain.errors import NotFound, NotPossible
+from domain.organization import Organization
+
+
+@click.group(name="privacy")
+def command() -> None:
+    """Personal data and its end."""
+
+
+@command.command()
+@click.option("--before", required=True, type=Month(), help="The first month that is kept.")
+@click.option(
+    "--org", "organization_id", metavar="ID", type=click.UUID, help="Of this organization only."
+)
+@as_json_option
+def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> None:
+    """Make numbers and results of earlier months unreadable for ever.
+
+    Jobs and lookups of that time answer 404 then; money stays. There is no way back: a backup of
+    the database that holds their keys is the only thing that still opens them.
+    """
+    with installation() as container:
+        _check(container, before, organization_id)
+        keys = container.vault.erase(month_of(before), organization_id)
+        answers = container.lookup_cache.forget(before, organization_id)
+    facts = {
+        "before": month_of(before),
+        "organization": organization_id,
+        "erased_keys": keys,
+        "forgotten_answers": answers,
+    }
+    show(facts, as_json=as_json)
+
+
+def _check(container: Container, before: datetime, organization_id: UUID | None) -> None:
+    if before > container.clock():
+        message = f"--before {month_of(before)} is in the future: this month is still being written"
+        raise NotPossible(message)
+    if organization_id is not None and not container.log.find(Organization, organization_id):
+        message = f"there is no organization {organization_id}"
+        raise NotFound(message)

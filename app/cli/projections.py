@@ -1,0 +1,68 @@
+"""`projections`: the read models that are built from the log."""
+
+from typing import Any
+
+import click
+
+from app.cli.installation import installation
+from app.cli.output import as_json_option, show_list
+from app.cli.progress import watched
+from app.container import Container
+from projections.health import Lag, lags
+from projections.read_model import ReadModel
+from projections.rebuild import rebuild
+
+
+@click.group(name="projections")
+def command() -> None:
+    """The read models that are built from the log."""
+
+
+@command.command()
+@as_json_option
+def status(*, as_json: bool) -> None:
+    """Show how far each follower of the log has come, and why one has stopped."""
+    with installation() as container:
+        rows = [_facts(lag) for lag in lags(container.log, container.views, container.positions)]
+    show_list(rows, as_json=as_json)
+
+
+@command.command(name="rebuild")
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option("--all", "everything", is_flag=True, help="Every read model, one after the other.")
+@as_json_option
+def build(*, name: str | None, everything: bool, as_json: bool) -> None:
+    """Build a read model anew from the log, while the service runs."""
+    if (name is not None) == everything:
+        message = "give either the NAME of a read model or --all"
+        raise click.UsageError(message)
+    with installation() as container:
+        chosen = _chosen(container, name)
+        rows = [{"name": model.name, "position": _rebuild(container, model)} for model in chosen]
+    show_list(rows, as_json=as_json)
+
+
+def _facts(lag: Lag) -> dict[str, Any]:
+    """`behind` counts positions, which may have gaps."""
+    return {
+        "name": lag.name,
+        "position": lag.position,
+        "behind": lag.events,
+        "caught_up_at": lag.caught_up_at,
+        "failure": lag.failure,
+    }
+
+
+def _chosen(container: Container, name: str | None) -> list[ReadModel]:
+    models = {model.name: model for model in container.models}
+    if name is None:
+        return [*models.values()]
+    if name not in models:
+        message = f"{name!r} is none of: {', '.join(models)}"
+        raise click.BadParameter(message, param_hint="'NAME'")
+    return [models[name]]
+
+
+def _rebuild(container: Container, model: ReadModel) -> int:
+    with watched(f"Building {model.name}") as progress:
+        return rebuild(container.log, container.views, container.positions, model, progress)

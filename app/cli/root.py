@@ -1,0 +1,71 @@
+"""The table of all commands, and how a run of any of them ends."""
+
+import logging
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+PROGRAM = "python -m app"
+FAILED = 1
+INTERRUPTED = 130  # What shells report for a process that SIGINT ended.
+
+# Each module defines `command`. The first line of its help stands here too, so that the list of
+# commands is there before anything heavy has been imported.
+COMMANDS = {
+    "serve": "Serve HTTP and do all the work in this one process.",
+    "migrate": "Create or upgrade every table.",
+    "org": "Organizations: who may call, and for how much.",
+    "client": "API clients and their secrets.",
+    "wallet": "Wallets: what organizations have paid in.",
+    "keys": "The keys that sign tokens.",
+    "settings": "Print every setting with its value, default and meaning.",
+    "projections": "The read models that are built from the log.",
+    "jobs": "Bulk lookup jobs.",
+    "audit": "Checks of the log and of all that is built from it.",
+    "privacy": "Personal data and its end.",
+}
+
+
+class Deferred(click.Command):
+    """A command whose module is imported when it is called."""
+
+    def __init__(self, name: str, first_line: str) -> None:
+        super().__init__(name, help=first_line, short_help=first_line)
+
+    def load(self) -> click.Command:
+        """Import the command itself."""
+        command: click.Command = import_module(f"app.cli.{self.name}").command
+        return command
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        return self.load().make_context(info_name, args, parent, **extra)
+
+
+@click.group(commands={name: Deferred(name, line) for name, line in COMMANDS.items()})
+def cli() -> None:
+    """Run and operate the service. Settings come from the environment; see `settings`."""
+
+
+def main() -> int:
+    """Run one command; return 0 for done, 1 for refused or failed, 2 for a usage error."""
+    # What commands have to say they print; log lines belong to `serve`, which turns them on.
+    logging.basicConfig(handlers=[logging.NullHandler()])
+    try:
+        status = cli.main(prog_name=PROGRAM, standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except click.Abort:
+        return INTERRUPTED
+    except OSError as error:
+        print(f"Error: {error.strerror}", file=sys.stderr)  # noqa: T201  # The standard output may be what failed.
+        return FAILED
+    return status if isinstance(status, int) else 0

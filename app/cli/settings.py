@@ -1,0 +1,20 @@
+"""`settings`: what the environment decides; it opens nothing, so it works when all else fails."""
+
+import click
+
+from app.cli.output import as_json_option, show_list
+from app.settings import Settings, WrongSetting
+
+
+@click.command(name="settings")
+@as_json_option
+def command(*, as_json: bool) -> None:
+    """Print every setting with its value, default and meaning.
+
+    Settings are environment variables. Secrets are masked.
+    """
+    try:
+        described = Settings.load().describe()
+    except WrongSetting as error:
+        raise click.ClickException(str(error)) from error
+    show_list(described, as_json=as_json)

@@ -1,0 +1,34 @@
+"""The Flask application of one installation; made anew for every container, nothing is global."""
+
+from collections.abc import Callable
+from uuid import UUID, uuid4
+
+from flask import Flask
+from werkzeug.middleware.proxy_fix import ProxyFix
+
+from app.container import Container
+from app.http import access_log, errors, openapi, reply_headers, request_context
+from app.http.bodies import BODY_BYTES_MAX
+from app.http.routes import auth, docs, health, lookups, wallet
+
+
+def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flask:
+    """Return the WSGI application; it opens nothing before the first request that needs it.
+
+    `new_id` makes the ids of requests that bring none.
+    """
+    app = Flask(__name__, static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=BODY_BYTES_MAX, PROVIDE_AUTOMATIC_OPTIONS=False)
+    app.url_map.merge_slashes = False  # A redirect would have a body in HTML.
+    request_context.register(app, container, new_id)
+    reply_headers.register(app)
+    access_log.register(app)
+    errors.register(app)
+    groups = (auth.blueprint, lookups.blueprint, wallet.blueprint, health.blueprint)
+    app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
+    app.register_blueprint(docs.blueprint)
+    app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
+    proxies = container.settings.trusted_proxies
+    if proxies:
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # Flask's documented way.
+    return app

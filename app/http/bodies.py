@@ -1,0 +1,47 @@
+"""Request bodies: at most 1 MiB of strict JSON, or none."""
+
+import json
+from typing import Any
+
+from flask import request
+from webargs.core import is_json
+from werkzeug.exceptions import BadRequest, UnsupportedMediaType
+
+BODY_BYTES_MAX = 1024 * 1024
+
+
+def check_body() -> None:
+    """Read the body; refuse one that is too large or not declared as JSON. None at all is fine."""
+    encoding = request.headers.get("Content-Encoding", "identity")
+    if request.get_data() and not (is_json(request.mimetype) and encoding == "identity"):
+        raise UnsupportedMediaType
+
+
+def read_json() -> Any:
+    """Return the parsed body, or an empty object when there is no body."""
+    data = request.get_data()
+    return parse_json(data) if data else {}
+
+
+def parse_json(data: bytes) -> Any:
+    """Parse RFC 8259 JSON in UTF-8; BadRequest for anything else.
+
+    Refused too: NaN, infinities, nesting without end, and a member that comes twice, since two
+    readers of such an object may see different values.
+    """
+    try:
+        return json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise BadRequest from None
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError
+    "".join(members).encode()  # A lone surrogate cannot be named in a reply: a ValueError.
+    return members
+
+
+def _no_constant(_: str) -> None:
+    raise ValueError

@@ -1,0 +1,45 @@
+"""Who calls: the bearer token of a request, and what a refused caller is told (RFC 6750)."""
+
+import re
+
+from flask import request
+
+from app.authorization import Caller
+from app.http.request_context import container, request_context
+from domain.errors import InsufficientScope, Refused, Unauthorized
+
+REALM = 'Bearer realm="api"'
+
+_BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
+_PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
+
+
+def authenticate(scope: str) -> Caller:
+    """Return the caller of this request, or raise why there is none: token, organization, scope."""
+    context, parts = request_context(), container()
+    context.scope = scope
+    match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+    if match is None:
+        raise Unauthorized
+    claims = parts.verifier.verify(match[1])
+    caller = parts.authorizer.authorize(
+        claims.client_id,
+        claims.organization_id,
+        request.headers.getlist("X-Organization-Id"),
+        claims.scopes,
+        scope,
+    )
+    context.organization_id = caller.organization_id
+    return caller
+
+
+def challenge(refusal: Refused) -> dict[str, str]:
+    """Return the `WWW-Authenticate` of a refusal; an error code only when a token was presented."""
+    if isinstance(refusal, InsufficientScope):
+        scope = request_context().scope
+        return {"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{scope}"'}
+    if not isinstance(refusal, Unauthorized):
+        return {}
+    if _PRESENTED.match(request.headers.get("Authorization", "")):
+        return {"WWW-Authenticate": f'{REALM}, error="invalid_token"'}
+    return {"WWW-Authenticate": REALM}

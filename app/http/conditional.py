@@ -1,0 +1,26 @@
+"""Conditional reads (RFC 9110 §13): a weak ETag over `data`, and 304 for who has it already."""
+
+from collections.abc import Mapping
+from hashlib import blake2b
+
+import msgspec
+from flask import Response, request
+
+from app.http.envelope import success
+
+ETAG_BYTES = 16
+
+
+def conditional(data: bytes, headers: Mapping[str, str] | None = None) -> Response:
+    """Reply with encoded data, or with 304; `headers` stand on both."""
+    tag = blake2b(data, digest_size=ETAG_BYTES).hexdigest()
+    if request.if_none_match.contains_weak(tag):
+        response = Response(status=304)
+        response.headers.update(headers or {})
+        del response.headers["Content-Type"]
+    else:
+        response = success(msgspec.Raw(data), headers=headers)
+    response.set_etag(tag, weak=True)
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.headers["Vary"] = "Authorization, X-Organization-Id"
+    return response

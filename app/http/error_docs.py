@@ -1,0 +1,75 @@
+"""The error replies of operations in the OpenAPI document, each with the example that we send."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
+from typing import Any
+
+from app.http.envelope import failure_body
+from app.http.oauth_errors import OAuthRefused, oauth_body, oauth_body_of
+from app.http.problems import VALIDATION, Problem
+from app.http.schemas.auth import OAuthError
+from app.http.schemas.envelope import Error, ValidationProblem
+
+META = {
+    "timestamp": "2026-11-21T03:04:05.678Z",
+    "response_time_ms": 12.3,
+    "request_id": "3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
+}
+RETRY_AFTER = {
+    "Retry-After": {
+        "description": "Seconds to wait before the same request is sent again.",
+        "schema": {"type": "integer"},
+    }
+}
+CHALLENGE = {
+    "WWW-Authenticate": {
+        "description": "What the client should present (RFC 6750 §3, RFC 7617 §2).",
+        "schema": {"type": "string"},
+    }
+}
+
+
+def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
+    """Return the responses of these problems by status, an example for each code."""
+    grouped: dict[int, list[Problem]] = defaultdict(list)
+    for problem in problems:
+        grouped[problem.status].append(problem)
+    return {status: _response(status, group) for status, group in sorted(grouped.items())}
+
+
+def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
+    schema = ValidationProblem if any(each.code == VALIDATION for each in problems) else Error
+    bodies = {each.code: failure_body(each, META) for each in problems}
+    return _documented(status, schema, bodies)
+
+
+def oauth_responses(
+    refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
+) -> dict[int, dict[str, Any]]:
+    """Return the responses of the token endpoint, whose errors have no envelope."""
+    grouped: dict[int, list[dict[str, str]]] = defaultdict(list)
+    for refusal in refusals:
+        grouped[refusal.status].append(oauth_body(refusal.code, str(refusal)))
+    for problem in problems:
+        grouped[problem.status].append(oauth_body_of(problem))
+    return {
+        status: _documented(status, OAuthError, {body["error"]: body for body in bodies})
+        for status, bodies in grouped.items()
+    }
+
+
+def _documented(status: int, schema: type, bodies: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one response; `bodies` are examples by code."""
+    headers: dict[str, Any] = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers |= CHALLENGE
+    if status in {409, 429, 503}:
+        headers |= RETRY_AFTER
+    examples = {code: {"value": body} for code, body in bodies.items()}
+    codes = ", ".join(f"`{code}`" for code in bodies)
+    return {
+        "description": f"{HTTPStatus(status).phrase}: {codes}.",
+        **({"headers": headers} if headers else {}),
+        "content": {"application/json": {"schema": schema, "examples": examples}},
+    }

@@ -1,0 +1,63 @@
+"""Error handlers: whatever is raised becomes one JSON reply, and nothing of ours leaks into it."""
+
+import logging
+import traceback
+
+from eventsourcing.persistence import PersistenceError
+from flask import Flask, Response
+from sqlalchemy.exc import SQLAlchemyError
+from werkzeug.exceptions import HTTPException
+
+from app.http.callers import challenge
+from app.http.envelope import failure
+from app.http.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
+from app.http.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
+from domain.errors import Conflict, Refused
+
+logger = logging.getLogger(__name__)
+
+
+def register(app: Flask) -> None:
+    """Handle every exception of an app."""
+    app.register_error_handler(Refused, answer_refusal)
+    app.register_error_handler(OAuthRefused, oauth_refusal)
+    app.register_error_handler(HTTPException, answer_http)
+    app.register_error_handler(Exception, answer_unexpected)
+    # A Conflict that reaches the edge took nothing: the same request may be sent again.
+    for unreachable in (SQLAlchemyError, PersistenceError, Conflict):
+        app.register_error_handler(unreachable, answer_unavailable)
+
+
+def answer_refusal(refusal: Refused) -> Response:
+    """Answer what the domain declines."""
+    return _answer(problem_of(refusal), challenge(refusal))
+
+
+def answer_http(error: HTTPException) -> Response:
+    """Answer what the framework declines, keeping its `Allow`."""
+    kept = {name: value for name, value in error.get_headers() if name == "Allow"}
+    return _answer(problem_of_http(error), kept)
+
+
+def answer_unavailable(error: Exception) -> Response:
+    """Answer while a database is away."""
+    _log(error)
+    return _answer(UNAVAILABLE, {})
+
+
+def answer_unexpected(error: Exception) -> Response:
+    """Answer our own bugs."""
+    _log(error)
+    return _answer(INTERNAL, {})
+
+
+def _answer(problem: Problem, headers: dict[str, str]) -> Response:
+    if is_token_request():
+        return oauth_problem(problem, headers)
+    return failure(problem, headers)
+
+
+def _log(error: Exception) -> None:
+    """Log where it happened, not its text: that may hold a number or a token."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised in\n%s", type(error).__name__, place)

@@ -1,0 +1,91 @@
+"""Errors of the token endpoint, in the shape of RFC 6749 §5.2 and nothing of our envelope."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import ClassVar
+
+from flask import Response, request
+
+from app.http.envelope import json_response
+from app.http.problems import Problem
+
+TOKEN_PATH = "/auth/token"  # noqa: S105 - the path of the endpoint, no secret.
+FORM = "application/x-www-form-urlencoded"
+NOT_A_FORM = f"The body must be a form ({FORM})."
+SERVER_ERROR = "server_error"
+NO_STORE = {"Cache-Control": "no-store", "Pragma": "no-cache"}
+
+
+class OAuthRefused(Exception):
+    """Raised when a token is refused; its text is the `error_description`, in ASCII."""
+
+    code: ClassVar[str]
+    status: ClassVar[int] = 400
+    headers: Mapping[str, str] = {}
+
+
+class InvalidRequest(OAuthRefused):
+    """Raised for a form that lacks a parameter, repeats one, or cannot be read."""
+
+    code = "invalid_request"
+
+
+class UnsupportedGrantType(OAuthRefused):
+    """Raised for every grant but client credentials."""
+
+    code = "unsupported_grant_type"
+
+
+class InvalidScope(OAuthRefused):
+    """Raised for a scope that the client does not have."""
+
+    code = "invalid_scope"
+
+
+class InvalidClient(OAuthRefused):
+    """Raised alike for no credentials, an unknown or revoked client, and a wrong secret."""
+
+    code = "invalid_client"
+    status = 401
+    headers: Mapping[str, str] = {"WWW-Authenticate": 'Basic realm="token", charset="UTF-8"'}
+
+
+class SlowDown(OAuthRefused):
+    """Raised for a caller that has sent too many wrong secrets; `wait_s` is when to come back."""
+
+    code = "slow_down"
+    status = 429
+
+    def __init__(self, wait_s: int) -> None:
+        super().__init__("Too many wrong secrets from this address; wait before the next attempt.")
+        self.headers = {"Retry-After": str(wait_s)}
+
+
+def is_token_request() -> bool:
+    """Tell whether the request is one for the token endpoint, whatever its method."""
+    return request.path == TOKEN_PATH
+
+
+def oauth_refusal(refused: OAuthRefused) -> Response:
+    """Reply to a refused token request."""
+    body = oauth_body(refused.code, str(refused))
+    return json_response(body, refused.status, {**NO_STORE, **refused.headers})
+
+
+def oauth_problem(problem: Problem, headers: Mapping[str, str]) -> Response:
+    """Reply with a problem of the framework or of the service at the token endpoint."""
+    sent = {**NO_STORE, **problem.headers, **headers}
+    return json_response(oauth_body_of(problem), problem.status, sent)
+
+
+def oauth_body_of(problem: Problem) -> dict[str, str]:
+    """Return a problem in the shape of this endpoint."""
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return oauth_body(SERVER_ERROR, problem.message)
+    wrong_type = problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+    return oauth_body(InvalidRequest.code, NOT_A_FORM if wrong_type else problem.message)
+
+
+def oauth_body(code: str, description: str) -> dict[str, str]:
+    """Return the body of RFC 6749 §5.2."""
+    return {"error": code, "error_description": description}

@@ -1,0 +1,103 @@
+"""The OpenAPI document of the edge; flask-smorest collects it from the blueprints."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from flask import Flask, Response
+from flask_smorest import Api
+from werkzeug.exceptions import HTTPException
+
+from app.http.blueprint import Blueprint
+from app.http.errors import answer_http
+from app.http.oauth_errors import TOKEN_PATH
+from app.http.schemas.envelope import Error
+from app.settings import Settings
+
+TITLE = "Carrier Lookup, Plans and Links"
+VERSION = "1.0.0"
+DESCRIPTION = Path(__file__).with_name("openapi.md")
+
+SCOPES = {
+    "lookup": "Look up phone numbers.",
+    "wallet": "Read the balance and the transactions.",
+}
+ID_PARAMETERS = {"job_id": "The id of the job.", "transaction_id": "The id of the transaction."}
+COMMON_HEADERS = {
+    "X-Request-Id": "An id of your own (1–128 letters, digits and `._~:/@=+-`). It is sent back, "
+    "stored with what the request causes, and stands on our log lines.",
+    "X-Organization-Id": "The organization to act for. Only read for approved machine-to-machine "
+    "clients, whose tokens name no organization.",
+}
+HTTP_METHODS = {"get", "post", "put", "delete"}
+
+
+class _Api(Api):
+    """flask-smorest, with our errors instead of its own."""
+
+    ERROR_SCHEMA = Error
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def handle_http_exception(self, error: HTTPException) -> Response:
+        """Answer in our envelope and keep `Allow`, which flask-smorest would drop."""
+        return answer_http(error)
+
+
+def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) -> bytes:
+    """Register blueprints with an app and return the document of all their operations."""
+    app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.0.3")
+    api = _Api(app, spec_kwargs={"info": {"description": DESCRIPTION.read_text("utf-8")}})
+    _add_security(api, settings)
+    for blueprint in blueprints:
+        api.register_blueprint(blueprint)
+    document = api.spec.to_dict()
+    document["servers"] = [{"url": settings.public}]
+    del document["components"]["schemas"]["PaginationMetadata"]  # Of a header that we do not send.
+    for path, operations in document["paths"].items():
+        _complete(path, operations, settings)
+    return msgspec.json.encode(document)
+
+
+def _add_security(api: _Api, settings: Settings) -> None:
+    flow = {"tokenUrl": settings.auth + TOKEN_PATH, "scopes": SCOPES}
+    schemes = api.spec.components
+    schemes.security_scheme("oauth2", {"type": "oauth2", "flows": {"clientCredentials": flow}})
+    schemes.security_scheme(
+        "basic",
+        {
+            "type": "http",
+            "scheme": "basic",
+            "description": "client_id and client_secret, at the token endpoint only.",
+        },
+    )
+
+
+def _complete(path: str, operations: dict[str, Any], settings: Settings) -> None:
+    """Add what follows from the path: its server, its ids, the headers of every caller."""
+    server = _server_of(path, settings)
+    if server != settings.public:
+        operations["servers"] = [{"url": server}]
+    for parameter in operations.get("parameters", []):
+        parameter["description"] = ID_PARAMETERS[parameter["name"]]
+        parameter["schema"] = {"type": "string", "format": "uuid"}
+    for method in HTTP_METHODS & operations.keys():
+        operation = operations[method]
+        operation["responses"] = dict(sorted(operation["responses"].items()))
+        if any("oauth2" in scheme for scheme in operation["security"]):
+            headers = [_header(name, text) for name, text in COMMON_HEADERS.items()]
+            operation["parameters"] = [*operation.get("parameters", []), *headers]
+
+
+def _server_of(path: str, settings: Settings) -> str:
+    groups = {
+        "/auth/": settings.auth,
+        "/.well-known/": settings.auth,
+        "/number-lookup": settings.numbers,
+        "/v1/": settings.base,
+    }
+    return next((url for start, url in groups.items() if path.startswith(start)), settings.public)
+
+
+def _header(name: str, description: str) -> dict[str, Any]:
+    return {"in": "header", "name": name, "description": description, "schema": {"type": "string"}}

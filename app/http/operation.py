@@ -1,0 +1,95 @@
+"""What every operation of a caller has in common: the checks before its view, and their errors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import wraps
+from typing import Any
+
+from flask import Response
+
+from app.authorization import Caller
+from app.http.blueprint import Blueprint
+from app.http.bodies import check_body
+from app.http.callers import authenticate
+from app.http.error_docs import error_responses
+from app.http.problems import (
+    BAD_REQUEST,
+    INTERNAL,
+    TOO_LARGE,
+    UNAVAILABLE,
+    WRONG_MEDIA_TYPE,
+    problem_of,
+)
+from domain import errors
+from domain.errors import Refused
+
+View = Callable[..., Response]
+Feature = Callable[[Caller], None]
+
+_EVERYWHERE = (
+    errors.Unauthorized(),
+    errors.OrganizationNotFound(),
+    errors.OrganizationSuspended(),
+    errors.OrganizationInactive(),
+    errors.InsufficientScope(),
+)
+
+
+def operation(
+    *,
+    scope: str,
+    refusals: Sequence[Refused] = (),
+    feature: Feature | None = None,
+    takes_body: bool = False,
+) -> Callable[[View], View]:
+    """Check token, organization and scope, then the feature, then that a body can be read.
+
+    The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
+    `refusals` are examples of what else the operation answers, for its documentation.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def checked(*args: Any, **kwargs: Any) -> Response:
+            caller = authenticate(scope)
+            if feature is not None:
+                feature(caller)
+            check_body()
+            return view(caller, *args, **kwargs)
+
+        documentation = {
+            "security": [{"oauth2": [scope]}],
+            "responses": _responses(refusals, takes_body=takes_body),
+        }
+        return _documented(checked, documentation)
+
+    return decorate
+
+
+def public(
+    responses: Mapping[int, dict[str, Any]] | None = None,
+    security: Sequence[dict[str, list[str]]] = (),
+) -> Callable[[View], View]:
+    """Document an operation that needs no token."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def called(*args: Any, **kwargs: Any) -> Response:
+            return view(*args, **kwargs)
+
+        documentation = {"security": list(security), "responses": dict(responses or {})}
+        return _documented(called, documentation)
+
+    return decorate
+
+
+def _responses(refusals: Sequence[Refused], *, takes_body: bool) -> dict[int, dict[str, Any]]:
+    body = [BAD_REQUEST, TOO_LARGE, WRONG_MEDIA_TYPE] if takes_body else []
+    refused = [problem_of(each) for each in (*_EVERYWHERE, *refusals)]
+    return error_responses([*body, *refused, INTERNAL, UNAVAILABLE])
+
+
+def _documented(view: View, documentation: dict[str, Any]) -> View:
+    facts = {"operationId": view.__name__, **deepcopy(documentation)}
+    documented: View = Blueprint.doc(**facts)(view)
+    return documented

@@ -1,0 +1,106 @@
+"""Every error of the edge as status, code and message: the one table from refusals to statuses."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+from werkzeug.exceptions import HTTPException
+
+from domain import errors
+from domain.errors import Refused
+
+STATUS: Mapping[type[Refused], int] = {
+    errors.Unauthorized: 401,
+    errors.OrganizationNotFound: 403,
+    errors.OrganizationSuspended: 403,
+    errors.OrganizationInactive: 403,
+    errors.InsufficientScope: 403,
+    errors.NumberLookupDisabled: 403,
+    errors.BillingNotConfigured: 403,
+    errors.InsufficientBalance: 402,
+    errors.ValidationFailed: 422,
+    errors.NotFound: 404,
+    errors.IdempotencyKeyReused: 422,
+    errors.IdempotencyInProgress: 409,
+    errors.RateLimited: 429,
+    errors.NumberLookupUnavailable: 503,
+    errors.ServiceUnavailable: 503,
+}
+
+SOON_S = 1  # For what ends by itself: a running twin, a full queue.
+LATER_S = 5  # For an outage; the lookup provider is probed this often.
+VALIDATION = errors.ValidationFailed.code
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """An error as it is sent; `retryable` is stated on 409, 429 and every 5xx, as §1 wants it."""
+
+    status: int
+    code: str
+    message: str
+    details: Mapping[str, Any] = field(default_factory=dict)
+    retryable: bool = False
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """When to try again; nothing where trying again is of no use."""
+        if not self.retryable:
+            return {}
+        later = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        return {"Retry-After": str(LATER_S if later else SOON_S)}
+
+    def error(self) -> dict[str, Any]:
+        """Return the `error` of the envelope; empty details are left out."""
+        details = dict(self.details)
+        if self.status in {409, 429} or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+            details["retryable"] = self.retryable
+        error = {"code": self.code, "message": self.message}
+        return error | ({"details": details} if details else {})
+
+
+BAD_REQUEST = Problem(400, "BAD_REQUEST", "The request cannot be read; its body must be JSON.")
+UNKNOWN_PATH = Problem(404, "NOT_FOUND", "There is nothing at this path.")
+WRONG_METHOD = Problem(405, "METHOD_NOT_ALLOWED", "This path does not take this method.")
+TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
+WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
+INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
+
+_OF_HTTP = {
+    problem.status: problem
+    for problem in (
+        BAD_REQUEST,
+        UNKNOWN_PATH,
+        WRONG_METHOD,
+        TOO_LARGE,
+        WRONG_MEDIA_TYPE,
+        INTERNAL,
+    )
+}
+
+
+def problem_of(refusal: Refused) -> Problem:
+    """Return how a refusal is sent."""
+    status = STATUS[type(refusal)]
+    return Problem(
+        status, refusal.code, str(refusal), refusal.details, retryable=refusal.retryable is True
+    )
+
+
+UNAVAILABLE = problem_of(errors.ServiceUnavailable())
+
+
+def problem_of_http(error: HTTPException) -> Problem:
+    """Return how an error of the framework is sent, without its text, which may quote input."""
+    return problem_of_status(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
+
+
+def problem_of_status(status: int) -> Problem:
+    """Return the problem of a bare status, under the name that HTTP itself gives it."""
+    if status in _OF_HTTP:
+        return _OF_HTTP[status]
+    known = HTTPStatus(status)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return UNAVAILABLE if status == HTTPStatus.SERVICE_UNAVAILABLE else INTERNAL
+    return Problem(status, known.name, f"{known.phrase}.")

@@ -1,0 +1,1 @@
+"""One blueprint per group of operations; a view reads its input, asks once, shapes the answer."""

@@ -1,0 +1,114 @@
+"""Access tokens, and what others need to check and to find them."""
+
+from urllib.parse import urlsplit
+
+from flask import Response
+
+from app.http.blueprint import Blueprint
+from app.http.client_credentials import read_credentials, read_form
+from app.http.envelope import json_response
+from app.http.error_docs import oauth_responses
+from app.http.oauth_errors import (
+    FORM,
+    NO_STORE,
+    TOKEN_PATH,
+    InvalidClient,
+    InvalidRequest,
+    InvalidScope,
+    SlowDown,
+    UnsupportedGrantType,
+)
+from app.http.operation import public
+from app.http.problems import INTERNAL, TOO_LARGE, UNAVAILABLE, WRONG_MEDIA_TYPE
+from app.http.request_context import container
+from app.http.schemas.auth import KeySet, ServerMetadata, Token, TokenForm
+from app.http.token_grant import (
+    GRANT_TYPE,
+    NO_GRANT_TYPE,
+    NOT_GRANTED,
+    OTHER_GRANT_TYPE,
+    WRONG,
+    check_grant_type,
+    grant,
+)
+from domain.errors import NotFound
+from domain.organization import SCOPES
+
+METADATA_PATH = "/.well-known/oauth-authorization-server"
+KEYS_PATH = "/.well-known/jwks.json"
+SHARED = {
+    "Cache-Control": "public, max-age=300"
+}  # A verifier that meets an unknown kid looks anew.
+
+blueprint = Blueprint(
+    "Authentication", __name__, description="Access tokens by client credentials (OAuth 2.0)."
+)
+
+_REFUSALS = (
+    InvalidRequest(NO_GRANT_TYPE),
+    UnsupportedGrantType(OTHER_GRANT_TYPE),
+    InvalidScope(NOT_GRANTED),
+    InvalidClient(WRONG),
+    SlowDown(60),
+)
+
+
+@blueprint.route(TOKEN_PATH, methods=["POST"])
+@public(
+    oauth_responses(_REFUSALS, [TOO_LARGE, WRONG_MEDIA_TYPE, INTERNAL, UNAVAILABLE]),
+    security=[{"basic": []}, {}],
+)
+@blueprint.doc(requestBody={"required": True, "content": {FORM: {"schema": TokenForm}}})
+@blueprint.alt_response(200, schema=Token, description="The token.")
+def issue_token() -> Response:
+    """Get an access token.
+
+    Send the client credentials in the form or as HTTP Basic, not both. Keep the token until it
+    expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
+    address only.
+    """
+    form = read_form()
+    check_grant_type(form)
+    granted = grant(read_credentials(form), form.get("scope", ""))
+    body = {
+        "access_token": granted.access_token,
+        "expires_in": granted.expires_in_s,
+        "token_type": "Bearer",
+        "scope": " ".join(granted.scopes),
+    }
+    return json_response(body, headers=NO_STORE)
+
+
+@blueprint.route(KEYS_PATH, methods=["GET"])
+@public()
+@blueprint.alt_response(200, schema=KeySet, description="The keys.")
+def key_set() -> Response:
+    """Read the public keys that verify access tokens (RFC 7517)."""
+    return json_response(container().keys.jwks(), headers=SHARED)
+
+
+@blueprint.route(METADATA_PATH, methods=["GET"])
+@public()
+@blueprint.alt_response(200, schema=ServerMetadata, description="The metadata.")
+def server_metadata() -> Response:
+    """Read the metadata of the authorization server (RFC 8414)."""
+    settings = container().settings
+    body = {
+        "issuer": settings.issuer,
+        "token_endpoint": settings.auth + TOKEN_PATH,
+        "jwks_uri": settings.auth + KEYS_PATH,
+        "grant_types_supported": [GRANT_TYPE],
+        "response_types_supported": [],
+        "scopes_supported": list(SCOPES),
+        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
+        "service_documentation": f"{settings.public}/docs",
+    }
+    return json_response(body, headers=SHARED)
+
+
+def server_metadata_of(issuer_path: str) -> Response:
+    """Read the metadata where RFC 8414 §3.1 puts it for an issuer that has a path."""
+    if f"/{issuer_path}" != urlsplit(container().settings.issuer).path:
+        raise NotFound
+    response: Response = server_metadata()
+    return response

@@ -1,0 +1,143 @@
+"""Number lookups: one at once, or many as a job that is polled."""
+
+from typing import Any
+
+from flask import Response
+
+from app.authorization import Caller
+from app.http import job_view
+from app.http.blueprint import Blueprint
+from app.http.conditional import conditional
+from app.http.envelope import format_time, success
+from app.http.feature import lookup_price_micros, require_lookup
+from app.http.identifiers import parse_id
+from app.http.lookup_docs import (
+    BULK_REFUSALS,
+    IDEMPOTENCY_REPLAYED,
+    JOB_ACCEPTED,
+    JOB_READ,
+    SINGLE_EXAMPLE,
+    SINGLE_REFUSALS,
+)
+from app.http.operation import operation
+from app.http.request_context import container, request_context
+from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
+from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply
+from app.http.schemas.request_headers import IdempotencyHeader
+from domain.cause import Cause
+from domain.commands.bulk_create import BulkRequest
+from domain.commands.single_lookup import LookupRequest, LookupResult
+from domain.errors import NotFound, ValidationFailed
+from domain.money import format_amount
+
+MISSING = "Missing data for required field."
+POLL_S = "1"
+
+blueprint = Blueprint(
+    "Number lookup",
+    __name__,
+    description="Country, validity and carrier of phone numbers: one at once, or up to 1000 as a "
+    "job. When a lookup has a price, every answer is charged, also a repeated one.",
+)
+
+
+@blueprint.route("/number-lookup", methods=["POST"])
+@operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
+@blueprint.arguments(LookupQuery, location="query")
+@blueprint.arguments(LookupBody, location="json", required=False)
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.alt_response(
+    200,
+    schema=LookupReply,
+    description="The answer.",
+    example=SINGLE_EXAMPLE,
+    headers=IDEMPOTENCY_REPLAYED,
+)
+def look_up(
+    caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
+) -> Response:
+    """Look up one number.
+
+    The number stands in the query or in a JSON body; the query wins. A number of the right form
+    that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
+    charged.
+    """
+    parts = container()
+    number = query.get("phone_number") or body.get("phone_number")
+    if number is None:
+        raise ValidationFailed({"phone_number": [MISSING]})
+    wanted = LookupRequest(
+        caller.organization_id,
+        number,
+        lookup_price_micros(caller),
+        parts.settings.currency,
+        header.get("key"),
+    )
+    result = parts.single_lookup.run(wanted, _cause())
+    return success(result.facts, meta=_lookup_meta(result), headers=_replayed(result.replayed))
+
+
+@blueprint.route("/number-lookup/bulk", methods=["POST"])
+@operation(scope="lookup", refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
+@blueprint.arguments(BulkBody, location="json")
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.alt_response(202, schema=JobAcceptedReply, **JOB_ACCEPTED)
+def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+    """Look up many numbers as a job.
+
+    The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
+    every 1 to 3 seconds until its status is `completed` or `failed`.
+    """
+    parts = container()
+    wanted = BulkRequest(
+        caller.organization_id,
+        body["phone_numbers"],
+        lookup_price_micros(caller),
+        parts.settings.currency,
+        header.get("key"),
+    )
+    job_id, replayed = parts.bulk_create.run(wanted, _cause())
+    location = f"{parts.settings.numbers}/number-lookup/bulk/{job_id}"
+    headers = {"Location": location, "Retry-After": POLL_S, **_replayed(replayed)}
+    return success({"job_id": job_id}, 202, headers=headers)
+
+
+@blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
+@operation(scope="lookup", refusals=[NotFound()])
+@blueprint.alt_response(200, schema=JobReply, **JOB_READ)
+@blueprint.alt_response(304, description="`data` is what the ETag of `If-None-Match` stands for.")
+def read_job(caller: Caller, job_id: str) -> Response:
+    """Read a job.
+
+    `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
+    without a body.
+    """
+    parts = container()
+    row = job_view.find_job(parts, caller.organization_id, parse_id(job_id))
+    headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
+    return conditional(job_view.encode_job(parts, row), headers)
+
+
+def _cause() -> Cause:
+    return Cause(container().clock(), request_context().request_id)
+
+
+def _replayed(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - what a command has returned.
+    return {"Idempotency-Replayed": "true"} if replayed else {}
+
+
+def _lookup_meta(result: LookupResult) -> dict[str, Any]:
+    answer = result.lookup.answer
+    meta: dict[str, Any] = {
+        "lookup_id": result.lookup.id,
+        "source": answer.source,
+        "as_of": format_time(answer.as_of),
+        "provider": answer.provider,
+    }
+    if answer.price is not None:
+        meta["charge"] = {
+            "transaction_id": answer.price.transaction_id,
+            "amount": format_amount(answer.price.amount_micros),
+            "currency": answer.price.currency,
+        }
+    return meta

@@ -1,0 +1,97 @@
+"""The wallet of the calling organization and its transactions."""
+
+from typing import Any
+
+from flask import Response
+
+from app.authorization import Caller
+from app.freshness import wait_until_projected
+from app.http import transaction_view
+from app.http.blueprint import Blueprint
+from app.http.envelope import success
+from app.http.identifiers import parse_id
+from app.http.operation import operation
+from app.http.request_context import container
+from app.http.schemas.wallet import (
+    TransactionPageReply,
+    TransactionQuery,
+    TransactionReply,
+    WalletReply,
+)
+from domain.errors import NotFound, ValidationFailed
+from domain.money import format_amount
+from projections.transactions import Filter
+
+blueprint = Blueprint(
+    "Wallet", __name__, description="The balance of your organization and every entry of it."
+)
+
+
+@blueprint.route("/v1/wallet", methods=["GET"])
+@operation(scope="wallet", refusals=[NotFound()])
+@blueprint.alt_response(200, schema=WalletReply, description="The balance.")
+def read_wallet(caller: Caller) -> Response:
+    """Read the balance.
+
+    404 when your organization has no wallet: then nothing with a price can be bought.
+    """
+    parts = container()
+    _wait_for(parts.wallets.name)
+    with parts.views.reading() as connection:
+        wallet = parts.wallets.get(connection, caller.organization_id)
+    if wallet is None:
+        raise NotFound
+    return success({"balance": format_amount(wallet.balance_micros), "currency": wallet.currency})
+
+
+@blueprint.route("/v1/transactions", methods=["GET"])
+@operation(scope="wallet", refusals=[ValidationFailed({"per_page": ["Must be from 1 to 100."]})])
+@blueprint.arguments(TransactionQuery, location="query")
+@blueprint.alt_response(200, schema=TransactionPageReply, description="A page of transactions.")
+def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
+    """List transactions, newest first.
+
+    A page past the end is an empty list. Write the `+` of an offset as `%2B`.
+    """
+    parts = container()
+    _wait_for(parts.transactions.name)
+    page, per_page = query["page"], query["per_page"]
+    wanted = Filter(
+        query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
+    )
+    with parts.views.reading() as connection:
+        entries, total = parts.transactions.page(
+            connection,
+            caller.organization_id,
+            wanted,
+            offset=(page - 1) * per_page,
+            limit=per_page,
+        )
+    meta = {
+        "total": total,
+        "per_page": per_page,
+        "current_page": page,
+        "last_page": max(1, -(-total // per_page)),
+    }
+    return success({"data": [transaction_view.show(entry) for entry in entries], "meta": meta})
+
+
+@blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
+@operation(scope="wallet", refusals=[NotFound()])
+@blueprint.alt_response(200, schema=TransactionReply, description="The transaction.")
+def read_transaction(caller: Caller, transaction_id: str) -> Response:
+    """Read one transaction."""
+    parts = container()
+    wanted = parse_id(transaction_id)
+    _wait_for(parts.transactions.name)
+    with parts.views.reading() as connection:
+        entry = parts.transactions.get(connection, caller.organization_id, wanted)
+    if entry is None:
+        raise NotFound
+    return success(transaction_view.show(entry))
+
+
+def _wait_for(model: str) -> None:
+    """Let a read model pass what the caller may have been told already."""
+    parts = container()
+    wait_until_projected(parts.log, parts.views, parts.positions, [model])

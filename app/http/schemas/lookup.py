@@ -1,0 +1,114 @@
+"""Single lookups: the number that goes in, the facts that come out."""
+
+from typing import Any, get_args
+
+from flask import request
+from marshmallow import Schema, fields, pre_load
+
+from app.http.schemas.envelope import Output, ReplyMeta, described, reply
+from app.http.schemas.phone_number import EXAMPLE, PATTERN, PhoneNumber
+from domain.ports import LineType
+
+NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
+
+
+class LookupQuery(Schema):
+    """The number in the query."""
+
+    phone_number = PhoneNumber(
+        metadata=NUMBER | {"description": "A number in E.164 form; `+` is written `%2B`."}
+    )
+
+    @pre_load
+    def read_space_as_plus(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Undo what form decoding makes of a `+` that was not encoded."""
+        number = data.get("phone_number")
+        if isinstance(number, str) and number.startswith(" "):
+            return data | {"phone_number": f"+{number[1:]}"}
+        return data
+
+
+class LookupBody(Schema):
+    """The number in the body, for who does not want it in a URL."""
+
+    phone_number = PhoneNumber(metadata=NUMBER)
+
+    @pre_load
+    def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Leave the number of the body alone when there is one in the query."""
+        if "phone_number" in request.args:
+            return {name: value for name, value in data.items() if name != "phone_number"}
+        return data
+
+
+class Carrier(Output):
+    """Who serves a number; what is not known is absent."""
+
+    name = fields.String(
+        metadata=described(
+            "The carrier that holds the number range. Where numbers can be ported (107 of 245 "
+            "regions) the number may be served by another carrier now.",
+            example="Etisalat",
+        )
+    )
+    type = fields.String(
+        metadata=described("The type of line.", enum=list(get_args(LineType)), example="mobile")
+    )
+    mcc = fields.String(
+        metadata=described(
+            "Mobile Country Code (ITU-T E.212), three digits. Only where carrier and country name "
+            "it beyond doubt.",
+            example="424",
+        )
+    )
+    mnc = fields.String(
+        metadata=described(
+            "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
+            "country name exactly one network.",
+            example="02",
+        )
+    )
+
+
+class NumberResult(Output):
+    """What is known of one number; what is not known is absent."""
+
+    phone_number = fields.String(required=True, metadata=NUMBER)
+    country_code = fields.String(
+        metadata=described("Country of the number (ISO 3166-1 alpha-2).", example="AE")
+    )
+    national_format = fields.String(
+        metadata=described("The number as written in its country.", example="050 824 5915")
+    )
+    valid = fields.Boolean(
+        metadata=described(
+            "Whether such a number can exist. False is an answer like any other, and is charged."
+        )
+    )
+    carrier = fields.Nested(Carrier, metadata=described("Absent for a number that is not valid."))
+
+
+class Charge(Output):
+    """What a lookup cost."""
+
+    transaction_id = fields.UUID(required=True, metadata=described("The entry in the wallet."))
+    amount = fields.String(required=True, metadata=described("A decimal.", example="0.005"))
+    currency = fields.String(required=True, metadata=described("ISO 4217.", example="USD"))
+
+
+class LookupMeta(ReplyMeta):
+    """What the reply to a lookup says about itself."""
+
+    lookup_id = fields.UUID(required=True, metadata=described("The lookup in our records."))
+    source = fields.String(
+        required=True,
+        metadata=described("Where the answer came from.", enum=["live", "cache"]),
+    )
+    as_of = fields.String(
+        required=True, metadata=described("When the provider said so.", format="date-time")
+    )
+    provider = fields.String(required=True, metadata=described("Who said so.", example="offline"))
+    charge = fields.Nested(Charge, metadata=described("Absent when nothing was charged."))
+
+
+LookupReply = reply("LookupReply", fields.Nested(NumberResult, required=True), LookupMeta)

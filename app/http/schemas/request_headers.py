@@ -1,0 +1,22 @@
+"""Request headers that views read."""
+
+from marshmallow import Schema, fields, validate
+
+from app.http.schemas.envelope import described
+
+KEY = r"^[!-~]{1,255}$"  # No header holds a line break, which `$` would let pass.
+NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
+
+
+class IdempotencyHeader(Schema):
+    """The key under which a request may be sent again without being charged again."""
+
+    key = fields.String(
+        data_key="Idempotency-Key",
+        validate=validate.Regexp(KEY, error=NOT_A_KEY),
+        metadata=described(
+            "Any text of your own, new for each lookup or job. The same key with the same request "
+            "gives the first outcome again, without a second charge.",
+            example="order-4711",
+        ),
+    )

@@ -1,0 +1,51 @@
+"""What waitress refuses before the application sees it, answered in JSON like everything else."""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID, uuid4
+
+import msgspec
+from waitress.channel import HTTPChannel
+from waitress.task import ErrorTask
+
+from app.http.envelope import failure_body, format_time
+from app.http.problems import problem_of_status
+from domain.cause import Clock
+
+HEADERS = {
+    "Content-Type": "application/json",
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def answer_in_json(server: Any, clock: Clock, new_id: Callable[[], UUID] = uuid4) -> None:
+    """Make a server of `waitress.create_server` answer its own errors in JSON; call before `run`.
+
+    These are a request line or headers that cannot be read, a bad chunk, and a body past the limit
+    of waitress. One that listens on several addresses is a map of servers.
+    """
+    channel = _channel_class(clock, new_id)
+    for each in [server, *getattr(server, "map", {}).values()]:
+        if hasattr(each, "channel_class"):
+            each.channel_class = channel
+
+
+def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel]:
+    class JsonErrorTask(ErrorTask):
+        def execute(self) -> None:
+            """Write the whole reply; the connection closes after it."""
+            error = self.request.error
+            timestamp, request_id = format_time(clock()), str(new_id())
+            meta = {"timestamp": timestamp, "response_time_ms": 0.0, "request_id": request_id}
+            body = msgspec.json.encode(failure_body(problem_of_status(error.code), meta))
+            self.status = f"{error.code} {error.reason}"
+            self.response_headers.extend([*HEADERS.items(), ("X-Request-Id", request_id)])
+            self.set_close_on_finish()
+            self.content_length = len(body)
+            self.write(body)
+
+    class JsonChannel(HTTPChannel):
+        error_task_class = JsonErrorTask
+
+    return JsonChannel
