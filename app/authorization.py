@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Row, Select, bindparam, func, select
+from sqlalchemy import Row, Select, bindparam, case, func, select
 
 from domain.application import Log
 from domain.cause import Clock
@@ -112,8 +112,11 @@ class Authorizer:
             return connection.execute(self._statement, wanted).one_or_none()
 
     def _is_fresh(self, row: Row[*tuple[Any, ...]] | None) -> bool:
-        oldest = to_micros(self._clock() - TRUSTED)
-        return row is not None and row.caught_up_at is not None and row.caught_up_at >= oldest
+        """Tell whether the row may be believed; one from the future may be of any age."""
+        if row is None or row.caught_up_at is None:
+            return False
+        now = self._clock()
+        return bool(to_micros(now - TRUSTED) <= row.caught_up_at <= to_micros(now + TRUSTED))
 
     def _state_of_log(self, client_id: str, organization_id: UUID | None) -> _State:
         client = self._log.find(ApiClient, api_client_id(client_id))
@@ -135,9 +138,11 @@ def _statement(
     """Select a client, an organization and how fresh both are; NULLs for no organization."""
     places, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
     # A model that never caught up has NULL there, which `min` would pass over.
+    names = (clients.name, organizations.name)
+    oldest = func.min(func.coalesce(places.caught_up_at, 0))
     caught_up_at = (
-        select(func.min(func.coalesce(places.caught_up_at, 0)))
-        .where(places.name.in_((clients.name, organizations.name)))
+        select(case((func.count() == len(names), oldest), else_=0))
+        .where(places.name.in_(names))
         .scalar_subquery()
     )
     wanted = organization.id == bindparam("wanted", type_=organization.id.type)

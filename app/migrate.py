@@ -58,6 +58,7 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     models = strangers(container.log, container.views, container.positions, container.models)
     for model in models:
         rebuild(container.log, container.views, container.positions, model, progress)
+    container.projector.catch_up()
     return [model.name for model in models]
 
 

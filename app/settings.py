@@ -57,7 +57,8 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _database(text: str) -> str:
-    if not text.startswith("sqlite:///") or len(text) == len("sqlite:///"):
+    path = text.removeprefix("sqlite:///")
+    if path in {text, "", ":memory:"}:
         message = "must be sqlite:/// followed by the path of a file"
         raise ValueError(message)
     return text
@@ -65,8 +66,10 @@ def _database(text: str) -> str:
 
 def _url(text: str) -> str:
     parts = urlsplit(text)
-    if text and (parts.scheme not in {"http", "https"} or not parts.netloc or parts.query):
-        message = "must be an http or https URL without a query"
+    if text and (
+        parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment
+    ):
+        message = "must be an http or https URL without query and fragment"
         raise ValueError(message)
     return text.rstrip("/")
 

@@ -104,7 +104,8 @@ class Log(Application[UUID]):
             return self.insert(stored)
         except IntegrityError:
             if self.holds(stored):  # The echo of our own commit after a lost connection.
-                return self.head()
+                self.appended.call()
+                return self.recorder.max_notification_id() or 0
             raise
 
     def insert(self, stored: Sequence[StoredEvent]) -> int:
@@ -114,14 +115,22 @@ class Log(Application[UUID]):
         return positions[-1] if positions else 0
 
     def holds(self, stored: Sequence[StoredEvent]) -> bool:
-        """Tell whether exactly these events are in the log; one stands for its whole commit."""
-        first = stored[0]
-        found = self.recorder.select_events(
-            first.originator_id,
-            gt=first.originator_version - 1,
-            lte=first.originator_version,
+        """Tell whether exactly these events are in the log, all of them. Raises as is."""
+        return all(
+            (found := self._at_version(event)) and bytes(found[0].state) == event.state
+            for event in stored
         )
-        return len(found) == 1 and bytes(found[0].state) == first.state
+
+    def has_version(self, event: StoredEvent) -> bool:
+        """Tell whether the place of an event in its stream is taken."""
+        try:
+            return bool(self._at_version(event))
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+
+    def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
+        version = event.originator_version
+        return self.recorder.select_events(event.originator_id, gt=version - 1, lte=version)
 
     def read(self, after: int, limit: int) -> list[Recorded]:
         """Return the next events after a position, in order, up to one that cannot be decoded.

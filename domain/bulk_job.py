@@ -130,7 +130,8 @@ class BulkJob(Root):
         """Accept the job; saved together with the charge for all of it."""
         assert total_count > 0, total_count
         assert slice_size > 0, slice_size
-        assert (price is None) == (item_price_micros == 0)
+        paid_micros = price.amount_micros if price is not None else 0
+        assert paid_micros == total_count * item_price_micros, paid_micros
         return cls.begin(
             cls.Created,
             cause,

@@ -10,7 +10,7 @@ from uuid import UUID
 from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
 
 from domain.application import Log
-from domain.errors import BillingNotConfigured, Conflict, ServiceUnavailable
+from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.wallet import Wallet
 from domain.wallet_cache import WalletCache
 
@@ -46,10 +46,20 @@ class Command:
         return [*self.stored, *self.wallet_stored]
 
 
-def apply(log: Log, wallet: Wallet | None, command: Command) -> None:
-    """Let a wallet decide a command; raises its refusal and leaves no event pending."""
+def apply(log: Log, wallets: WalletCache, wallet: Wallet | None, command: Command) -> None:
+    """Let a wallet decide a command; raises its refusal and leaves no trace in what is held."""
     if wallet is None:
         raise BillingNotConfigured
+    version = wallet.version
+    try:
+        _decide(log, wallet, command)
+    except BaseException:
+        if wallet.version != version:  # A bug of the command: it got half way.
+            wallets.forget(wallet.id)
+        raise
+
+
+def _decide(log: Log, wallet: Wallet, command: Command) -> None:
     assert not wallet.pending_events, "a wallet without a commit in between"
     command.change(wallet)
     events = wallet.collect_events()
@@ -83,7 +93,11 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command) -> int:
     Raises the wallet's refusal, Conflict when another stream of the command has moved on.
     """
     for _ in range(CONFLICTS_MAX):
-        apply(log, wallets.refresh(command.wallet_id), command)
+        try:
+            apply(log, wallets, wallets.refresh(command.wallet_id), command)
+        except Refused:
+            _raise_if_overtaken(log, command)  # A twin that was paid for is no refusal.
+            raise
         try:
             return insert(log, command.all_stored)
         except IntegrityError:
@@ -97,7 +111,6 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command) -> int:
 
 def _raise_if_overtaken(log: Log, command: Command) -> None:
     for event in command.stored:
-        version = event.originator_version
-        if log.recorder.select_events(event.originator_id, gt=version - 1, lte=version):
+        if log.has_version(event):
             assert isinstance(event.originator_id, UUID)
             raise Conflict(event.originator_id)

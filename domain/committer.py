@@ -16,7 +16,7 @@ from eventsourcing.persistence import IntegrityError
 from domain.aggregate import Root
 from domain.application import Log
 from domain.commit import Change, Command, apply, commit_alone, insert
-from domain.errors import Refused, ServiceUnavailable
+from domain.errors import ServiceUnavailable
 from domain.wallet_cache import WalletCache
 
 QUEUE_MAX = 1_000  # Beyond it a caller is told to come back: waiting longer helps nobody.
@@ -49,11 +49,7 @@ class Committer:
         events = [event for aggregate in others for event in aggregate.collect_events()]
         stored = [self._log.mapper.to_stored_event(event) for event in events]
         command = Command(wallet_id, change, stored)
-        self._ensure_thread()
-        try:
-            self._queue.put_nowait(command)
-        except Full:
-            raise ServiceUnavailable from None
+        self._submit(command)
         return _outcome(command)
 
     def close(self) -> None:
@@ -65,13 +61,17 @@ class Committer:
             self._queue.put(None)
             thread.join(WAIT_S)
 
-    def _ensure_thread(self) -> None:
-        with self._lock:
+    def _submit(self, command: Command) -> None:
+        with self._lock:  # So that nothing is queued behind the end.
             if self._closed:
                 raise ServiceUnavailable
             if self._thread is None or not self._thread.is_alive():
                 self._thread = Thread(target=self._run, name="committer", daemon=True)
                 self._thread.start()
+            try:
+                self._queue.put_nowait(command)
+            except Full:
+                raise ServiceUnavailable from None
 
     def _run(self) -> None:
         stopping = False
@@ -106,8 +106,7 @@ class Committer:
             (accepted if self._accept(command) else doubtful).append(command)
         if accepted:
             self._save(accepted)
-        for command in doubtful:
-            self._settle_alone(command)
+        self._settle_each(doubtful)
         self._keep_snapshot(batch)
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
@@ -125,11 +124,8 @@ class Committer:
     def _accept(self, command: Command) -> bool:
         """Let the held wallet decide; its "no" is doubtful, another process may have paid in."""
         try:
-            apply(self._log, self._wallets.get(command.wallet_id), command)
-        except Refused:
-            return False
+            apply(self._log, self._wallets, self._wallets.get(command.wallet_id), command)
         except Exception:  # noqa: BLE001  # A bug of one command must not fail its neighbours.
-            self._wallets.forget(command.wallet_id)
             return False
         return True
 
@@ -139,8 +135,7 @@ class Committer:
             position = insert(self._log, stored)
         except IntegrityError:
             self._forget(accepted)
-            for command in accepted:
-                self._settle_alone(command)
+            self._settle_each(accepted)
         except ServiceUnavailable as error:
             self._forget(accepted)
             _fail(accepted, error)
@@ -148,13 +143,18 @@ class Committer:
             for command in accepted:
                 command.outcome.set_result(position)
 
-    def _settle_alone(self, command: Command) -> None:
-        try:
-            position = commit_alone(self._log, self._wallets, command)
-        except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
-            command.outcome.set_exception(error)
-        else:
-            command.outcome.set_result(position)
+    def _settle_each(self, commands: list[Command]) -> None:
+        """Commit one at a time; when the database is gone, the rest need not wait for it too."""
+        for index, command in enumerate(commands):
+            try:
+                position = commit_alone(self._log, self._wallets, command)
+            except ServiceUnavailable as error:
+                _fail(commands[index:], error)
+                return
+            except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
+                command.outcome.set_exception(error)
+            else:
+                command.outcome.set_result(position)
 
     def _forget(self, commands: Iterable[Command]) -> None:
         for command in commands:

@@ -5,14 +5,14 @@ from typing import Any, TypedDict, get_type_hints
 from uuid import UUID
 
 import msgspec
-from eventsourcing.domain import DomainEventProtocol
+from eventsourcing.domain import AggregateEvent, DomainEventProtocol
 from eventsourcing.persistence import (
     JSONTranscoder,
     Mapper,
     MapperDeserialisationError,
     StoredEvent,
 )
-from eventsourcing.utils import get_topic, resolve_topic
+from eventsourcing.utils import TopicError, get_topic, resolve_topic
 
 COLUMNS = ("originator_id", "originator_version")  # Columns of the log, not part of the state.
 
@@ -54,9 +54,11 @@ class MsgspecMapper(Mapper[UUID]):
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
         """Decode and, for an older version of its class, upcast step by step."""
-        event_class = resolve_topic(stored_event.topic)
         try:
+            event_class = _event_class(stored_event.topic)
             state = _state(event_class, stored_event.state)
+        except TopicError:
+            raise
         except Exception as error:  # What an upcast meets in broken bytes is anybody's guess.
             place = f"{stored_event.originator_id} version {stored_event.originator_version}"
             message = f"cannot decode {stored_event.topic} of {place}: {type(error).__name__}"
@@ -65,16 +67,28 @@ class MsgspecMapper(Mapper[UUID]):
         state["originator_version"] = stored_event.originator_version
         event = object.__new__(event_class)
         object.__setattr__(event, "__dict__", state)
-        return event  # type: ignore[no-any-return]  # the topic decides the class
+        return event
+
+
+def _event_class(topic: str) -> type[AggregateEvent]:
+    event_class = resolve_topic(topic)
+    if not (isinstance(event_class, type) and issubclass(event_class, AggregateEvent)):
+        message = f"topic {topic!r} names no event"
+        raise TypeError(message)
+    return event_class
 
 
 def _state(event_class: type, stored: bytes) -> dict[str, Any]:
     target = getattr(event_class, "class_version", 1)
     decoder = _decoder(event_class)
-    if target == 1:
+    if target == 1 and b'"class_version"' not in stored:
         return decoder.decode(stored)
     raw: dict[str, Any] = msgspec.json.decode(stored)
-    for version in range(raw.pop("class_version", 1), target):
+    written = raw.pop("class_version", 1)
+    if written > target:
+        message = f"version {written} of this event is newer than this code"
+        raise ValueError(message)
+    for version in range(written, target):
         getattr(event_class, f"upcast_v{version}_v{version + 1}")(raw)
     upcast: dict[str, Any] = msgspec.convert(raw, decoder.type)
     return upcast

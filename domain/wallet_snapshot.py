@@ -37,10 +37,13 @@ def take(wallet: Wallet) -> StoredEvent:
 
 
 def restore(stored: StoredEvent) -> Wallet | None:
-    """Read a snapshot; None when another version of this code wrote it."""
+    """Read a snapshot; None when another version of this code wrote it, or it is damaged."""
     if stored.topic != TOPIC:
         return None
-    state = msgspec.json.decode(stored.state, type=WalletState)
+    try:
+        state = msgspec.json.decode(stored.state, type=WalletState)
+    except msgspec.MsgspecError:
+        return None
     wallet = object.__new__(Wallet)
     wallet.__base_init__(stored.originator_id, stored.originator_version, state.created_on)
     wallet.modified_on = state.modified_on

@@ -73,11 +73,12 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
                 break
             if recorded.position <= report.position:
                 report.note(recorded.position, ["the position does not rise"])
-            report.note(recorded.position, invariants.check(recorded.event))
+            report.note(recorded.position, invariants.check(recorded))
             report.events += 1
             report.position = recorded.position
         if not batch:
             break
         progress(report.position, goal)
-    report.note(report.position, invariants.check_end())
+    for position, reason in invariants.check_end():
+        report.note(position, [reason])
     return report

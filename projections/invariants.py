@@ -3,12 +3,13 @@
 They are computed from the events alone and share no code with the aggregates that they check.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.aggregate import Event
-from domain.bulk_job import BulkJob
+from domain.application import Recorded
+from domain.bulk_job import BulkJob, ItemRefund
 from domain.number_lookup import NumberLookup, Price
 from domain.wallet import Deposit, Wallet
 
@@ -44,6 +45,25 @@ class _Charge:
     refunded_micros: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """What a reason announces and the wallet has to book, in the same commit, word for word."""
+
+    kind: type[Wallet.Moved]
+    organization_id: UUID
+    amount_micros: int
+    reason: str
+    currency: str | None = None  # None: whatever the wallet holds.
+
+
+# What an entry is called, what announces it, and what did not happen if it is missing.
+WORDS: Mapping[type[Wallet.Moved], tuple[str, str, str]] = {
+    Wallet.Charged: ("charge", "reason", "taken"),
+    Wallet.Refunded: ("refund", "failure", "given"),
+    Wallet.Deposited: ("deposit", "payment", "booked"),
+}
+
+
 class Invariants:
     """Feed it every event in order; it answers with what is wrong."""
 
@@ -52,22 +72,23 @@ class Invariants:
         self._ledgers: dict[UUID, _Ledger] = {}
         self._jobs: dict[UUID, _Job] = {}
         self._charges: dict[UUID, _Charge] = {}
-        self._owed: dict[UUID, tuple[str, int]] = {}  # Charges that a reason has announced.
-        self._promised: dict[UUID, tuple[UUID, int]] = {}  # Refunds that a failure has announced.
-        self._paid_in: dict[UUID, int] = {}  # Deposits that a payment has announced.
+        self._announced: dict[UUID, tuple[int, _Entry]] = {}  # By transaction, with its position.
 
-    def check(self, event: Event) -> list[str]:
+    def check(self, recorded: Recorded) -> list[str]:
         """Check one event against all that came before."""
-        return list(self._check(event))
+        return list(self._check(recorded.position, recorded.event))
 
-    def check_end(self) -> list[str]:
-        """Check that nothing was announced and never booked."""
-        wrong = [f"charge {each} was announced and not taken" for each in self._owed]
-        wrong += [f"refund {each} was announced and not given" for each in self._promised]
-        wrong += [f"deposit {each} was announced and not booked" for each in self._paid_in]
-        return wrong
+    def check_end(self) -> list[tuple[int, str]]:
+        """Return what was announced and never booked, each with its position."""
+        return [
+            (
+                position,
+                f"{WORDS[entry.kind][0]} {each} was announced and not {WORDS[entry.kind][2]}",
+            )
+            for each, (position, entry) in self._announced.items()
+        ]
 
-    def _check(self, event: Event) -> Iterator[str]:
+    def _check(self, position: int, event: Event) -> Iterator[str]:
         expected = self._versions.get(event.originator_id, 0) + 1
         if event.originator_version != expected:
             yield f"stream {event.originator_id} jumps to version {event.originator_version}"
@@ -78,20 +99,13 @@ class Invariants:
                 self._ledgers[event.originator_id] = ledger
             case Wallet.Moved():
                 yield from self._check_entry(event)
-            case Deposit.Made():
-                self._paid_in[event.transaction_id] = event.amount_micros
-            case NumberLookup.Answered():
-                self._owe(event.price, event.originator_id)
             case BulkJob.Created():
                 self._jobs[event.originator_id] = _Job(event)
-                self._owe(event.price, event.originator_id)
                 yield from _check_price(event)
             case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed() | BulkJob.Finished():
                 yield from self._check_job(event)
-
-    def _owe(self, price: Price | None, reason: UUID) -> None:
-        if price is not None:
-            self._owed[price.transaction_id] = (str(reason), price.amount_micros)
+        for transaction_id, entry in _announcements(event):
+            self._announced[transaction_id] = (position, entry)
 
     def _check_entry(self, event: Wallet.Moved) -> Iterator[str]:
         ledger = self._ledgers.get(event.originator_id)
@@ -114,23 +128,19 @@ class Invariants:
         yield from self._check_reason(event)
 
     def _check_reason(self, event: Wallet.Moved) -> Iterator[str]:
-        match event:
-            case Wallet.Charged():
-                announced = self._owed.pop(event.transaction_id, None)
-                if announced != (event.reference.id, event.amount_micros):
-                    yield f"charge {event.transaction_id} has no reason that names it"
-                charge = _Charge(event.amount_micros, event.reference.id)
-                self._charges[event.transaction_id] = charge
-            case Wallet.Refunded():
-                yield from self._check_refund(event)
-            case Wallet.Deposited():
-                if self._paid_in.pop(event.transaction_id, None) != event.amount_micros:
-                    yield f"deposit {event.transaction_id} has no payment that names it"
+        if isinstance(event, Wallet.Adjusted):
+            return
+        _, announced = self._announced.pop(event.transaction_id, (0, None))
+        if announced is None or not _is_booked(announced, event):
+            noun, announcer, _ = WORDS[type(event)]
+            yield f"{noun} {event.transaction_id} has no {announcer} that names it"
+        if isinstance(event, Wallet.Charged):
+            charge = _Charge(event.amount_micros, event.reference.id)
+            self._charges[event.transaction_id] = charge
+        elif isinstance(event, Wallet.Refunded):
+            yield from self._check_refund(event)
 
     def _check_refund(self, event: Wallet.Refunded) -> Iterator[str]:
-        promised = self._promised.pop(event.transaction_id, None)
-        if promised is None or promised[1] != event.amount_micros:
-            yield f"refund {event.transaction_id} has no failure that names it"
         charge = self._charges.get(event.charge_id)
         if charge is None or charge.reference_id != event.reference.id:
             yield f"refund {event.transaction_id} names no charge of its reason"
@@ -161,14 +171,39 @@ class Invariants:
             job.completed += len(event.indexes)
         else:
             job.failed += len(event.indexes)
-            self._promise(job, event)
+            job.refunded_micros += event.refund.amount_micros if event.refund else 0
         yield from _check_money(event.originator_id, job)
 
-    def _promise(self, job: _Job, event: BulkJob.ItemsFailed) -> None:
-        if event.refund is not None:
-            job.refunded_micros += event.refund.amount_micros
-            refund = (event.originator_id, event.refund.amount_micros)
-            self._promised[event.refund.transaction_id] = refund
+
+def _announcements(event: Event) -> Iterator[tuple[UUID, _Entry]]:
+    """Return the transactions that an event says are made together with it."""
+    match event:
+        case Deposit.Made():
+            paid = (event.organization_id, event.amount_micros, event.reference)
+            entry = _Entry(Wallet.Deposited, *paid)
+            yield event.transaction_id, entry
+        case (
+            NumberLookup.Answered(price=Price() as price) | BulkJob.Created(price=Price() as price)
+        ):
+            reason = str(event.originator_id)
+            cost = (event.organization_id, price.amount_micros, reason, price.currency)
+            entry = _Entry(Wallet.Charged, *cost)
+            yield price.transaction_id, entry
+        case BulkJob.ItemsFailed(refund=ItemRefund() as refund):
+            reason = str(event.originator_id)
+            entry = _Entry(Wallet.Refunded, event.organization_id, refund.amount_micros, reason)
+            yield refund.transaction_id, entry
+
+
+def _is_booked(announced: _Entry, event: Wallet.Moved) -> bool:
+    booked = _Entry(
+        type(event),
+        event.organization_id,
+        event.amount_micros,
+        event.reference.id,
+        announced.currency and event.currency,
+    )
+    return booked == announced
 
 
 def _check_price(event: BulkJob.Created) -> Iterator[str]:

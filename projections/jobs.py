@@ -83,6 +83,7 @@ class Jobs(ReadModel):
             self.index(
                 "jobs_unfinished",
                 "moved_at",
+                "id",
                 sqlite_where=finished_at.is_(None),
                 postgresql_where=finished_at.is_(None),
             ),

@@ -110,13 +110,19 @@ class Positions:
         if rows:
             connection.execute(statement, rows)
 
-    def fail(self, connection: Connection, name: str, failure: str, at: datetime) -> None:
-        """Note why a follower stopped."""
-        connection.execute(
-            self.rows.update()
-            .where(self.rows.c.name == name)
-            .values(failure=failure, failed_at=to_micros(at))
-        )
+    def fail(
+        self,
+        connection: Connection,
+        name: str,
+        failure: str,
+        at: datetime,
+        position: int | None = None,
+    ) -> None:
+        """Note why a follower stopped; one that has left the `position` meanwhile has not."""
+        statement = self.rows.update().where(self.rows.c.name == name)
+        if position is not None:
+            statement = statement.where(self.rows.c.position == position)
+        connection.execute(statement.values(failure=failure, failed_at=to_micros(at)))
 
 
 def _place(last: Recorded | None) -> dict[str, object]:

@@ -43,9 +43,7 @@ class Projector:
         now = self._clock()
         with self._database.reading() as connection:
             known = self._positions.all(connection)
-        active = [
-            place for name, place in known.items() if name in self._models and self._may_try(name)
-        ]
+        active = [place for name, place in known.items() if self._may_follow(name, place)]
         if not active:
             return False
         start = min(place.position for place in active)
@@ -97,11 +95,11 @@ class Projector:
         with self._database.writing() as connection:
             for place in places:
                 part = [recorded for recorded in batch if recorded.position > place.position]
-                if part:
-                    self._models[place.name].project(connection, part)
+                if part:  # The fence first: rows of a race that was lost are never written.
                     self._positions.advance(
                         connection, place.name, place.position, part[-1], caught_up_at
                     )
+                    self._models[place.name].project(connection, part)
         for place in places:
             self._stopped.pop(place.name, None)
 
@@ -134,17 +132,22 @@ class Projector:
     def _stop(self, places: Sequence[Position], failure: str) -> None:
         with self._database.writing() as connection:
             for place in places:
-                self._positions.fail(connection, place.name, failure, self._clock())
+                now = self._clock()
+                self._positions.fail(connection, place.name, failure, now, place.position)
         for place in places:
             self._stopped.setdefault(place.name, _Pause()).lengthen()
             self.on_failure(place.name, failure)
 
-    def _may_try(self, name: str) -> bool:
-        pause = self._stopped.get(name)
+    def _may_follow(self, name: str, place: Position) -> bool:
+        """Tell whether a place is ours: tables of another version of this code are not."""
+        model, pause = self._models.get(name), self._stopped.get(name)
+        if model is None or model.version != place.version:
+            return False
         return pause is None or pause.is_over()
 
     def _beat(self, active: Sequence[Position], now: datetime) -> None:
-        if self._heartbeat_at is not None and now - self._heartbeat_at < HEARTBEAT:
+        last = self._heartbeat_at
+        if last is not None and last <= now < last + HEARTBEAT:
             return
         with self._database.writing() as connection:
             places = [(place.name, place.position) for place in active]

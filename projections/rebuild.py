@@ -76,6 +76,21 @@ def rebuild(
 ) -> int:
     """Replace a read model by what the log says, while it serves; return its position."""
     fresh, last = fill(log, database, model, log.head(), progress)
+    try:
+        return _take_over(log, database, positions, model, fresh, last)
+    except BaseException:
+        discard(database, fresh)
+        raise
+
+
+def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
+    log: Log,
+    database: Database,
+    positions: Positions,
+    model: ReadModel,
+    fresh: ReadModel,
+    last: Recorded | None,
+) -> int:
     with database.writing() as connection:
         live = positions.get(connection, model.name)
         goal = live.position if live is not None and live.failure is None else 0

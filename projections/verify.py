@@ -1,7 +1,7 @@
 """Whether a read model is what the log says: it is rebuilt beside the live one and compared."""
 
 from collections.abc import Iterator
-from itertools import zip_longest
+from itertools import islice
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
@@ -41,14 +41,29 @@ def _compare(
     live: Connection, rebuilt: Connection, model: ReadModel, fresh: ReadModel
 ) -> Iterator[str]:
     for old, new in zip(model.tables, fresh.tables, strict=True):
-        found = 0
-        for ours, theirs in zip_longest(_rows(live, old), _rows(rebuilt, new)):
-            if ours != theirs:
-                key = (ours or theirs)[0]
-                yield f"read model {model.name}: table {old.name} differs at key {key}"
-                found += 1
-                if found == DIFFERENCES_MAX:
-                    break
+        keys = len(list(old.primary_key.columns))
+        strange = _differing_keys(_rows(live, old), _rows(rebuilt, new), keys)
+        for key in islice(strange, DIFFERENCES_MAX):
+            shown = ", ".join(str(part) for part in key)
+            yield f"read model {model.name}: table {old.name} differs at key {shown}"
+
+
+def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> Iterator[Any]:
+    """Walk two tables in the order of their keys; yield each key whose rows are not the same."""
+    mine, other = next(ours, None), next(theirs, None)
+    while mine is not None or other is not None:
+        my_key = None if mine is None else tuple(mine[:keys])
+        other_key = None if other is None else tuple(other[:keys])
+        if my_key == other_key:
+            if mine != other:
+                yield my_key
+            mine, other = next(ours, None), next(theirs, None)
+        elif other_key is None or (my_key is not None and my_key < other_key):
+            yield my_key
+            mine = next(ours, None)
+        else:
+            yield other_key
+            other = next(theirs, None)
 
 
 def _rows(connection: Connection, table: Table) -> Iterator[Any]:

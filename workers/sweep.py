@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from itertools import islice
 from uuid import UUID
 
 from domain.application import Log
@@ -40,9 +41,12 @@ class Sweep:
             return 0
         now = self._clock()
         with self._database.reading() as connection:
-            found = self._jobs.unfinished(connection, now - idle, jobs_max)
+            # Those that wait for their next turn must not hide the ones behind them.
+            limit = jobs_max + len(self._waits)
+            found = self._jobs.unfinished(connection, now - idle, limit)
         self._waits = {job.id: self._waits[job.id] for job in found if job.id in self._waits}
-        sent = sum(self._resend(job.id) for job in self._due(found, now))
+        due = islice(self._due(found, now), jobs_max)
+        sent = sum(self._resend(job.id) for job in due)
         if sent:
             logger.info("the sweep sent %d messages again", sent)
         return sent

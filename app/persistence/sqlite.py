@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
 
@@ -11,8 +11,9 @@ BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; th
 def engine_for(path: Path, *, synchronous: str) -> Engine:
     """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
     engine = create_engine(
-        f"sqlite:///{path}",
+        URL.create("sqlite", database=str(path)),  # Not as text: a name may hold a `?`.
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+        hide_parameters=True,  # An error text ends in a log; what was written must not.
         pool_size=16,
         max_overflow=48,
     )
@@ -22,6 +23,7 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
         connection.isolation_level = None  # The driver must not begin transactions by itself.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA secure_delete = ON")  # What is erased leaves no bytes behind.
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

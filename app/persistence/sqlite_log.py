@@ -7,6 +7,8 @@ from uuid import UUID
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
+from app.persistence.sqlite_pool import ReleasingPool
+
 
 class SQLiteLogRecorder(SQLiteApplicationRecorder):
     """Positions are `INTEGER PRIMARY KEY AUTOINCREMENT`: a plain rowid may change with VACUUM."""
@@ -14,6 +16,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def __init__(
         self, datastore: SQLiteDatastore, events_table_name: str = "stored_events"
     ) -> None:
+        datastore.pool = ReleasingPool.like(datastore.pool)
         super().__init__(datastore, events_table_name)
         columns = "originator_id, originator_version, topic, state"
         self.insert_events_statement = (

@@ -31,15 +31,15 @@ class SqliteWaker:
         while (left_s := deadline - time.monotonic()) > 0:
             if self._appended.wait(seen, min(left_s, LOOK_S)):
                 return True
-            if self._others_wrote():
-                return True
-        return False
+            self._look()
+        return self._appended.count != seen
 
-    def _others_wrote(self) -> bool:
+    def _look(self) -> None:
+        """Wake everybody in this process when another one has written."""
         with self._lock:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, check_same_thread=False)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            changed = version != self._version
-            self._version = version
-            return bool(changed)
+            if version != self._version:
+                self._version = version
+                self._appended.call()

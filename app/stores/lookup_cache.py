@@ -47,7 +47,8 @@ class SqlLookupCache:
                 rows = connection.execute(statement).all()
         except SQLAlchemyError:
             return {}
-        return {row.phone_number: _decode(row.answer) for row in rows}
+        answers = ((row.phone_number, _read(row.answer)) for row in rows)
+        return {number: answer for number, answer in answers if answer is not None}
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Keep answers, replacing older ones of the same number."""
@@ -73,3 +74,10 @@ class SqlLookupCache:
             statement = statement.where(self._rows.c.organization_id == organization_id)
         with self._database.writing() as connection:
             return connection.execute(statement).rowcount
+
+
+def _read(answer: bytes) -> CachedFacts | None:
+    try:
+        return _decode(answer)
+    except msgspec.MsgspecError:
+        return None

@@ -78,7 +78,14 @@ class PersonalKeys:
         with self.database.writing() as connection:
             erased = connection.execute(statement.values(key=None)).rowcount
         self._held.clear()
+        self._wipe()
         return erased
+
+    def _wipe(self) -> None:
+        """Leave no copy of an erased key in the log that SQLite writes ahead."""
+        if self.database.engine.dialect.name == "sqlite":
+            with self.database.reading() as connection:
+                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def _cipher(self, organization_id: UUID, month: str) -> AESGCM | None:
         held = self._held.get((organization_id, month))

@@ -37,4 +37,4 @@ class InFlight:
                 self._counts[organization_id] -= 1
                 if not self._counts[organization_id]:
                     del self._counts[organization_id]
-                self._condition.notify()
+                self._condition.notify_all()  # Others may wait for another organization.

@@ -20,6 +20,7 @@ from domain.errors import (
     IdempotencyKeyReused,
     InsufficientBalance,
     NotFound,
+    Refused,
 )
 from domain.ids import derive_id
 from domain.number_lookup import NumberLookup, PersonalAnswer, Price, number_lookup_id
@@ -81,6 +82,12 @@ class SingleLookup:
         try:
             # The first request may have ended between our look and our claim.
             return self._replay(request, stream_id) or self._fresh(request, stream_id, cause)
+        except Refused:
+            # Whoever had the key before us may have spent what we were refused for.
+            replayed = self._replay(request, stream_id)
+            if replayed is None:
+                raise
+            return replayed
         finally:
             self.leases.release(stream_id, holder)
 

@@ -1,0 +1,105 @@
+"""What the tests of the domain are made of: one organization, its moments and its money."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from domain.application import Log
+from domain.bulk_job import BulkJob
+from domain.cause import Cause
+from domain.committer import Committer
+from domain.money import parse_amount
+from domain.number_lookup import NumberLookup, Price
+from domain.ports import Sealed
+from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
+
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+TRANSACTION = UUID("7a1e5c20-93b4-4d6f-8e2a-1c0b9d8f7e6a")
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+def cause(minute: int = 0, request_id: str = "request-1") -> Cause:
+    return Cause(START + timedelta(minutes=minute), request_id)
+
+
+def charge(amount: str, **fields: Any) -> Charge:
+    """A charge with an id of its own, as every command makes one."""
+    given = {
+        "transaction_id": uuid4(),
+        "kind": "lookup",
+        "reference": Reference("lookup", "1"),
+        **fields,
+    }
+    return Charge(amount_micros=parse_amount(amount), description="Number lookup", **given)
+
+
+def refund(amount: str, charge_id: UUID) -> Refund:
+    return Refund(
+        transaction_id=uuid4(),
+        charge_id=charge_id,
+        amount_micros=parse_amount(amount),
+        reference=Reference("job", "1"),
+        description="Failed items",
+    )
+
+
+def lookup(stream_id: UUID | None = None, request_id: str = "request-1") -> NumberLookup:
+    return NumberLookup.give(
+        stream_id or uuid4(),
+        cause(0, request_id),
+        organization_id=ORGANIZATION,
+        source="live",
+        as_of=START,
+        provider="offline",
+        price=Price(parse_amount("0.01"), "EUR", uuid4()),
+        personal=sealed(),
+    )
+
+
+def bulk_job(total: int, slice_size: int, price: str = "0.01", job: UUID | None = None) -> BulkJob:
+    item_micros = parse_amount(price)
+    paid = Price(item_micros * total, "EUR", TRANSACTION) if item_micros else None
+    return BulkJob.create(
+        job or uuid4(),
+        cause(),
+        organization_id=ORGANIZATION,
+        total_count=total,
+        slice_size=slice_size,
+        item_price_micros=item_micros,
+        price=paid,
+        personal=sealed(),
+    )
+
+
+def sealed() -> Sealed:
+    return Sealed("2026-03", b"sealed")
+
+
+def open_wallet(log: Log, committer: Committer, amount: str, organization: UUID) -> UUID:
+    """Open a wallet and pay an amount into it; return its stream."""
+    log.append(Wallet.open(organization, "EUR", cause()))
+    if parse_amount(amount):
+        pay_in(committer, amount, organization)
+    return wallet_id(organization)
+
+
+def pay_in(committer: Committer, amount: str, organization: UUID = ORGANIZATION) -> int:
+    deposit = Deposit.make(organization, str(uuid4()), parse_amount(amount), cause())
+    return committer.commit(
+        wallet_id(organization), lambda wallet: wallet.deposit(deposit, cause()), deposit
+    )
+
+
+def take(committer: Committer, amount: str, organization: UUID = ORGANIZATION) -> int:
+    """Charge an amount for a lookup of its own."""
+    return pay_for(committer, lookup(), amount, organization)
+
+
+def pay_for(
+    committer: Committer, answer: NumberLookup, amount: str, organization: UUID = ORGANIZATION
+) -> int:
+    """Charge an amount for this lookup."""
+    wanted = charge(amount)
+    return committer.commit(
+        wallet_id(organization), lambda wallet: wallet.charge(wanted, cause()), answer
+    )

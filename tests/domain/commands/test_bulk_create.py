@@ -1,0 +1,147 @@
+"""A bulk job is accepted and paid in one commit, once per key."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from domain.bulk_job import BulkJob, PersonalNumbers
+from domain.cause import month_of
+from domain.errors import (
+    BillingNotConfigured,
+    IdempotencyKeyReused,
+    InsufficientBalance,
+    NotFound,
+)
+from domain.wallet import Wallet
+from tests.domain.commands.asking import Asker, all_at_once
+from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
+
+
+@pytest.fixture
+def asker(installation: Installation) -> Asker:
+    return Asker(installation, CountingProvider(), "10.00")
+
+
+def poor(installation: Installation, amount: str) -> Asker:
+    return Asker(installation, CountingProvider(), amount)
+
+
+def test_a_job_and_the_charge_for_all_of_it_are_one_commit(asker: Asker) -> None:
+    job_id, replayed = asker.create(numbers(1_000))
+    created, charged = (each.event for each in asker.recorded()[-2:])
+    assert isinstance(created, BulkJob.Created)
+    assert isinstance(charged, Wallet.Charged)
+    assert (created.originator_id, replayed) == (job_id, False)
+    assert created.price is not None
+    assert charged.transaction_id == created.price.transaction_id
+    assert charged.amount_micros == 1_000 * PRICE_MICROS
+    assert asker.balance_micros == 5_000_000
+    asker.check()
+
+
+def test_the_numbers_are_kept_sealed_and_in_order(asker: Asker) -> None:
+    wanted = numbers(20)[::-1]
+    job_id, _ = asker.create(wanted)
+    job = asker.process.log.get(BulkJob, job_id)
+    stored = asker.process.log.recorder.select_events(job_id)
+    assert not any(number[1:].encode() in each.state for number in wanted for each in stored)
+    clear = asker.process.vault.open(asker.organization_id, job_id, job.created.personal)
+    assert clear is not None
+    assert msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers == wanted
+
+
+def test_a_balance_that_is_short_accepts_nothing(installation: Installation) -> None:
+    asker = poor(installation, "0.049999")
+    with pytest.raises(InsufficientBalance) as refused:
+        asker.create(numbers(10), key="key-1")
+    assert refused.value.details["required"] == "0.05"
+    assert "BulkJob.Created" not in asker.events()
+    asker.process.accounts.deposit(asker.organization_id, 1, "bank-2", asker.process.cause())
+    assert not asker.create(numbers(9), key="key-1")[1]
+    asker.check()
+
+
+def test_without_a_wallet_only_free_jobs_are_accepted(installation: Installation) -> None:
+    asker = poor(installation, "")
+    with pytest.raises(BillingNotConfigured):
+        asker.create(numbers(2))
+    job_id, _ = asker.create(numbers(2), price_micros=0)
+    assert asker.process.log.get(BulkJob, job_id).created.price is None
+    asker.check()
+
+
+def test_the_same_key_is_the_same_job(asker: Asker) -> None:
+    first = asker.create(numbers(3), key="key-1")
+    again = asker.create(numbers(3), key="key-1", process=asker.other)
+    assert (first, again) == ((first[0], False), (first[0], True))
+    assert asker.create(numbers(3))[0] != first[0]
+    assert asker.balance_micros == 10_000_000 - 6 * PRICE_MICROS
+    asker.check()
+
+
+@pytest.mark.parametrize("wanted", [numbers(2), numbers(4), numbers(3)[::-1], numbers(3, start=9)])
+def test_a_key_that_is_bound_refuses_other_numbers(asker: Asker, wanted: list[str]) -> None:
+    asker.create(numbers(3), key="key-1")
+    with pytest.raises(IdempotencyKeyReused):
+        asker.create(wanted, key="key-1")
+    assert asker.events()["BulkJob.Created"] == 1
+
+
+@pytest.mark.parametrize("amount", ["10.00", "0.05"], ids=["rich", "just enough"])
+@pytest.mark.parametrize("price_micros", [PRICE_MICROS, 0], ids=["paid", "free"])
+def test_twelve_who_race_with_one_key_make_one_job_and_get_one_answer(
+    installation: Installation, amount: str, price_micros: int
+) -> None:
+    asker = poor(installation, amount)
+    processes = (asker.process, asker.other)
+    outcomes = all_at_once(
+        12,
+        lambda each: asker.create(
+            numbers(10), key="key-1", price_micros=price_micros, process=processes[each % 2]
+        ),
+    )
+    jobs = [each for each in outcomes if isinstance(each, tuple)]
+    assert len(jobs) == 12, outcomes
+    assert len({job_id for job_id, _ in jobs}) == 1
+    assert sum(not replayed for _, replayed in jobs) == 1
+    assert asker.events()["BulkJob.Created"] == 1
+    asker.check()
+
+
+def test_of_two_requests_that_race_with_one_key_one_is_refused(asker: Asker) -> None:
+    outcomes = all_at_once(8, lambda each: asker.create(numbers(3, start=each % 2), key="key-1"))
+    made = {each[0] for each in outcomes if isinstance(each, tuple)}
+    refused = [each for each in outcomes if isinstance(each, IdempotencyKeyReused)]
+    assert (len(made), len(refused)) == (1, 4), outcomes
+    assert asker.events()["Wallet.Charged"] == 1
+    asker.check()
+
+
+def test_jobs_that_race_for_the_last_money_are_accepted_while_it_lasts(
+    installation: Installation,
+) -> None:
+    asker = poor(installation, "0.20")
+    outcomes = all_at_once(12, lambda each: asker.create(numbers(10, start=each)))
+    accepted = [each for each in outcomes if isinstance(each, tuple)]
+    assert len(accepted) == 4
+    assert all(isinstance(each, tuple | InsufficientBalance) for each in outcomes)
+    assert asker.balance_micros == 0
+    asker.check()
+
+
+def test_a_job_whose_numbers_were_erased_is_gone(asker: Asker) -> None:
+    asker.create(numbers(3), key="key-1")
+    asker.process.vault.erase(month_of(asker.process.clock() + timedelta(days=31)))
+    for process in (asker.process, asker.other):
+        with pytest.raises(NotFound):
+            asker.create(numbers(3), key="key-1", process=process)
+    assert asker.events()["BulkJob.Created"] == 1
+
+
+def test_a_key_does_not_open_the_stream_of_another_kind(asker: Asker) -> None:
+    first = asker.look_up(key="key-1").lookup.id
+    job_id, replayed = asker.create(numbers(1), key="key-1")
+    assert isinstance(job_id, UUID)
+    assert (job_id != first, replayed) == (True, False)

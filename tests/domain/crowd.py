@@ -1,0 +1,82 @@
+"""Callers that wait together: the committer is kept busy until all of them stand in its queue."""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from queue import Queue
+from threading import Condition, Event
+from typing import Any, Self, TypeVar
+from uuid import UUID
+
+from domain.wallet import Wallet
+from tests.domain.build import TRANSACTION, cause, open_wallet
+from tests.domain.writers import Writer
+
+T = TypeVar("T")
+CALLERS_MAX = 64
+PATIENCE_S = 10.0  # Bounds a test whose condition never comes true.
+ELSEWHERE = UUID("e15e0000-0000-4000-8000-000000000000")  # Its wallet keeps the committer busy.
+
+
+class WatchedQueue(Queue[Any]):
+    """A queue that lets a test wait until it has grown."""
+
+    def __init__(self, size_max: int) -> None:
+        super().__init__(size_max)
+        self._grown = Condition(self.mutex)
+
+    def _put(self, item: Any) -> None:
+        super()._put(item)
+        self._grown.notify_all()
+
+    def wait_for(self, size: int) -> None:
+        """Wait until so many stand in the queue."""
+        with self._grown:
+            assert self._grown.wait_for(lambda: self._qsize() >= size, PATIENCE_S)
+
+
+class Crowd:
+    """Threads that call one committer."""
+
+    def __init__(self, writer: Writer, queue: WatchedQueue) -> None:
+        self.writer = writer
+        self.queue = queue
+        self._pool = ThreadPoolExecutor(CALLERS_MAX)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown()
+
+    def ask(self, call: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Let a thread make a call."""
+        return self._pool.submit(call, *arguments)
+
+    def queue_up(self, *calls: Callable[[], T]) -> list[Future[T]]:
+        """Let threads make calls that have to wait; they stand in the queue in this order."""
+        futures = []
+        for call in calls:
+            size = self.queue.qsize()
+            futures.append(self._pool.submit(call))
+            self.queue.wait_for(size + 1)
+        return futures
+
+    @contextmanager
+    def waiting(self) -> Iterator[Future[int]]:
+        """Keep the committer busy meanwhile, so that the next batch is all that was queued up."""
+        busy, released = Event(), Event()
+
+        def stall(wallet: Wallet) -> None:
+            busy.set()
+            assert released.wait(PATIENCE_S)
+            wallet.adjust(TRANSACTION, 1, "busy", cause())
+
+        wallet_id = open_wallet(self.writer.log, self.writer.committer, "0", ELSEWHERE)
+        stalled = self._pool.submit(self.writer.committer.commit, wallet_id, stall)
+        assert busy.wait(PATIENCE_S)
+        try:
+            yield stalled
+        finally:
+            released.set()
+            stalled.exception(PATIENCE_S)  # Its caller may have lost patience in this test.

@@ -1,0 +1,49 @@
+"""Derived ids are for ever: a change here would let every "once" of every old log happen twice."""
+
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.bulk_job import bulk_job_id
+from domain.ids import derive_id
+from domain.number_lookup import number_lookup_id
+from domain.organization import api_client_id
+from domain.wallet import deposit_id, wallet_id
+from tests.domain.build import ORGANIZATION
+
+PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4)
+
+
+@pytest.mark.parametrize(
+    ("derived", "pinned"),
+    [
+        (derive_id("kind"), "06842a0a-88f3-5445-9118-77ba7ebb537f"),
+        (derive_id("kind", "a", 1), "66eaeb5a-db0e-5d26-8d2d-48f203f054df"),
+        (derive_id("kind", "ä€😀"), "87bf8917-6ec6-569d-a2c7-9d01b98fa418"),
+        (derive_id("transaction", ORGANIZATION), "6dcef6f7-f8df-5401-88a3-7f4ad8f20075"),
+        (derive_id("refund", ORGANIZATION, 0), "8594c8ac-3351-5285-9da6-c98307e543be"),
+        (wallet_id(ORGANIZATION), "60174df3-fdf4-577a-b245-9deaca92c403"),
+        (deposit_id(ORGANIZATION, "bank-1"), "de8dfe37-c123-5211-a5cb-020470b117b3"),
+        (number_lookup_id(ORGANIZATION, "key-1"), "8f6ff136-8c88-558d-b5ed-20c4c76dfbc2"),
+        (bulk_job_id(ORGANIZATION, "key-1"), "62cfe7bb-ac37-5c2e-b53c-328dc11289d4"),
+        (api_client_id("partner-1"), "3a2d7eee-27ba-5ea6-8963-a2ddb6df259a"),
+    ],
+)
+def test_a_derived_id_never_changes(derived: UUID, pinned: str) -> None:
+    assert derived == UUID(pinned)
+
+
+@given(PARTS, PARTS)
+def test_different_parts_give_different_ids(parts: list[str], others: list[str]) -> None:
+    assert (derive_id("kind", *parts) == derive_id("kind", *others)) == (parts == others)
+
+
+def test_the_border_between_parts_counts() -> None:
+    assert derive_id("kind", "ab", "c") != derive_id("kind", "a", "bc")
+    assert derive_id("kind", 'a", "b') != derive_id("kind", "a", "b")
+
+
+def test_an_id_and_its_text_are_the_same_part() -> None:
+    assert derive_id("kind", ORGANIZATION) == derive_id("kind", str(ORGANIZATION))

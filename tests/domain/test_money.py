@@ -1,0 +1,93 @@
+"""Money is read and written exactly, or refused."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
+
+MICROS = st.integers(0, AMOUNT_MICROS_MAX - 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [
+        ("0", 0),
+        ("0.00", 0),
+        ("12.50", 12_500_000),
+        ("0.005", 5_000),
+        ("0.000001", 1),
+        ("007.1", 7_100_000),
+        ("999999999999.999999", AMOUNT_MICROS_MAX - 1),
+    ],
+)
+def test_a_decimal_string_is_read_exactly(text: str, micros: int) -> None:
+    assert parse_amount(text) == micros
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " 1",
+        "1 ",
+        "1\n",
+        "+1",
+        "-1",
+        "1.",
+        ".5",
+        "1,5",
+        "1_000",
+        "1e3",
+        "0x1",
+        "NaN",
+        "Infinity",
+        "1.0000001",
+        "1000000000000",
+        "١٢",  # Arabic-Indic digits
+        "１.５",  # noqa: RUF001  # The fullwidth digits are the point.
+        "1.५",  # a Devanagari digit
+        "²",
+    ],
+)
+def test_anything_else_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="at most six decimals"):
+        parse_amount(text)
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"),
+    [
+        (0, "0.00"),
+        (1, "0.000001"),
+        (5_000, "0.005"),
+        (10_000, "0.01"),
+        (12_500_000, "12.50"),
+        (12_000_000, "12.00"),
+        (-1, "-0.000001"),
+        (-1_500_000, "-1.50"),
+        (AMOUNT_MICROS_MAX, "1000000000000.00"),
+    ],
+)
+def test_an_amount_is_written_with_two_to_six_decimals(micros: int, text: str) -> None:
+    assert format_amount(micros) == text
+
+
+@given(MICROS)
+def test_what_was_written_is_read_as_the_same_amount(micros: int) -> None:
+    assert parse_amount(format_amount(micros)) == micros
+
+
+@given(MICROS)
+def test_a_negative_amount_differs_in_its_sign_only(micros: int) -> None:
+    assert format_amount(-micros).removeprefix("-") == format_amount(micros)
+
+
+@given(st.text())
+def test_any_text_is_an_amount_in_plain_form_or_refused(text: str) -> None:
+    try:
+        micros = parse_amount(text)
+    except ValueError:
+        return
+    assert set(text) <= set("0123456789.")
+    assert 0 <= micros < AMOUNT_MICROS_MAX

@@ -1,0 +1,80 @@
+"""The wallets that a committer holds: few, and none that differs from the log for long."""
+
+from uuid import uuid4
+
+import pytest
+
+import domain.wallet_cache
+from domain.wallet import wallet_id
+from domain.wallet_cache import WalletCache
+from tests.domain.build import ORGANIZATION, open_wallet, pay_in, take
+from tests.domain.writers import Writer, balance
+from tests.story import state_of
+
+
+def test_a_wallet_is_loaded_once_and_then_held(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    wallet = cache.get(stream)
+    pay_in(writer.committer, "1.00")
+    assert wallet is not None
+    assert cache.get(stream) is wallet
+    assert wallet.balance_micros == 1_000_000
+
+
+def test_a_refreshed_wallet_is_that_of_the_log(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    cache.get(stream)
+    pay_in(writer.committer, "1.00")
+    refreshed, loaded = cache.refresh(stream), WalletCache(writer.log).get(stream)
+    assert refreshed is not None
+    assert loaded is not None
+    assert state_of(refreshed) == state_of(loaded)
+    assert cache.get(stream) is refreshed
+
+
+def test_what_is_forgotten_is_loaded_again(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    wallet = cache.get(stream)
+    cache.forget(stream)
+    cache.forget(stream)
+    assert cache.get(stream) is not wallet
+    held = cache.get(stream)
+    cache.clear()
+    assert cache.get(stream) is not held
+
+
+def test_a_wallet_that_does_not_exist_is_not_remembered_as_missing(writer: Writer) -> None:
+    cache = WalletCache(writer.log)
+    assert cache.get(wallet_id(ORGANIZATION)) is None
+    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    assert cache.get(wallet_id(ORGANIZATION)) is not None
+
+
+def test_the_coldest_wallet_makes_room(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> None:
+    monkeypatch.setattr(domain.wallet_cache, "WALLETS_MAX", 2)
+    cache = WalletCache(writer.log)
+    first, second, third = (
+        open_wallet(writer.log, writer.committer, "0", uuid4()) for _ in range(3)
+    )
+    kept, dropped = cache.get(first), cache.get(second)
+    cache.get(first)
+    cache.get(third)
+    assert cache.get(first) is kept
+    assert cache.get(second) is not dropped
+
+
+def test_more_wallets_than_are_held_are_charged_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, writer: Writer
+) -> None:
+    monkeypatch.setattr(domain.wallet_cache, "WALLETS_MAX", 2)
+    organizations = [uuid4() for _ in range(5)]
+    committer = writer.committer
+    for organization in organizations:
+        open_wallet(writer.log, committer, "0.10", organization)
+    for _ in range(3):
+        for organization in organizations:
+            take(committer, "0.02", organization)
+    assert {balance(writer.log, organization) for organization in organizations} == {"0.04"}

@@ -1,0 +1,45 @@
+"""Where the golden files are, and what each of them has to hold."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from domain.aggregate import Event, Root
+from domain.application import AGGREGATES
+from domain.mapper import MsgspecMapper
+from domain.wallet_snapshot import TOPIC
+from tests.golden.examples import EVENTS, SNAPSHOT_STATE
+
+FOLDER = Path(__file__).parent
+EVENTS_FOLDER = FOLDER / "events"
+SNAPSHOT_FILE = FOLDER / "snapshots" / f"{TOPIC}.json"
+
+
+def events_of(kind: type[Root]) -> Iterator[type[Event]]:
+    """Find the events of one aggregate, those that others refine included."""
+    for each in vars(kind).values():
+        if isinstance(each, type) and issubclass(each, Event) and hasattr(each, "TOPIC"):
+            yield each
+
+
+def event_classes() -> set[type[Event]]:
+    """Return the events that can be stored: those with a topic that no other event refines."""
+    found = {each for kind in AGGREGATES for each in events_of(kind)}
+    refined = {base for each in found for base in each.__mro__[1:]}
+    return found - refined
+
+
+def file_name(event_class: type[Event]) -> str:
+    topic: str = event_class.TOPIC  # type: ignore[attr-defined]  # every stored event has one
+    return f"{topic}.{getattr(event_class, 'class_version', 1)}.json"
+
+
+def canonical_files() -> Mapping[Path, bytes]:
+    """Return the bytes of every canonical example by the path of its file."""
+    mapper = MsgspecMapper()
+    events = {
+        EVENTS_FOLDER / file_name(type(event)): mapper.to_stored_event(event).state
+        for event in EVENTS
+    }
+    return {**events, SNAPSHOT_FILE: msgspec.json.encode(SNAPSHOT_STATE)}

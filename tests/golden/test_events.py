@@ -1,0 +1,55 @@
+"""Every event that was ever written decodes, and is written today as it was then."""
+
+from pathlib import Path
+
+import pytest
+from eventsourcing.persistence import StoredEvent
+from eventsourcing.utils import get_topic
+
+from domain.aggregate import Event
+from domain.application import AGGREGATES
+from domain.mapper import MsgspecMapper
+from tests.golden.examples import EVENTS
+from tests.golden.files import EVENTS_FOLDER, event_classes, events_of, file_name
+
+FILES = sorted(EVENTS_FOLDER.iterdir())
+BY_TOPIC = {get_topic(type(event)): event for event in EVENTS}
+
+
+def name_of(example: Event | Path) -> str:
+    return example.name if isinstance(example, Path) else type(example).__qualname__
+
+
+def test_every_event_class_has_an_example_and_a_golden_file() -> None:
+    assert {type(event) for event in EVENTS} == event_classes()
+    assert {file_name(each) for each in event_classes()} <= {file.name for file in FILES}
+
+
+def test_every_aggregate_and_event_has_a_topic_of_its_own() -> None:
+    classes = [*AGGREGATES, *event_classes()]
+    assert len({get_topic(each) for each in classes}) == len(classes)
+
+
+def test_the_topic_of_an_event_begins_with_that_of_its_aggregate() -> None:
+    for aggregate in AGGREGATES:
+        topics = [get_topic(each) for each in events_of(aggregate)]
+        assert topics
+        assert all(topic.startswith(f"{get_topic(aggregate)}.") for topic in topics)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=name_of)
+def test_an_event_is_written_as_exactly_these_bytes(event: Event) -> None:
+    golden = (EVENTS_FOLDER / file_name(type(event))).read_bytes()
+    assert MsgspecMapper().to_stored_event(event).state == golden
+
+
+@pytest.mark.parametrize("file", FILES, ids=name_of)
+def test_every_event_ever_written_reads_as_its_example(file: Path) -> None:
+    topic, _version, _json = file.name.rsplit(".", 2)
+    expected = BY_TOPIC[topic]
+    stored = StoredEvent(
+        expected.originator_id, expected.originator_version, topic, file.read_bytes()
+    )
+    event = MsgspecMapper().to_domain_event(stored)
+    assert type(event) is type(expected)
+    assert vars(event) == vars(expected)
