@@ -26,6 +26,12 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with _alone(container.beside_the_log("migrate").with_suffix(".lock")):
+            for file in (
+                path,
+                container.beside_the_log("views"),
+                container.beside_the_log("stores"),
+            ):
+                file.touch(mode=0o600)  # They hold personal data and keys; SQLite keeps the mode.
             container.open_log(create=True).close()
             _create_stores(container)
             built = _build_models(container, progress)
@@ -33,7 +39,7 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         message = f"DATABASE_URL: cannot use {path}: {_first_line(reason)}"
         raise CannotMigrate(message) from error
-    _check_currency(container)
+    check_currency(container)
     return built
 
 
@@ -62,7 +68,8 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     return [model.name for model in models]
 
 
-def _check_currency(container: Container) -> None:
+def check_currency(container: Container) -> None:
+    """Refuse another currency than that of the wallets that are there; they are projected."""
     with container.views.reading() as connection:
         statement = select(container.wallets.rows.c.currency).limit(1)
         found = connection.execute(statement).scalar_one_or_none()

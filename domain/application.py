@@ -35,6 +35,7 @@ class Poisoned(Exception):
     def __init__(self, position: int, reason: str) -> None:
         super().__init__(f"event at position {position}: {reason}")
         self.position = position
+        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)

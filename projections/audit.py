@@ -66,7 +66,7 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
         try:
             batch = log.read(report.position, BATCH_EVENTS_MAX)
         except Poisoned as error:
-            report.note(error.position, [str(error)])
+            report.note(error.position, [error.reason])
             return report
         for recorded in batch:
             if recorded.position > goal:

@@ -110,18 +110,11 @@ class Positions:
         if rows:
             connection.execute(statement, rows)
 
-    def fail(
-        self,
-        connection: Connection,
-        name: str,
-        failure: str,
-        at: datetime,
-        position: int | None = None,
-    ) -> None:
-        """Note why a follower stopped; one that has left the `position` meanwhile has not."""
-        statement = self.rows.update().where(self.rows.c.name == name)
-        if position is not None:
-            statement = statement.where(self.rows.c.position == position)
+    def fail(self, connection: Connection, place: Position, failure: str, at: datetime) -> None:
+        """Note why a follower stopped at its place; one that has moved on since did not."""
+        columns = self.rows.c
+        here = (columns.name == place.name, columns.position == place.position)
+        statement = self.rows.update().where(*here)
         connection.execute(statement.values(failure=failure, failed_at=to_micros(at)))
 
 

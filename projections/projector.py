@@ -133,7 +133,7 @@ class Projector:
         with self._database.writing() as connection:
             for place in places:
                 now = self._clock()
-                self._positions.fail(connection, place.name, failure, now, place.position)
+                self._positions.fail(connection, place, failure, now)
         for place in places:
             self._stopped.setdefault(place.name, _Pause()).lengthen()
             self.on_failure(place.name, failure)

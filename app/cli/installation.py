@@ -10,7 +10,7 @@ from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.container import Container
-from app.migrate import CannotMigrate
+from app.migrate import CannotMigrate, check_currency
 from app.settings import Settings, WrongSetting
 from app.tokens.keys import SigningKeysError
 from domain.application import Poisoned
@@ -32,14 +32,9 @@ OTHER_ERRORS = (
 )
 
 
-def unchanged(settings: Settings) -> Settings:
-    """Return the settings as they are."""
-    return settings
-
-
 @contextmanager
 def installation(
-    *, migrated: bool = True, adapt: Callable[[Settings], Settings] = unchanged
+    *, migrated: bool = True, settings: Callable[[], Settings] = Settings.load
 ) -> Iterator[Container]:
     """Lend the parts of this installation, by default only if its tables are up to date.
 
@@ -47,7 +42,7 @@ def installation(
     that a broken pipe is not taken for a broken installation.
     """
     try:
-        container = Container(adapt(Settings.load()))
+        container = Container(settings())
         try:
             if migrated:
                 _require_tables(container)
@@ -74,6 +69,12 @@ def catch_up(container: Container) -> None:
         if place.failure is not None:
             stopped = f"Warning: {place.name} stopped at {place.position}: {place.failure}"
             click.echo(stopped, err=True)
+
+
+def require_currency(container: Container) -> None:
+    """Refuse to open a wallet in another currency than those that are there."""
+    catch_up(container)
+    check_currency(container)
 
 
 def _require_tables(container: Container) -> None:

@@ -4,7 +4,7 @@ from dataclasses import asdict, replace
 
 import click
 
-from app.cli.installation import installation, unchanged
+from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from app.cli.progress import watched
 from app.container import Container
@@ -13,8 +13,6 @@ from app.migrate import migrate
 from app.observability import configure_logging
 from app.serving import CannotServe, serve
 from app.settings import Settings
-
-DEMO_PRICE_MICROS = 5_000  # Where lookups would be free there would be nothing to see.
 
 
 @click.command(name="serve")
@@ -26,7 +24,8 @@ def command(*, demo: bool, as_json: bool) -> None:
     Migrates first. With --demo it serves a sandbox: once it makes an organization, a wallet that
     holds 100.00 and a client; at each start the client gets a new secret, which is printed.
     """
-    with installation(migrated=False, adapt=_for_demo if demo else unchanged) as container:
+    settings = _demo_settings if demo else Settings.load
+    with installation(migrated=False, settings=settings) as container:
         configure_logging(container.settings.log_format)
         with watched("Building read models") as progress:
             migrate(container, progress)
@@ -37,9 +36,8 @@ def command(*, demo: bool, as_json: bool) -> None:
             raise click.ClickException(str(error)) from error
 
 
-def _for_demo(settings: Settings) -> Settings:
-    price_micros = settings.price_per_lookup_micros or DEMO_PRICE_MICROS
-    return replace(settings, sandbox=True, price_per_lookup_micros=price_micros)
+def _demo_settings() -> Settings:
+    return replace(Settings.load(demo=True), sandbox=True)
 
 
 def _introduce(container: Container, *, as_json: bool) -> None:
@@ -50,12 +48,29 @@ def _introduce(container: Container, *, as_json: bool) -> None:
 
 
 def _first_steps(demo: Demo, settings: Settings) -> str:
+    bearer = '-H "Authorization: Bearer $TOKEN"'
+    bulk = f"{settings.numbers}/number-lookup/bulk"
     return f"""
-Get a token, then look a number up:
+Copy these lines into another terminal, in this folder.
 
+# A token
 TOKEN=$(curl -s -u {demo.client_id}:{demo.client_secret} \\
   -d grant_type=client_credentials {settings.auth}/auth/token \\
   | python3 -c 'import json, sys; print(json.load(sys.stdin)["access_token"])')
-curl -s -X POST -H "Authorization: Bearer $TOKEN" \\
-  "{settings.numbers}/number-lookup?phone_number=%2B14155552671"
+
+# The carrier of a phone number
+curl -s -X POST {bearer} \\
+  "{settings.numbers}/number-lookup?phone_number=%2B447400123456"; echo
+
+# A job over 1000 numbers of 50 countries, and what it has come to
+JOB=$(curl -s {bearer} -H 'Content-Type: application/json' \\
+  -d @tests/data/numbers.json {bulk} \\
+  | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["job_id"])')
+curl -s {bearer} {bulk}/$JOB | head -c 600; echo
+
+# The wallet that paid for it, and its transactions
+curl -s {bearer} {settings.base}/v1/wallet; echo
+curl -s {bearer} "{settings.base}/v1/transactions?per_page=5"; echo
+
+Every operation, field and error: {settings.public}/docs
 """

@@ -12,7 +12,7 @@ from app.cli.arguments import (
     Words,
     organization_argument,
 )
-from app.cli.installation import cause_of, installation
+from app.cli.installation import cause_of, installation, require_currency
 from app.cli.output import as_json_option, show
 from app.container import Container
 from domain.money import format_amount
@@ -29,7 +29,12 @@ def command() -> None:
 @as_json_option
 def open_empty(*, organization_id: UUID, as_json: bool) -> None:
     """Open the wallet of an organization that has none."""
-    _show(lambda own: own.accounts.open_wallet(organization_id, cause_of(own)), as_json=as_json)
+
+    def open_one(own: Container) -> Wallet:
+        require_currency(own)
+        return own.accounts.open_wallet(organization_id, cause_of(own))
+
+    _show(open_one, as_json=as_json)
 
 
 @command.command(context_settings=AMOUNTS_MAY_BE_NEGATIVE)

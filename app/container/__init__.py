@@ -19,3 +19,5 @@ class Container(Access):
             self.committer.close()
         if "log" in held:
             self.log.close()
+        for database in (self.views, self.stores, self.vault.database):
+            database.engine.dispose()

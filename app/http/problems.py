@@ -67,18 +67,6 @@ TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
 WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
-_OF_HTTP = {
-    problem.status: problem
-    for problem in (
-        BAD_REQUEST,
-        UNKNOWN_PATH,
-        WRONG_METHOD,
-        TOO_LARGE,
-        WRONG_MEDIA_TYPE,
-        INTERNAL,
-    )
-}
-
 
 def problem_of(refusal: Refused) -> Problem:
     """Return how a refusal is sent."""
@@ -90,6 +78,19 @@ def problem_of(refusal: Refused) -> Problem:
 
 UNAVAILABLE = problem_of(errors.ServiceUnavailable())
 
+_OF_STATUS = {
+    problem.status: problem
+    for problem in (
+        BAD_REQUEST,
+        UNKNOWN_PATH,
+        WRONG_METHOD,
+        TOO_LARGE,
+        WRONG_MEDIA_TYPE,
+        INTERNAL,
+        UNAVAILABLE,
+    )
+}
+
 
 def problem_of_http(error: HTTPException) -> Problem:
     """Return how an error of the framework is sent, without its text, which may quote input."""
@@ -97,10 +98,6 @@ def problem_of_http(error: HTTPException) -> Problem:
 
 
 def problem_of_status(status: int) -> Problem:
-    """Return the problem of a bare status, under the name that HTTP itself gives it."""
-    if status in _OF_HTTP:
-        return _OF_HTTP[status]
+    """Return the problem of a bare status; the contract's own, or by the name HTTP gives it."""
     known = HTTPStatus(status)
-    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return UNAVAILABLE if status == HTTPStatus.SERVICE_UNAVAILABLE else INTERNAL
-    return Problem(status, known.name, f"{known.phrase}.")
+    return _OF_STATUS.get(status) or Problem(status, known.name, f"{known.phrase}.")

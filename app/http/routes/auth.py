@@ -36,9 +36,14 @@ from domain.organization import SCOPES
 
 METADATA_PATH = "/.well-known/oauth-authorization-server"
 KEYS_PATH = "/.well-known/jwks.json"
-SHARED = {
-    "Cache-Control": "public, max-age=300"
-}  # A verifier that meets an unknown kid looks anew.
+# Short: a verifier that keeps the keys longer would not know the next one.
+SHARED = {"Cache-Control": "public, max-age=300"}
+TOKEN_EXAMPLE = {
+    "access_token": "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",
+    "expires_in": 3600,
+    "token_type": "Bearer",
+    "scope": "lookup wallet",
+}
 
 blueprint = Blueprint(
     "Authentication", __name__, description="Access tokens by client credentials (OAuth 2.0)."
@@ -59,7 +64,7 @@ _REFUSALS = (
     security=[{"basic": []}, {}],
 )
 @blueprint.doc(requestBody={"required": True, "content": {FORM: {"schema": TokenForm}}})
-@blueprint.alt_response(200, schema=Token, description="The token.")
+@blueprint.alt_response(200, schema=Token, description="The token.", example=TOKEN_EXAMPLE)
 def issue_token() -> Response:
     """Get an access token.
 
@@ -83,7 +88,10 @@ def issue_token() -> Response:
 @public()
 @blueprint.alt_response(200, schema=KeySet, description="The keys.")
 def key_set() -> Response:
-    """Read the public keys that verify access tokens (RFC 7517)."""
+    """Read the public keys that verify access tokens.
+
+    A JWK set (RFC 7517). A key stays in it for as long as a token that it signed is good.
+    """
     return json_response(container().keys.jwks(), headers=SHARED)
 
 
@@ -91,7 +99,10 @@ def key_set() -> Response:
 @public()
 @blueprint.alt_response(200, schema=ServerMetadata, description="The metadata.")
 def server_metadata() -> Response:
-    """Read the metadata of the authorization server (RFC 8414)."""
+    """Read the metadata of the authorization server.
+
+    What client libraries ask for to configure themselves (RFC 8414).
+    """
     settings = container().settings
     body = {
         "issuer": settings.issuer,

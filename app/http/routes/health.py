@@ -34,7 +34,10 @@ def number_lookup_health() -> Response:
 @public()
 @blueprint.alt_response(200, schema=Liveness, description="The process answers.")
 def livez() -> Response:
-    """Tell whether the process answers."""
+    """Tell whether the process answers.
+
+    It asks nothing else: restart a process only when this fails.
+    """
     return json_response({"ok": True})
 
 

@@ -1,0 +1,97 @@
+"""An installation in a directory of its own, and the two ways to run commands on it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from click.testing import CliRunner, Result
+
+from app.cli.root import PROGRAM, cli
+from app.container import Container
+from app.settings import Settings, name_of
+from domain.cause import Clock, utc_now
+
+ROOT = Path(__file__).parents[3]
+SETTINGS = [name_of(each.name) for each in fields(Settings)]
+TIMEOUT_S = 60
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs commands against one installation; nothing of the real environment decides."""
+
+    home: Path
+    changes: Mapping[str, str] = field(default_factory=dict)
+
+    def having(self, **changes: str) -> "Shell":
+        return Shell(self.home, {**self.changes, **changes})
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "DATABASE_URL": f"sqlite:///{self.home}/var/service.db",
+            "SIGNING_KEYS": f"{self.home}/var/keys",
+            "TOKEN_ALGORITHM": "ES256",
+            **self.changes,
+        }
+
+    @property
+    def database(self) -> Path:
+        return Settings.from_env(self.environment).database_path
+
+    def container(self, clock: Clock = utc_now) -> Container:
+        return Container(Settings.from_env(self.environment), clock)
+
+    def run(self, *arguments: object, status: int = 0) -> Result:
+        """Run a command in this process and expect its exit status."""
+        unset: dict[str, str | None] = dict.fromkeys(SETTINGS)
+        runner = CliRunner(env=unset | self.environment)
+        result = runner.invoke(cli, [*map(str, arguments)], prog_name=PROGRAM)
+        assert isinstance(result.exception, SystemExit | None), result.exception
+        assert result.exit_code == status, result.output
+        return result
+
+    def json(self, *arguments: object, status: int = 0) -> Any:
+        """Return the one JSON object that is all a command prints."""
+        result = self.run(*arguments, "--json", status=status)
+        assert result.stderr == "", result.stderr
+        assert result.stdout.count("\n") == 1
+        printed = json.loads(result.stdout)
+        assert isinstance(printed, dict)
+        return printed
+
+    def refusal(self, *arguments: object, status: int = 1) -> str:
+        """Return the one line on standard error that is all a refused command prints."""
+        result = self.run(*arguments, status=status)
+        assert result.stdout == ""
+        lines = result.stderr.splitlines()
+        assert lines[-1].startswith("Error: "), lines
+        assert status != 1 or len(lines) == 1, lines
+        return lines[-1].removeprefix("Error: ")
+
+    def start(self, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+        """Start a command as a process of its own."""
+        clean = {name: value for name, value in os.environ.items() if name not in SETTINGS}
+        options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+        return subprocess.Popen(
+            [sys.executable, "-m", "app", *map(str, arguments)],
+            cwd=ROOT,
+            env=clean | self.environment,
+            text=True,
+            **options,
+        )
+
+    def process(self, *arguments: object) -> tuple[int, str, str]:
+        """Run a command as a process of its own: exit status, standard output and error."""
+        with self.start(*arguments) as started:
+            out, err = started.communicate(timeout=TIMEOUT_S)
+        return started.returncode, out, err
+
+    def new_organization(self, *options: str) -> UUID:
+        return UUID(self.json("org", "create", "--name", "Acme", *options)["id"])

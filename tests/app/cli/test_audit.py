@@ -1,0 +1,56 @@
+"""`audit verify`: its report, its exit status, and the position that it names."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from tests.app.cli.shell import Shell
+
+
+@pytest.fixture
+def used(shell: Shell) -> Shell:
+    """Three events: an organization, its wallet; a deposit brings two more."""
+    organization = shell.new_organization()
+    shell.run("wallet", "deposit", organization, "5", "--reference", "r")
+    return shell
+
+
+def change(file: Path, statement: str) -> None:
+    with sqlite3.connect(file) as connection:
+        assert connection.execute(statement).rowcount == 1
+    connection.close()
+
+
+def test_a_sound_installation_is_ok(used: Shell) -> None:
+    report = used.json("audit", "verify")
+    assert report == {"ok": True, "events": 4, "position": 4, "failures": []}
+    assert used.run("audit", "verify").stdout == "ok        yes\nevents    4\nposition  4\n"
+
+
+def test_a_missing_event_is_found_where_it_shows(used: Shell) -> None:
+    change(used.database, "DELETE FROM stored_events WHERE rowid = 2")
+    report = used.json("audit", "verify", status=1)
+    assert report["ok"] is False
+    assert report["failures"][0]["position"] > 2
+    assert report["failures"][0]["reason"]
+    printed = used.run("audit", "verify", status=1)
+    assert f"position {report['failures'][0]['position']}: " in printed.stdout
+    assert printed.stderr == ""
+
+
+def test_an_event_that_cannot_be_read_is_named(used: Shell) -> None:
+    used.run("org", "list")
+    change(used.database, "UPDATE stored_events SET state = x'00' WHERE rowid = 2")
+    report = used.json("audit", "verify", status=1)
+    assert report["failures"][0]["position"] == 2
+
+
+def test_a_read_model_that_differs_from_its_rebuild_is_found(used: Shell) -> None:
+    used.run("org", "list")
+    views = used.database.with_name("service-views.db")
+    change(views, "UPDATE wallets SET balance_micros = balance_micros + 1")
+    report = used.json("audit", "verify", status=1)
+    assert "wallets" in report["failures"][0]["reason"]
+    used.run("projections", "rebuild", "wallets")
+    assert used.json("audit", "verify")["ok"] is True

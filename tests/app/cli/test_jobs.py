@@ -1,0 +1,55 @@
+"""`jobs retry`: work whose messages died with a process is done at once, in the one that asks."""
+
+import pytest
+
+from domain.cause import Cause, utc_now
+from domain.commands.bulk_create import BulkRequest
+from tests.app.cli.shell import Shell
+from workers.sweep import JOBS_MAX
+
+DOWN = "+15005550001"
+
+
+def accept_jobs(shell: Shell, *jobs: list[str], price_micros: int = 0) -> None:
+    """Accept jobs as a process does that dies right after its replies."""
+    organization = shell.new_organization()
+    shell.run("wallet", "deposit", organization, "10", "--reference", "r")
+    container = shell.container()
+    for numbers in jobs:
+        request = BulkRequest(organization, numbers, price_micros, "USD", None)
+        container.bulk_create.run(request, Cause(utc_now(), "r"))
+    container.close()
+
+
+def test_without_work_there_is_nothing_to_send(shell: Shell) -> None:
+    assert shell.json("jobs", "retry") == {"sent": 0, "finished": 0}
+
+
+def test_unfinished_jobs_are_worked_to_their_end_once(shell: Shell) -> None:
+    long_job = [f"+1415{index:07d}" for index in range(300)]
+    accept_jobs(shell, ["+14155552671"], long_job)
+    assert shell.json("jobs", "retry") == {"sent": 3, "finished": 2}
+    assert shell.json("jobs", "retry") == {"sent": 0, "finished": 0}
+
+
+def test_more_jobs_than_one_sweep_takes_are_all_worked(shell: Shell) -> None:
+    jobs = JOBS_MAX + 5
+    accept_jobs(shell, *[["+14155552671"]] * jobs)
+    assert shell.json("jobs", "retry") == {"sent": jobs, "finished": jobs}
+
+
+def test_failed_items_are_refunded(shell: Shell) -> None:
+    sandbox = shell.having(SANDBOX="true")
+    accept_jobs(sandbox, ["+14155552671", DOWN], price_micros=1_000_000)
+    assert sandbox.json("org", "list")["data"][0]["wallet"]["balance"] == "8.00"
+    assert sandbox.json("jobs", "retry") == {"sent": 1, "finished": 1}
+    assert sandbox.json("org", "list")["data"][0]["wallet"]["balance"] == "9.00"
+    assert sandbox.json("audit", "verify")["ok"] is True
+
+
+@pytest.mark.parametrize("command", ["retry", "retry --json"])
+def test_it_prints_two_numbers(shell: Shell, command: str) -> None:
+    status, out, err = shell.process("jobs", *command.split())
+    assert (status, err) == (0, "")
+    assert "sent" in out
+    assert "finished" in out

@@ -1,0 +1,73 @@
+"""`migrate`, and what commands say where it has not run."""
+
+import pytest
+
+from tests.app.cli.shell import Shell
+
+NEED_TABLES = [
+    "org list",
+    "client list",
+    "client create --m2m",
+    "wallet show 9d2d31ae-0534-498f-a89c-bc1307fec4f7",
+    "projections status",
+    "projections rebuild --all",
+    "jobs retry",
+    "audit verify",
+    "privacy erase --before 2024-01",
+]
+
+
+def test_it_names_what_it_built_and_runs_twice(nowhere: Shell) -> None:
+    built = nowhere.json("migrate")["built"]
+    assert built == [model.name for model in nowhere.container().models]
+    assert nowhere.json("migrate") == {"built": []}
+    assert nowhere.run("migrate").stdout == "built  -\n"
+
+
+def test_two_at_once_both_succeed(nowhere: Shell) -> None:
+    both = [nowhere.start("migrate", "--json") for _ in range(2)]
+    for process in both:
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, errors) == (0, "")
+    assert nowhere.json("org", "list") == {"data": []}
+
+
+@pytest.mark.parametrize("command", NEED_TABLES)
+def test_without_tables_a_command_says_so_and_makes_nothing(nowhere: Shell, command: str) -> None:
+    assert nowhere.refusal(*command.split()).endswith("run: python -m app migrate")
+    assert [*nowhere.home.iterdir()] == []
+
+
+@pytest.mark.parametrize("command", NEED_TABLES)
+def test_a_file_without_tables_is_no_installation(nowhere: Shell, command: str) -> None:
+    nowhere.database.parent.mkdir()
+    nowhere.database.touch()
+    assert nowhere.refusal(*command.split()).endswith("run: python -m app migrate")
+
+
+def test_read_models_that_were_lost_are_built_again(shell: Shell) -> None:
+    organization = shell.new_organization()
+    for file in shell.database.parent.glob("service-views.db*"):
+        file.unlink()
+    assert shell.refusal("org", "list").endswith("run: python -m app migrate")
+    assert "wallets" in shell.json("migrate")["built"]
+    assert shell.json("org", "list")["data"][0]["id"] == str(organization)
+
+
+def test_a_place_that_cannot_be_used_is_named(nowhere: Shell) -> None:
+    (nowhere.home / "file").touch()
+    lost = nowhere.having(DATABASE_URL=f"sqlite:///{nowhere.home}/file/service.db")
+    assert lost.refusal("migrate").startswith("DATABASE_URL: ")
+
+
+def test_a_file_that_is_no_database_is_named(nowhere: Shell) -> None:
+    nowhere.database.parent.mkdir()
+    nowhere.database.write_bytes(b"This is not a database, and it is long enough to say so." * 99)
+    assert "not a database" in nowhere.refusal("migrate")
+
+
+def test_the_currency_stays_once_there_is_a_wallet(shell: Shell) -> None:
+    euros = shell.having(CURRENCY="EUR")
+    euros.run("migrate")
+    shell.new_organization()
+    assert euros.refusal("migrate").startswith("CURRENCY must stay USD")

@@ -1,0 +1,119 @@
+"""The whole command line: every command's help, its manners towards programs, and how it ends."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from app.cli.root import COMMANDS, PROGRAM, Deferred, cli
+from domain.cause import Cause, utc_now
+from domain.commands.bulk_create import BulkRequest
+from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
+from tests.installation import wait_until
+
+HEAVY = ["app.container", "cryptography", "dramatiq", "eventsourcing", "flask", "sqlalchemy"]
+ANSWERS_AFTER_3_S = "+15005550002"
+
+
+def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Walk the names of all commands that do something."""
+    command = command.load() if isinstance(command, Deferred) else command
+    if not isinstance(command, click.Group):
+        yield path
+        return
+    for name, child in command.commands.items():
+        yield from leaves(child, (*path, name))
+
+
+ALL = [*leaves(cli)]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_table_tells_the_first_line_of_each_help(name: str) -> None:
+    command = cli.commands[name]
+    assert isinstance(command, Deferred)
+    loaded = command.load()
+    assert loaded.name == name
+    assert loaded.help is not None
+    assert loaded.help.splitlines()[0] == COMMANDS[name]
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_has_help_and_json(nowhere: Shell, path: tuple[str, ...]) -> None:
+    helped = nowhere.run(*path, "--help")
+    assert helped.stdout.startswith(f"Usage: {PROGRAM} {' '.join(path)} ")
+    assert "--json" in helped.stdout
+    assert helped.stderr == ""
+    assert [*nowhere.home.iterdir()] == []
+
+
+@pytest.mark.parametrize("path", ALL, ids=" ".join)
+def test_every_command_refuses_an_option_it_does_not_know(
+    nowhere: Shell, path: tuple[str, ...]
+) -> None:
+    refused = nowhere.run(*path, "--no-such-option", status=2)
+    assert refused.stdout == ""
+    assert f"{PROGRAM} {' '.join(path)} --help" in refused.stderr
+
+
+def test_help_imports_nothing_heavy() -> None:
+    statement = (
+        "import sys; from app.cli.root import cli; cli.main(['--help'], standalone_mode=False);"
+        f"sys.exit(len(set(sys.modules) & set({HEAVY})))"
+    )
+    command = [sys.executable, "-c", statement]
+    assert subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode == 0
+
+
+def test_the_exit_status_tells_done_from_failed_from_misused(nowhere: Shell) -> None:
+    assert nowhere.process("--help")[0] == 0
+    status, out, err = nowhere.process("org", "list")
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    for misused in ([], ["org"], ["wallet", "show", "acme"], ["sevre"], ["--json"]):
+        status, out, err = nowhere.process(*misused)
+        assert (status, out) == (2, ""), misused
+        assert "Usage: python -m app" in err
+    status, out, err = nowhere.process("migrate", "--json")
+    assert (status, err) == (0, "")
+    assert json.loads(out)["built"]
+
+
+def test_a_name_that_nearly_exists_is_suggested(nowhere: Shell) -> None:
+    assert "'serve'" in nowhere.refusal("sevre", status=2)
+    assert "'list'" in nowhere.refusal("org", "lst", status=2)
+
+
+def test_a_closed_pipe_is_no_news(shell: Shell) -> None:
+    with shell.start("settings") as process:
+        assert process.stdout is not None
+        process.stdout.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+    assert process.returncode == 1
+
+
+def test_a_full_disk_is_one_line(shell: Shell) -> None:
+    with open("/dev/full", "w") as full, shell.start("settings", stdout=full) as process:  # noqa: PTH123  # A device, not a file.
+        _, errors = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, errors) == (1, "Error: No space left on device\n")
+
+
+def test_an_interrupt_is_quiet_and_loses_nothing(shell: Shell) -> None:
+    sandbox = shell.having(SANDBOX="true")
+    organization = sandbox.new_organization()
+    container = sandbox.container()
+    request = BulkRequest(organization, [ANSWERS_AFTER_3_S], 0, "USD", None)
+    container.bulk_create.run(request, Cause(utc_now(), "r"))
+    head = container.log.head()
+    with sandbox.start("jobs", "retry", "--json") as process:
+        wait_until(lambda: container.log.head() > head)  # The work has begun.
+        process.send_signal(signal.SIGINT)
+        out, errors = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, out, errors.strip()) == (130, "", "")
+    sandbox.run("jobs", "retry")
+    assert sandbox.json("audit", "verify")["ok"] is True
+    container.close()

@@ -1,0 +1,94 @@
+"""A long past for a log, appended in batches: paid lookups, jobs, and one wallet that pays."""
+
+from uuid import UUID, uuid4
+
+from domain.application import Log
+from domain.bulk_job import BulkJob
+from domain.number_lookup import NumberLookup, Price
+from domain.ports import Sealed
+from domain.wallet import Charge, Reference, Wallet, wallet_id
+from domain.wallet_snapshot import INTERVAL_EVENTS
+from tests.bench.installation import PRICE_MICROS, cause
+
+BATCH = 250  # Steps in one transaction; only the building depends on it.
+ANSWER_BYTES = 150  # What a sealed answer takes, about.
+NUMBER_BYTES = 17  # The same of a sealed number.
+SLICE_ITEMS = 250
+
+
+def grow_wallet(log: Log, organization: UUID, versions: int) -> None:
+    """Charge a wallet until it has so many events, with the snapshots that a committer keeps."""
+    wallet = log.get(Wallet, wallet_id(organization))
+    while wallet.version < versions:
+        for _ in range(min(BATCH, versions - wallet.version)):
+            wallet.charge(new_charge(), cause())
+        log.append(wallet)
+        if wallet.version % INTERVAL_EVENTS < BATCH:
+            log.keep_snapshot(wallet)
+
+
+def append_lookups(log: Log, organization: UUID, count: int) -> None:
+    """Append paid lookups: two events each."""
+    wallet = log.get(Wallet, wallet_id(organization))
+    while count > 0:
+        lookups = [_lookup(organization) for _ in range(min(BATCH, count))]
+        for _ in lookups:
+            wallet.charge(new_charge(), cause())
+        log.append(*lookups, wallet)
+        count -= len(lookups)
+
+
+def append_jobs(log: Log, organization: UUID, count: int, items: int) -> None:
+    """Append paid jobs that have run to their end: three events, and two for each slice."""
+    wallet = log.get(Wallet, wallet_id(organization))
+    for _ in range(count):
+        job = _job(organization, items)
+        wallet.charge(new_charge(), cause())
+        for slice_index in range(job.slice_count):
+            job.start_slice(slice_index, cause())
+            indexes = job.open_items(slice_index)
+            job.complete_items(slice_index, indexes, _sealed(len(indexes) * ANSWER_BYTES), cause())
+        job.finish_if_settled(cause())
+        log.append(job, wallet)
+
+
+def new_charge() -> Charge:
+    """Return the charge of a lookup."""
+    return Charge(
+        transaction_id=uuid4(),
+        kind="lookup",
+        amount_micros=PRICE_MICROS,
+        reference=Reference("lookup", str(uuid4())),
+        description="Number lookup",
+    )
+
+
+def _lookup(organization: UUID) -> NumberLookup:
+    now = cause()
+    return NumberLookup.give(
+        uuid4(),
+        now,
+        organization_id=organization,
+        source="live",
+        as_of=now.at,
+        provider="offline",
+        price=Price(PRICE_MICROS, "USD", uuid4()),
+        personal=_sealed(ANSWER_BYTES),
+    )
+
+
+def _job(organization: UUID, items: int) -> BulkJob:
+    return BulkJob.create(
+        uuid4(),
+        cause(),
+        organization_id=organization,
+        total_count=items,
+        slice_size=SLICE_ITEMS,
+        item_price_micros=PRICE_MICROS,
+        price=Price(PRICE_MICROS * items, "USD", uuid4()),
+        personal=_sealed(items * NUMBER_BYTES),
+    )
+
+
+def _sealed(size_bytes: int) -> Sealed:
+    return Sealed("2026-01", bytes(size_bytes))

@@ -1,0 +1,78 @@
+"""Bulk items end to end: from accepted jobs to the last one's end, against the provider alone."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic
+from uuid import UUID
+
+from app.container import Container
+from app.runtime import Runtime
+from domain.bulk_job import BulkJob
+from domain.commands.bulk_create import BulkRequest
+from tests.bench.installation import PRICE_MICROS, cause, installation, new_organization
+from tests.bench.measure import medians, rate
+from tests.bench.numbers import real_numbers
+from tests.bench.row import Aim, Row
+
+JOBS = 20
+REPEATS = 3
+WAIT_S = 60.0  # Only bounds a run in which a job never ends.
+NOBODY = UUID(int=0)
+
+
+def measure() -> Iterator[Row]:
+    numbers = real_numbers()
+    with running() as container:
+        ours, limit = medians(
+            lambda: _jobs(container, numbers), lambda: _loop(container, numbers), repeats=REPEATS
+        )
+    yield Row("bulk items end to end", ours, limit, "items/s", Aim(ratio_min=0.3))
+
+
+@contextmanager
+def running() -> Iterator[Container]:
+    """Run all threads of an installation but HTTP."""
+    with installation() as container:
+        runtime = Runtime(container)
+        runtime.start()
+        try:
+            yield container
+        finally:
+            runtime.stop()
+
+
+def _jobs(container: Container, numbers: list[str]) -> float:
+    """Each job has an organization of its own, so no answer is in the cache."""
+    customers = [new_organization(container) for _ in range(JOBS)]
+    return rate(JOBS * len(numbers), lambda: _work_through(container, customers, numbers))
+
+
+def _work_through(container: Container, customers: list[UUID], numbers: list[str]) -> None:
+    head = container.log.head()
+    for customer in customers:
+        request = BulkRequest(customer, numbers, PRICE_MICROS, "USD", None)
+        container.bulk_create.run(request, cause())
+    wait_for_ends(container, head, len(customers))
+
+
+def wait_for_ends(container: Container, after: int, count: int) -> None:
+    """Wait until so many jobs have ended after a position; raises TimeoutError if they do not."""
+    deadline = monotonic() + WAIT_S
+    log, ends = container.log, [BulkJob.Finished.TOPIC]
+    while monotonic() < deadline:
+        seen = log.appended.count
+        if len(log.recorder.select_notifications(after + 1, count, topics=ends)) == count:
+            return
+        log.appended.wait(seen, 1.0)
+    message = f"of {count} jobs some did not end"
+    raise TimeoutError(message)
+
+
+def _loop(container: Container, numbers: list[str]) -> float:
+    look_up = container.offline_lookup.look_up
+
+    def look_all_up() -> None:
+        for number in numbers:
+            look_up(NOBODY, number)
+
+    return rate(len(numbers), look_all_up)

@@ -1,0 +1,44 @@
+"""Projecting a log into all read models, against inserting the rows that come of it."""
+
+from collections.abc import Iterator
+
+from app.container import Container
+from tests.bench.history import append_jobs, append_lookups
+from tests.bench.installation import installation, new_organization
+from tests.bench.limits.plain_rows import PlainRows
+from tests.bench.measure import medians, rate
+from tests.bench.row import Aim, Row
+
+EVENTS = 20_000
+JOBS = 40
+JOB_ITEMS = 1_000
+REPEATS = 5
+
+
+def measure() -> Iterator[Row]:
+    with installation() as container:
+        _fill_log(container)
+        _project(container)
+        rows = PlainRows(container.beside_the_log("views"))
+        ours, limit = medians(
+            lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
+        )
+    yield Row("projecting into all read models", ours, limit, "events/s", Aim(ratio_min=0.5))
+
+
+def _fill_log(container: Container) -> None:
+    """Append as many events, nearly all of them of paid single lookups."""
+    organization = new_organization(container)
+    append_jobs(container.log, organization, JOBS, JOB_ITEMS)
+    missing = EVENTS - container.log.head()
+    append_lookups(container.log, organization, -(-missing // 2))
+
+
+def _project(container: Container) -> float:
+    """Forget all read models, then measure how fast the projector fills them."""
+    with container.views.writing() as connection:
+        for model in container.models:
+            model.metadata.drop_all(connection)
+            model.metadata.create_all(connection)
+            container.positions.begin(connection, model.name, model.version, None)
+    return rate(EVENTS, container.projector.catch_up)

@@ -1,0 +1,55 @@
+"""The table that people read, and the JSON lines that machines read."""
+
+import json
+from collections.abc import Iterable
+
+from tests.bench.row import Row
+
+HEADINGS = ("row", "ours", "limit", "unit", "ratio", "aim", "")
+
+
+def render(rows: Iterable[Row]) -> str:
+    """Lay the rows out in columns."""
+    lines = [HEADINGS, *(_cells(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(HEADINGS))]
+    return "\n".join(_join(line, widths) for line in lines)
+
+
+def as_json(row: Row) -> str:
+    """Write one row as a line of JSON."""
+    return json.dumps(
+        {
+            "name": row.name,
+            "ours": row.ours,
+            "limit": row.limit,
+            "unit": row.unit,
+            "ratio": row.ratio,
+            "aim": row.aim.text(row.unit),
+        },
+        ensure_ascii=False,
+    )
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    return (
+        row.name,
+        _figure(row.ours),
+        _figure(row.limit),
+        row.unit,
+        f"{row.ratio:.2f}",
+        row.aim.text(row.unit),
+        "met" if row.met else "missed",
+    )
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def _join(cells: tuple[str, ...], widths: list[int]) -> str:
+    numbers = {1, 2, 4}
+    padded = [
+        cell.rjust(width) if column in numbers else cell.ljust(width)
+        for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    ]
+    return "  ".join(padded).rstrip()
