@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Literal
 
@@ -39,9 +40,26 @@ class TextFormatter(logging.Formatter):
         return " ".join([super().format(record), *extra])
 
 
-def configure_logging(log_format: Literal["text", "json"]) -> None:
-    """Send the lines of this process to standard error."""
+class _RequestId(logging.Filter):
+    """Adds the id of the request that this thread answers to lines that do not name one."""
+
+    def __init__(self, current: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._current = current
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request_id = self._current()
+        if request_id is not None and not hasattr(record, "request_id"):
+            record.request_id = request_id
+        return True
+
+
+def configure_logging(
+    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = lambda: None
+) -> None:
+    """Send the lines of this process to standard error, each with the request that it is about."""
     handler = logging.StreamHandler(sys.stderr)
+    handler.addFilter(_RequestId(request_id))
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in QUIET:

@@ -1,5 +1,6 @@
 """Everything but HTTP in one process: projector, dispatcher, worker and clock, as threads."""
 
+import gc
 import logging
 from collections.abc import Callable
 from datetime import timedelta
@@ -41,6 +42,7 @@ class Runtime:
         self._spawn("dispatcher", lambda: dispatcher.run(self._stop))
         self._spawn("clock", lambda: self._schedule().run(self._stop))
         self._spawn("warm", container.offline_lookup.warm)
+        _settle_memory()
 
     def stop(self) -> None:
         """End all threads; messages that nobody took are swept at the next start."""
@@ -82,3 +84,10 @@ class Runtime:
         thread = Thread(target=run, name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
+
+
+def _settle_memory() -> None:
+    """Look at what is here to stay no more: collecting it again took a tenth of all time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 20, 50)

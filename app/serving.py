@@ -11,6 +11,7 @@ from waitress import create_server
 
 from app.container import Container
 from app.http.application import create_app
+from app.http.waitress_errors import answer_in_json
 from app.runtime import Runtime
 
 HTTP_THREADS = 16
@@ -28,10 +29,12 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once."""
     container.keys.ensure()
     server = _listen(container)
+    answer_in_json(server, container.clock)
     runtime = Runtime(container)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         runtime.start()
+        container.complete()
         logger.info("serving %s", container.settings.public)
         on_listening()
         server.run()

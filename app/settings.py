@@ -75,7 +75,7 @@ def _url(text: str) -> str:
 
 
 def _currency(text: str) -> str:
-    if not (len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()):  # noqa: PLR2004  # ISO 4217
+    if not (len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()):  # noqa: PLR2004  # ISO 4217 has three letters.
         message = "must be three capital letters (ISO 4217)"
         raise ValueError(message)
     return text

@@ -31,7 +31,7 @@ def differences(
             return [f"read model {model.name} stopped: {place.failure}"]
         fresh, _ = fill(log, database, model, place.position, progress)
         try:
-            with database.reading() as rebuilt:
+            with database.snapshot() as rebuilt:
                 return list(_compare(live, rebuilt, model, fresh))
         finally:
             discard(database, fresh)

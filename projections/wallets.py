@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
+from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, bindparam, select
 
 from domain.application import Recorded
 from domain.wallet import Wallet
@@ -36,6 +36,9 @@ class Wallets(ReadModel):
             Column("balance_micros", BigInteger, nullable=False),
             Column("sequence", BigInteger, nullable=False),
         )
+        organization_id = self.rows.c.organization_id
+        # Built once: every charged lookup reads one row with it.
+        self._one = select(self.rows).where(organization_id == bindparam("organization"))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -51,8 +54,7 @@ class Wallets(ReadModel):
 
     def get(self, connection: Connection, organization_id: UUID) -> WalletRow | None:
         """Read one balance."""
-        statement = select(self.rows).where(self.rows.c.organization_id == organization_id)
-        row = connection.execute(statement).one_or_none()
+        row = connection.execute(self._one, {"organization": organization_id}).one_or_none()
         return WalletRow(*row) if row else None
 
 

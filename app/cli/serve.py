@@ -9,6 +9,7 @@ from app.cli.output import as_json_option, show
 from app.cli.progress import watched
 from app.container import Container
 from app.demo import Demo, prepare_demo
+from app.http.request_context import current_request_id
 from app.migrate import migrate
 from app.observability import configure_logging
 from app.serving import CannotServe, serve
@@ -26,7 +27,7 @@ def command(*, demo: bool, as_json: bool) -> None:
     """
     settings = _demo_settings if demo else Settings.load
     with installation(migrated=False, settings=settings) as container:
-        configure_logging(container.settings.log_format)
+        configure_logging(container.settings.log_format, current_request_id)
         with watched("Building read models") as progress:
             migrate(container, progress)
         try:

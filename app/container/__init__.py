@@ -4,11 +4,19 @@ Nothing is opened before it is used, so a process holds only what it needs, and 
 Each file adds a layer to the one before: storage, reading, commands, work, access.
 """
 
+from functools import cached_property
+
 from app.container.access import Access
 
 
 class Container(Access):
     """The parts of one installation in one process."""
+
+    def complete(self) -> None:
+        """Construct every part that is still missing, before threads could race to do so."""
+        for name in dir(type(self)):
+            if isinstance(getattr(type(self), name), cached_property):
+                getattr(self, name)
 
     def close(self) -> None:
         """Commit what waits and let go of the databases."""
@@ -19,5 +27,8 @@ class Container(Access):
             self.committer.close()
         if "log" in held:
             self.log.close()
-        for database in (self.views, self.stores, self.vault.database):
-            database.engine.dispose()
+        for name in ("views", "stores"):
+            if name in held:
+                getattr(self, name).close()
+        if "vault" in held:
+            self.vault.database.close()

@@ -59,7 +59,7 @@ class OfflineLookup:
         return True
 
     # The organization is part of the port; here everybody gets the same answer.
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The port has it for sandboxes and logs.
         """Return the facts of one E.164 number; what no plan knows is not valid."""
         try:
             number = phonenumbers.parse(phone_number)

@@ -5,7 +5,18 @@ from datetime import datetime
 from uuid import UUID
 
 import msgspec
-from sqlalchemy import BigInteger, Column, Index, LargeBinary, MetaData, String, Table, Uuid, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    select,
+)
 from sqlalchemy.exc import SQLAlchemyError
 
 from domain.ports import CachedFacts
@@ -31,20 +42,26 @@ class SqlLookupCache:
             Index("lookup_cache_by_age", "as_of"),
             sqlite_with_rowid=False,
         )
+        columns = self._rows.c
+        # Built once: every lookup asks it.
+        self._find = select(columns.phone_number, columns.answer).where(
+            columns.organization_id == bindparam("organization"),
+            columns.phone_number.in_(bindparam("numbers", expanding=True)),
+            columns.as_of >= bindparam("oldest"),
+        )
 
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the kept answers of these numbers that are not older than `not_before`."""
-        columns = self._rows.c
-        statement = select(columns.phone_number, columns.answer).where(
-            columns.organization_id == organization_id,
-            columns.phone_number.in_(phone_numbers),
-            columns.as_of >= to_micros(not_before),
-        )
+        wanted = {
+            "organization": organization_id,
+            "numbers": [*phone_numbers],
+            "oldest": to_micros(not_before),
+        }
         try:
             with self._database.reading() as connection:
-                rows = connection.execute(statement).all()
+                rows = connection.execute(self._find, wanted).all()
         except SQLAlchemyError:
             return {}
         answers = ((row.phone_number, _read(row.answer)) for row in rows)

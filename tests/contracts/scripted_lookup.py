@@ -51,7 +51,7 @@ class ScriptedLookup:
     def is_up(self) -> bool:
         return True
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         with self._lock:
             self.calls += 1
             fault = self._faults.pop(0) if self._faults else None

@@ -186,7 +186,7 @@ class FailsTogether:
     def is_up(self) -> bool:
         return True
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         self.barrier.wait()
         raise Unavailable
 
@@ -217,7 +217,7 @@ class LateLookup:
     def is_up(self) -> bool:
         return True
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         if self.entered.is_set():
             raise Unavailable
         self.entered.set()

@@ -1,0 +1,44 @@
+"""The fixtures of the HTTP tests: one service that runs, and others made to measure."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.http.service import Service, Tenant
+
+MakeService = Callable[..., Service]
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service with all of its threads, which every test shares."""
+    running = Service(tmp_path_factory.mktemp("service")).start()
+    yield running
+    running.stop()
+
+
+@pytest.fixture(scope="module")
+def acme(service: Service) -> Tenant:
+    """An organization with 100.00 and a client with all scopes."""
+    return service.tenant()
+
+
+@pytest.fixture(scope="module")
+def rival(service: Service) -> Tenant:
+    """Another one."""
+    return service.tenant()
+
+
+@pytest.fixture
+def make_service(tmp_path: Path) -> Iterator[MakeService]:
+    """Make a service of other settings, whose threads stand still."""
+    made: list[Service] = []
+
+    def make(**environment: str) -> Service:
+        made.append(Service(tmp_path / str(len(made)), **environment))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.stop()

@@ -1,0 +1,187 @@
+"""A whole service over a temporary directory, and the organizations that call it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from werkzeug.test import TestResponse
+
+from app.container import Container
+from app.http.application import create_app
+from app.migrate import migrate
+from app.runtime import Runtime
+from app.settings import Settings
+from domain.cause import Cause
+from domain.money import parse_amount
+from domain.organization import Organization
+
+WAIT_S = 20.0
+LOOK_S = 0.02
+DEFAULTS = {
+    "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
+    "PRICE_PER_LOOKUP": "0.005",
+    "SANDBOX": "true",
+    "PUBLIC_URL": "https://api.example",
+}
+
+
+class Service:
+    """One installation.
+
+    `start` runs its threads; without them authorization and jobs come from the log. One that is
+    not `migrated` finds no database.
+    """
+
+    def __init__(self, directory: Path, *, migrated: bool = True, **environment: str) -> None:
+        files = {
+            "DATABASE_URL": f"sqlite:///{directory}/service.db",
+            "SIGNING_KEYS": str(directory / "keys"),
+        }
+        self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}))
+        if migrated:
+            migrate(self.container)
+            self.container.keys.ensure()
+        self.app = create_app(self.container)
+        self.client = self.app.test_client()
+        self._runtime: Runtime | None = None
+
+    def start(self) -> "Service":
+        self._runtime = Runtime(self.container)
+        self._runtime.start()
+        return self
+
+    def stop(self) -> None:
+        if self._runtime is not None:
+            self._runtime.stop()
+        else:
+            self.container.close()
+
+    def without_its_database(self, directory: Path) -> "Service":
+        """Return a process with the same keys that cannot reach the database."""
+        keys = str(self.container.settings.signing_keys)
+        return Service(directory / "gone", migrated=False, SIGNING_KEYS=keys)
+
+    def cause(self) -> Cause:
+        return Cause(self.container.clock(), "test")
+
+    def tenant(
+        self,
+        balance: str | None = "100.00",
+        *,
+        price: str | None = None,
+        scopes: Sequence[str] = (),
+    ) -> "Tenant":
+        """Register an organization with a client; `balance` None: it has no wallet."""
+        organization = self.container.accounts.register_organization(
+            self.cause(),
+            name="Acme",
+            price_micros=None if price is None else parse_amount(price),
+            monthly_link_fee_micros=0,
+            with_wallet=balance is not None,
+        )
+        tenant = Tenant(self, organization.id, self.register_client(organization.id, scopes))
+        if balance is not None and parse_amount(balance):
+            tenant.deposit(balance)
+        return tenant
+
+    def register_client(self, organization_id: UUID | None, scopes: Sequence[str] = ()) -> str:
+        """Register a client whose secret is `s-` and its id."""
+        client_id = f"cl_{self.container.accounts.new_id().hex}"
+        self.container.accounts.register_client(
+            self.cause(),
+            client_id=client_id,
+            secret_hash=self.container.secret_hasher.hash(f"s-{client_id}"),
+            organization_id=organization_id,
+            scopes=scopes,
+        )
+        return client_id
+
+    def token(self, client_id: str, **more: str) -> str:
+        form = {
+            "grant_type": "client_credentials",
+            "client_id": client_id,
+            "client_secret": f"s-{client_id}",
+            **more,
+        }
+        reply = self.client.post("/auth/token", data=form)
+        assert reply.status_code == 200, reply.text
+        return str(reply.json["access_token"])
+
+    def until(self, holds: Callable[[], bool]) -> None:
+        """Wait for a condition, looking again whenever the log has grown."""
+        log = self.container.log
+        for _ in range(int(WAIT_S / LOOK_S)):
+            seen = log.appended.count
+            if holds():
+                return
+            log.appended.wait(seen, LOOK_S)
+        message = "the condition did not come about"
+        raise AssertionError(message)
+
+
+class Tenant:
+    """An organization and its client."""
+
+    def __init__(self, service: Service, organization_id: UUID, client_id: str) -> None:
+        self.service = service
+        self.id = organization_id
+        self.client_id = client_id
+        self.headers = {"Authorization": f"Bearer {service.token(client_id)}"}
+
+    def get(self, path: str, **options: Any) -> TestResponse:
+        return self.open("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> TestResponse:
+        return self.open("POST", path, **options)
+
+    def open(self, method: str, path: str, **options: Any) -> TestResponse:
+        headers = {**self.headers, **options.pop("headers", {})}
+        return self.service.client.open(path, method=method, headers=headers, **options)
+
+    def look_up(self, number: str, **headers: str) -> TestResponse:
+        return self.post("/number-lookup", query_string={"phone_number": number}, headers=headers)
+
+    def create_job(self, numbers: Sequence[object], **headers: str) -> TestResponse:
+        body = {"phone_numbers": list(numbers)}
+        return self.post("/number-lookup/bulk", json=body, headers=headers)
+
+    def finished_job(self, numbers: Sequence[str]) -> dict[str, Any]:
+        """Create a job and wait for its end."""
+        path = f"/number-lookup/bulk/{self.create_job(numbers).json['data']['job_id']}"
+        self.service.until(lambda: self.get(path).json["data"]["finished_at"] is not None)
+        job: dict[str, Any] = self.get(path).json["data"]
+        return job
+
+    def balance(self) -> str:
+        return str(self.get("/v1/wallet").json["data"]["balance"])
+
+    def transactions(self, **query: object) -> list[dict[str, Any]]:
+        reply = self.get("/v1/transactions", query_string=query)
+        entries: list[dict[str, Any]] = reply.json["data"]["data"]
+        return entries
+
+    def deposit(self, amount: str) -> None:
+        accounts = self.service.container.accounts
+        accounts.deposit(self.id, parse_amount(amount), accounts.new_id().hex, self.service.cause())
+
+    def change(self, change: Callable[[Organization], None]) -> None:
+        self.service.container.accounts.change_organization(self.id, change)
+
+    def set_status(self, status: Any) -> None:
+        self.change(lambda organization: organization.change_status(status, self.service.cause()))
+
+
+def code_of(reply: TestResponse) -> str:
+    assert reply.json["success"] is False
+    return str(reply.json["error"]["code"])
+
+
+def fields_of(reply: TestResponse) -> dict[str, list[str]]:
+    """Return the fields of a validation error, which both of its shapes must name."""
+    assert reply.status_code == 422, reply.text
+    assert code_of(reply) == "VALIDATION_ERROR"
+    assert reply.json["message"] == reply.json["error"]["message"]
+    assert reply.json["errors"] == reply.json["error"]["details"]
+    fields: dict[str, list[str]] = reply.json["errors"]
+    return fields

@@ -1,0 +1,69 @@
+"""One line per request, and never a number, a token or a secret in any line."""
+
+import logging
+from base64 import b64encode
+
+import pytest
+
+from tests.app.http.service import Service, Tenant
+
+NUMBER = "+971508245977"
+CANARIES = (NUMBER, NUMBER[1:], "s3cret-canary", "path-canary", "key-canary")
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if record.name == "app.http.access"]
+
+
+def test_a_request_is_one_line_with_its_facts(
+    acme: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.http.access")
+    acme.get(f"/v1/transactions/{NUMBER}?page=1", headers={"X-Request-Id": "log-me"})
+    (record,) = lines(caplog)
+    facts = vars(record)
+    assert facts["method"] == "GET"
+    assert facts["route"] == "/v1/transactions/<transaction_id>"
+    assert facts["status"] == 404
+    assert facts["request_id"] == "log-me"
+    assert facts["organization_id"] == str(acme.id)
+    assert facts["duration_ms"] >= 0
+
+
+def test_a_request_of_nobody_for_nothing_is_a_line_too(
+    service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "app.http.access")
+    service.client.open("/path-canary", method="BREW")
+    (record,) = lines(caplog)
+    facts = vars(record)
+    assert (facts["method"], facts["route"], facts["status"]) == ("-", "-", 404)
+    assert facts["organization_id"] == "-"
+
+
+def test_no_line_holds_what_must_not_be_logged(
+    service: Service, acme: Tenant, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    token = acme.headers["Authorization"].removeprefix("Bearer ")
+    basic = b64encode(b"cl:s3cret-canary").decode()
+    acme.look_up(NUMBER, **{"Idempotency-Key": "key-canary"})
+    acme.look_up(f"{NUMBER}x")
+    acme.look_up(NUMBER, **{"Idempotency-Key": "key canary"})
+    acme.finished_job([NUMBER, "+15005550001"])
+    acme.post("/number-lookup", data=NUMBER, headers={"Content-Type": "application/json"})
+    acme.post("/number-lookup", json={NUMBER: NUMBER})
+    acme.get(f"/path-canary/{NUMBER}?phone_number={NUMBER}")
+    service.client.get("/v1/wallet", headers={"Authorization": f"Bearer {token}x"})
+    service.client.get("/v1/wallet", query_string={"access_token": token})
+    service.client.post("/auth/token", data={"client_id": "a", "client_secret": "s3cret-canary"})
+    service.client.post(
+        "/auth/token",
+        data={"grant_type": "client_credentials"},
+        headers={"Authorization": f"Basic {basic}"},
+    )
+    written = [f"{record.getMessage()} {vars(record)}" for record in caplog.records]
+    assert len(lines(caplog)) >= 11
+    assert len(written) > len(lines(caplog))
+    for canary in (*CANARIES, token, basic, token.split(".")[2]):
+        assert not [line for line in written if canary in line], canary

@@ -1,0 +1,98 @@
+"""Token, organization, scope, feature, path, input, key, billing, balance: in this order."""
+
+import pytest
+
+from domain.organization import Organization
+from tests.app.http.service import Service, Tenant, code_of
+
+BULK = "/number-lookup/bulk"
+BAD_BODY = {"data": b"{", "headers": {"Content-Type": "application/json"}}
+LARGE = {"data": b" " * 2_000_000, "headers": {"Content-Type": "application/json"}}
+FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
+NO_INPUT = {"json": {}}
+
+
+@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
+def test_the_token_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
+    assert service.client.post(BULK, **wrong).status_code == 401
+
+
+@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
+def test_the_organization_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
+    tenant = service.tenant()
+    tenant.set_status("suspended")
+    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
+    assert code_of(tenant.post(BULK, **wrong)) == "ORGANIZATION_SUSPENDED"
+
+
+@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
+def test_the_scope_comes_before_the_body(service: Service, wrong: dict[str, object]) -> None:
+    tenant = service.tenant(scopes=["wallet"])
+    assert code_of(tenant.post(BULK, **wrong)) == "INSUFFICIENT_SCOPE"
+
+
+def test_the_organization_comes_before_the_scope(service: Service) -> None:
+    tenant = service.tenant(scopes=["wallet"])
+    tenant.set_status("inactive")
+    service.until(lambda: tenant.get("/v1/wallet").status_code == 403)
+    assert code_of(tenant.post(BULK)) == "ORGANIZATION_INACTIVE"
+
+
+@pytest.fixture(scope="module")
+def disabled(service: Service) -> Tenant:
+    """An organization whose lookups were switched off after its first job."""
+    tenant = service.tenant()
+
+    def switch(organization: Organization) -> None:
+        organization.switch_lookup(service.cause(), enabled=False)
+
+    tenant.create_job(["+14155552671"])
+    tenant.change(switch)
+    service.until(lambda: tenant.look_up("+14155552671").status_code == 403)
+    return tenant
+
+
+@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT])
+@pytest.mark.parametrize("path", [BULK, "/number-lookup"])
+def test_a_disabled_lookup_comes_before_the_input(
+    disabled: Tenant, path: str, wrong: dict[str, object]
+) -> None:
+    assert code_of(disabled.post(path, **wrong)) == "NUMBER_LOOKUP_DISABLED"
+
+
+def test_the_scope_comes_before_a_disabled_lookup(service: Service) -> None:
+    tenant = service.tenant(scopes=["wallet"])
+    tenant.change(lambda organization: organization.switch_lookup(service.cause(), enabled=False))
+    assert code_of(tenant.look_up("+14155552671")) == "INSUFFICIENT_SCOPE"
+
+
+def test_a_disabled_lookup_does_not_hide_jobs(disabled: Tenant) -> None:
+    charge = disabled.transactions(kind="bulk_lookup")[0]
+    path = f"/number-lookup/bulk/{charge['reference']['id']}"
+    assert disabled.get(path).status_code == 200
+
+
+def test_the_path_comes_before_the_query(acme: Tenant) -> None:
+    assert acme.get("/v1/transactions/none?page=0").status_code == 404
+
+
+def test_the_input_comes_before_the_key(acme: Tenant) -> None:
+    reply = acme.look_up("garbage", **{"Idempotency-Key": "two words"})
+    assert list(reply.json["errors"]) == ["phone_number"]
+    reply = acme.create_job([], **{"Idempotency-Key": "two words"})
+    assert list(reply.json["errors"]) == ["phone_numbers"]
+
+
+def test_the_key_comes_before_billing(service: Service) -> None:
+    walletless = service.tenant(balance=None)
+    for reply in (
+        walletless.look_up("+14155552671", **{"Idempotency-Key": "two words"}),
+        walletless.create_job(["+14155552671"], **{"Idempotency-Key": "two words"}),
+    ):
+        assert list(reply.json["errors"]) == ["Idempotency-Key"]
+
+
+def test_the_input_comes_before_billing_and_balance(service: Service) -> None:
+    for tenant in (service.tenant(balance=None), service.tenant(balance="0")):
+        assert tenant.look_up("garbage").status_code == 422
+        assert tenant.create_job(["garbage"]).status_code == 422

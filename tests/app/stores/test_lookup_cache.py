@@ -1,0 +1,78 @@
+"""The cache of lookups: to each organization its own, and never in the way."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.ports import CachedFacts, Carrier, NumberFacts
+from tests.installation import Installation, Process, numbers
+
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+NUMBER = "+14155550100"
+
+
+def answer(number: str = NUMBER, at: datetime = NOON, name: str = "Acme Mobile") -> CachedFacts:
+    carrier = Carrier(name=name, type="mobile", mcc="001", mnc="01")
+    facts = NumberFacts(number, valid=True, country_code="US", carrier=carrier)
+    return CachedFacts(facts, "offline", at)
+
+
+def test_an_answer_is_kept_whole_for_every_process(
+    installation: Installation, process: Process
+) -> None:
+    kept = [answer(), CachedFacts(NumberFacts("+9991234567", valid=False), "offline", NOON)]
+    process.lookup_cache.keep(ORGANIZATION, kept)
+    for each in (process, installation.process()):
+        found = each.lookup_cache.find(ORGANIZATION, [NUMBER, "+9991234567", "+1"], NOON)
+        assert found == {NUMBER: kept[0], "+9991234567": kept[1]}
+
+
+def test_an_answer_that_is_too_old_is_not_found(process: Process) -> None:
+    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON)
+    assert not process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON + timedelta(microseconds=1))
+
+
+def test_nobody_sees_that_somebody_else_has_asked(process: Process) -> None:
+    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    assert process.lookup_cache.find(uuid4(), [NUMBER], NOON) == {}
+
+
+def test_a_newer_answer_replaces_the_older_one(process: Process) -> None:
+    later = NOON + timedelta(hours=1)
+    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    process.lookup_cache.keep(ORGANIZATION, [answer(at=later, name="Other Mobile")])
+    found = process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON)
+    assert found == {NUMBER: answer(at=later, name="Other Mobile")}
+
+
+def test_a_thousand_answers_are_kept_and_found_at_once(process: Process) -> None:
+    wanted = numbers(1_000)
+    process.lookup_cache.keep(ORGANIZATION, [answer(number) for number in wanted])
+    assert list(process.lookup_cache.find(ORGANIZATION, wanted, NOON)) == sorted(wanted)
+    assert process.lookup_cache.find(ORGANIZATION, [], NOON) == {}
+
+
+def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Process) -> None:
+    cache, other = process.lookup_cache, uuid4()
+    later = NOON + timedelta(hours=1)
+    for organization_id in (ORGANIZATION, other):
+        cache.keep(organization_id, [answer(), answer("+14155550101", later)])
+    assert cache.forget(later, ORGANIZATION) == 1
+    assert set(cache.find(ORGANIZATION, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
+    assert cache.forget(later) == 1
+    assert cache.forget(later) == 0
+    assert set(cache.find(other, [NUMBER, "+14155550101"], NOON)) == {"+14155550101"}
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE lookup_cache SET answer = x'ff'", "DROP TABLE lookup_cache"]
+)
+def test_a_cache_that_is_broken_is_a_cache_that_misses(process: Process, damage: str) -> None:
+    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql(damage)
+    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {}
+    process.lookup_cache.keep(ORGANIZATION, [answer()])

@@ -1,0 +1,165 @@
+"""Settings: every one has a default and a meaning, and a wrong one is named in one line."""
+
+from dataclasses import FrozenInstanceError, fields
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.settings import Settings, WrongSetting, name_of
+
+DEFAULTS = Settings.from_env({})
+
+
+def test_nothing_needs_to_be_set() -> None:
+    assert DEFAULTS.database_path == Path("var/service.db")
+    assert (DEFAULTS.host, DEFAULTS.port, DEFAULTS.currency) == ("127.0.0.1", 8080, "USD")
+    assert (DEFAULTS.price_per_lookup_micros, DEFAULTS.sandbox) == (0, False)
+    assert DEFAULTS.lookup_cache_ttl == timedelta(days=1)
+    assert DEFAULTS.public == DEFAULTS.issuer == "http://127.0.0.1:8080"
+
+
+def test_an_empty_value_is_the_default() -> None:
+    assert Settings.from_env({"PORT": "", "CURRENCY": "  ", "PUBLIC_URL": ""}) == DEFAULTS
+
+
+def test_what_nobody_asked_for_is_ignored() -> None:
+    assert Settings.from_env({"PATH": "/bin", "port": "1", "SOMETHING": "else"}) == DEFAULTS
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("PRICE_PER_LOOKUP", "0.005", 5_000),
+        ("PRICE_PER_LOOKUP", " 0 ", 0),
+        ("PORT", "0", 0),
+        ("PORT", "65535", 65_535),
+        ("SANDBOX", "TRUE", True),
+        ("SANDBOX", "on", True),
+        ("NUMBER_LOOKUP_ENABLED", "No", False),
+        ("LOOKUP_CACHE_TTL_S", "0", 0),
+        ("BULK_NUMBERS_MAX", "1", 1),
+        ("TOKEN_TTL_S", "120", 120),
+        ("TOKEN_ALGORITHM", "ES256", "ES256"),
+        ("CURRENCY", "EUR", "EUR"),
+        ("PUBLIC_URL", "https://api.example.com/links/", "https://api.example.com/links"),
+        ("SIGNING_KEYS", "/srv/keys", Path("/srv/keys")),
+        ("LOG_FORMAT", "json", "json"),
+        ("TRUSTED_PROXIES", "2", 2),
+    ],
+)
+def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
+    settings = Settings.from_env({name: text})
+    (attribute,) = (each.name for each in fields(Settings) if name_of(each.name) == name)
+    assert getattr(settings, attribute) == value
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("DATABASE_URL", "mysql://somewhere"),
+        ("DATABASE_URL", "postgresql://somewhere"),
+        ("DATABASE_URL", "sqlite:///"),
+        ("DATABASE_URL", "sqlite:///:memory:"),
+        ("DATABASE_URL", "service.db"),
+        ("BROKER_URL", "redis://somewhere"),
+        ("PORT", "-1"),
+        ("PORT", "65536"),
+        ("PORT", "8080.0"),
+        ("PORT", "८०८०"),
+        ("PRICE_PER_LOOKUP", "-0.01"),
+        ("PRICE_PER_LOOKUP", "0.0000001"),
+        ("PRICE_PER_LOOKUP", "1e-3"),
+        ("PRICE_PER_LOOKUP", "half a cent"),
+        ("CURRENCY", "usd"),
+        ("CURRENCY", "US"),
+        ("CURRENCY", "ÄÖÜ"),
+        ("SANDBOX", "maybe"),
+        ("NUMBER_LOOKUP_ENABLED", "2"),
+        ("LOOKUP_PROVIDER", "oracle"),
+        ("LOOKUP_CACHE_TTL_S", "a day"),
+        ("BULK_NUMBERS_MAX", "0"),
+        ("BULK_NUMBERS_MAX", "1001"),
+        ("TOKEN_TTL_S", "119"),
+        ("TOKEN_ALGORITHM", "HS256"),
+        ("TOKEN_ALGORITHM", "none"),
+        ("PUBLIC_URL", "api.example.com"),
+        ("PUBLIC_URL", "ftp://api.example.com"),
+        ("PUBLIC_URL", "https://api.example.com/?a=b"),
+        ("PUBLIC_URL", "https://api.example.com/#top"),
+        ("BASE_URL", "https://["),
+        ("TRUSTED_PROXIES", "all"),
+        ("MCC_MNC_FILE", "/nowhere/mcc_mnc.csv"),
+        ("LOG_FORMAT", "xml"),
+    ],
+)
+def test_a_wrong_value_is_named_in_one_line(name: str, text: str) -> None:
+    with pytest.raises(WrongSetting) as refused:
+        Settings.from_env({name: text})
+    line = str(refused.value)
+    assert line.startswith(f"{name} ")
+    assert "\n" not in line
+
+
+def test_a_file_of_codes_has_to_exist(tmp_path: Path) -> None:
+    table = tmp_path / "codes.csv"
+    table.write_text("")
+    assert Settings.from_env({"MCC_MNC_FILE": str(table)}).mcc_mnc_file == table
+
+
+def test_urls_follow_the_public_one_unless_they_are_set() -> None:
+    public = {"PUBLIC_URL": "https://one.example"}
+    settings = Settings.from_env(public)
+    together = (settings.auth, settings.numbers, settings.base, settings.issuer)
+    assert together == ("https://one.example",) * 4
+    settings = Settings.from_env({**public, "AUTH_URL": "https://two.example/oauth"})
+    assert settings.issuer == settings.auth == "https://two.example/oauth"
+    assert settings.base == "https://one.example"
+    settings = Settings.from_env({**public, "TOKEN_ISSUER": "https://three.example"})
+    assert (settings.issuer, settings.auth) == ("https://three.example", "https://one.example")
+
+
+def test_every_setting_is_described_with_its_value_default_and_meaning() -> None:
+    described = Settings.from_env(
+        {"PRICE_PER_LOOKUP": "0.0050", "SANDBOX": "1", "CURRENCY": "EUR"}
+    ).describe()
+    assert [each["name"] for each in described] == [name_of(each.name) for each in fields(Settings)]
+    assert all(each["meaning"] for each in described)
+    values = {each["name"]: each["value"] for each in described}
+    assert values["PRICE_PER_LOOKUP"] == "0.005"
+    assert (values["SANDBOX"], values["CURRENCY"], values["MCC_MNC_FILE"]) == ("true", "EUR", "")
+
+
+def test_what_is_described_can_be_set_again() -> None:
+    environment = {"PORT": "9000", "PRICE_PER_LOOKUP": "1.25", "SANDBOX": "true"}
+    settings = Settings.from_env(environment)
+    described = {each["name"]: each["value"] for each in settings.describe()}
+    assert Settings.from_env(described) == settings
+
+
+def test_a_secret_is_never_shown() -> None:
+    canary = "a-pepper-that-nobody-may-see"
+    settings = Settings.from_env({"SECRET_PEPPER": canary})
+    assert settings.secret_pepper == canary
+    assert canary not in repr(settings)
+    assert canary not in str(settings.describe())
+    described = {each["name"]: each["value"] for each in settings.describe()}
+    assert described["SECRET_PEPPER"] == "********"
+
+
+def test_a_demo_has_defaults_of_its_own_that_the_environment_overrides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for each in fields(Settings):
+        monkeypatch.delenv(name_of(each.name), raising=False)
+    assert Settings.load() == DEFAULTS
+    demo = Settings.load(demo=True)
+    assert (demo.sandbox, demo.price_per_lookup_micros) == (True, 5_000)
+    monkeypatch.setenv("PRICE_PER_LOOKUP", "0.01")
+    assert Settings.load(demo=True).price_per_lookup_micros == 10_000
+    assert Settings.load(demo=True).sandbox
+
+
+def test_settings_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        DEFAULTS.port = 1  # type: ignore[misc]  # that is the point
