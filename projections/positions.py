@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
+    func,
     select,
 )
 
@@ -61,6 +62,20 @@ class Positions:
             Column("failure", String),
             Column("failed_at", BigInteger),
         )
+        columns = self.rows.c
+        # Built once: it runs for every read model in every batch.
+        self._advance = (
+            self.rows.update()
+            .where(columns.name == bindparam("who"), columns.position == bindparam("old"))
+            .values(
+                position=bindparam("new_position"),
+                stream_id=bindparam("new_stream_id"),
+                stream_version=bindparam("new_stream_version"),
+                caught_up_at=func.coalesce(bindparam("now"), columns.caught_up_at),
+                failure=None,
+                failed_at=None,
+            )
+        )
 
     def all(self, connection: Connection) -> dict[str, Position]:
         """Read every position by name."""
@@ -86,14 +101,10 @@ class Positions:
         caught_up_at: datetime | None = None,
     ) -> None:
         """Move from `old` behind an event; raises Fenced when somebody else already has."""
-        columns = self.rows.c
-        caught_up = {} if caught_up_at is None else {"caught_up_at": to_micros(caught_up_at)}
-        moved = connection.execute(
-            self.rows.update()
-            .where(columns.name == name, columns.position == old)
-            .values(failure=None, failed_at=None, **_place(last), **caught_up)
-        )
-        if moved.rowcount != 1:
+        move = {"who": name, "old": old, "now": None, **_place(last, prefix="new_")}
+        if caught_up_at is not None:
+            move["now"] = to_micros(caught_up_at)
+        if connection.execute(self._advance, move).rowcount != 1:
             raise Fenced(name)
 
     def caught_up(
@@ -118,13 +129,12 @@ class Positions:
         connection.execute(statement.values(failure=failure, failed_at=to_micros(at)))
 
 
-def _place(last: Recorded | None) -> dict[str, object]:
-    if last is None:
-        return {"position": 0, "stream_id": None, "stream_version": 0}
+def _place(last: Recorded | None, prefix: str = "") -> dict[str, object]:
+    event = None if last is None else last.event
     return {
-        "position": last.position,
-        "stream_id": last.event.originator_id,
-        "stream_version": last.event.originator_version,
+        f"{prefix}position": 0 if last is None else last.position,
+        f"{prefix}stream_id": None if event is None else event.originator_id,
+        f"{prefix}stream_version": 0 if event is None else event.originator_version,
     }
 
 
