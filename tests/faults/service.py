@@ -1,0 +1,141 @@
+"""`python -m app serve` as a process of its own that can be killed, and clients that call it."""
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import quote
+
+from tests.installation import PATIENCE_S, Installation, wait_until
+
+ROOT = Path(__file__).parents[2]
+NUMBER_PATH = "/number-lookup?phone_number="
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def installation_for_serving(directory: Path) -> Installation:
+    port = str(free_port())
+    return Installation(directory, PORT=port, TOKEN_ALGORITHM="ES256", LOG_FORMAT="json")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client saw."""
+
+    status: int
+    body: Any
+    replayed: bool
+
+
+class Service:
+    """One life of the service; it ends with `kill` or `stop`, or when the `with` block is left."""
+
+    def __init__(self, installation: Installation) -> None:
+        self._port = int(installation.environment["PORT"])
+        self._lines = (installation.directory / "serve.log").open("ab")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "app", "serve"],
+            cwd=ROOT,
+            env=child_environment(installation),
+            stdout=self._lines,
+            stderr=self._lines,
+            start_new_session=True,
+        )
+
+    def wait_until_it_listens(self) -> None:
+        wait_until(self._listens)
+
+    def _listens(self) -> bool:
+        assert self._process.poll() is None, "it ended by itself"
+        with socket.socket() as tried:
+            return tried.connect_ex(("127.0.0.1", self._port)) == 0
+
+    def kill(self) -> None:
+        """Kill -9 the whole session."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        assert self._process.wait(PATIENCE_S) == -signal.SIGKILL
+
+    def stop(self) -> int:
+        """Ask it to end; return its exit status."""
+        self._process.terminate()
+        return self._process.wait(PATIENCE_S)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self.kill()
+        self._lines.close()
+
+
+def child_environment(installation: Installation) -> Mapping[str, str]:
+    """The settings, and nothing of this process but where programs are found."""
+    path = os.environ.get("PATH", "")
+    return {**installation.environment, "PATH": path, "PYTHONPATH": str(ROOT)}
+
+
+def run(installation: Installation, *arguments: str) -> tuple[int, Any]:
+    """Run one operator command; return its exit status and what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "app", *arguments, "--json"],
+        cwd=ROOT,
+        env=child_environment(installation),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    return done.returncode, json.loads(done.stdout or "null")
+
+
+class Client:
+    """A partner with a token, who sends a request again, under its key, until it is answered."""
+
+    def __init__(self, installation: Installation) -> None:
+        process = installation.process()
+        process.keys.ensure()
+        self.organization_id = process.organization("1000.00")
+        client_id = process.client(self.organization_id)
+        self._token = process.issuer.issue(client_id, self.organization_id, ["lookup", "wallet"])
+        self._port = int(installation.environment["PORT"])
+
+    def create_job(self, key: str, numbers: list[str]) -> Reply | None:
+        body = json.dumps({"phone_numbers": numbers})
+        return self._send("POST", "/number-lookup/bulk", key, body)
+
+    def look_up(self, key: str, number: str) -> Reply | None:
+        return self._send("POST", NUMBER_PATH + quote(number), key)
+
+    def read_job(self, job_id: str) -> Reply | None:
+        return self._send("GET", f"/number-lookup/bulk/{job_id}")
+
+    def _send(
+        self, method: str, path: str, key: str | None = None, body: str | None = None
+    ) -> Reply | None:
+        """Return the reply; None when the service died before it came."""
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)
+        try:
+            connection.request(method, path, body, headers)
+            reply = connection.getresponse()
+            replayed = reply.getheader("Idempotency-Replayed") == "true"
+            return Reply(reply.status, json.loads(reply.read()), replayed)
+        except (OSError, http.client.HTTPException, json.JSONDecodeError):
+            return None
+        finally:
+            connection.close()

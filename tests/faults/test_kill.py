@@ -1,0 +1,202 @@
+"""The service is killed in the midst of its work, again and again: nothing is lost or doubled."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Event
+from uuid import UUID
+
+import pytest
+
+from domain.bulk_job import BulkJob
+from domain.number_lookup import NumberLookup
+from domain.wallet import Wallet, wallet_id
+from tests.faults.service import Client, Reply, Service, installation_for_serving, run
+from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
+from tests.projections.histories import DOWN
+
+KILLS = 6
+WALL_S_MAX = 60.0
+STOP_S_MAX = 30.0
+DEPOSIT_MICROS = 1_000_000_000
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Iterator[Installation]:
+    made = installation_for_serving(tmp_path)
+    yield made
+    made.close()
+
+
+class Partner:
+    """Sends jobs and lookups side by side, each under its key until it was answered."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self.jobs: dict[str, str] = {}  # By key: what the client was promised.
+        self.lookups: dict[str, str] = {}
+        self._unanswered: list[str] = []
+        self._made = 0
+
+    def live(self, dead: Event) -> None:
+        """Ask for more until the service is dead."""
+        while not dead.is_set():
+            for key in [*self._unanswered, self._new_key()]:
+                self._send(key)
+            dead.wait(0.02)
+
+    def settle(self) -> None:
+        """Send what was never answered once more, then everything: each outcome has to stand."""
+        for key in [*self._unanswered]:
+            self._send(key)
+        assert self._unanswered == []
+        for key, outcome in [*self.jobs.items(), *self.lookups.items()]:
+            reply = self._ask(key)
+            assert reply is not None
+            assert (reply.replayed, _id_of(reply)) == (True, outcome)
+
+    def _new_key(self) -> str:
+        self._made += 1
+        return f"{'job' if self._made % 3 == 0 else 'lookup'}-{self._made}"
+
+    def _send(self, key: str) -> None:
+        reply = self._ask(key)
+        if reply is None:
+            if key not in self._unanswered:
+                self._unanswered.append(key)
+            return
+        assert reply.status in {200, 202}, reply
+        kept = self.jobs if key.startswith("job") else self.lookups
+        kept[key] = _id_of(reply)
+        if key in self._unanswered:
+            self._unanswered.remove(key)
+
+    def _ask(self, key: str) -> Reply | None:
+        start = int(key.rpartition("-")[2])
+        if key.startswith("job"):
+            return self._client.create_job(key, [*numbers(999, start), DOWN])
+        return self._client.look_up(key, numbers(1, start)[0])
+
+
+def _id_of(reply: Reply) -> str:
+    found = reply.body["data"].get("job_id") or reply.body["meta"]["lookup_id"]
+    return str(found)
+
+
+class Watcher:
+    """Looks at the log of the service from outside."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    def events(self, kind: type[object]) -> int:
+        return sum(isinstance(each.event, kind) for each in self.process.log.read(0, 100_000))
+
+    def jobs(self) -> list[BulkJob]:
+        return [
+            self.process.log.get(BulkJob, each.event.originator_id)
+            for each in self.process.log.read(0, 100_000)
+            if isinstance(each.event, BulkJob.Created)
+        ]
+
+    def in_the_midst(self) -> Callable[[], bool]:
+        """Tell, from now on, when work has been done and work is open."""
+        before = self.events(BulkJob.ItemsCompleted)
+
+        def reached() -> bool:
+            done = self.events(BulkJob.ItemsCompleted) > before + 2
+            return done and any(job.finished_at is None for job in self.jobs())
+
+        return reached
+
+    def all_have_ended(self) -> bool:
+        return all(job.finished_at is not None for job in self.jobs())
+
+
+def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
+    installation: Installation,
+) -> None:
+    started = time.monotonic()
+    watcher = Watcher(installation.process())
+    partner = Partner(client := Client(installation))
+    for _ in range(KILLS):
+        live_and_die(installation, partner, watcher)
+    with Service(installation) as service:
+        service.wait_until_it_listens()
+        partner.settle()
+        wait_until(watcher.all_have_ended, timeout_s=WALL_S_MAX)
+        check_replies(client, partner)
+        status, report = run(installation, "audit", "verify")
+        assert (status, report["failures"]) == (0, [])
+        assert service.stop() == 0
+    check_money(watcher, partner, client.organization_id)
+    assert time.monotonic() - started < WALL_S_MAX
+
+
+def test_a_stop_in_the_midst_of_work_is_clean_and_the_next_life_goes_on(
+    installation: Installation,
+) -> None:
+    watcher, client = Watcher(installation.process()), Client(installation)
+    with Service(installation) as service:
+        service.wait_until_it_listens()
+        for number in range(6):
+            reply = client.create_job(f"job-{number}", [*numbers(999, number), DOWN])
+            assert reply is not None
+            assert reply.status == 202
+        wait_until(watcher.in_the_midst())
+        started = time.monotonic()
+        assert service.stop() == 0
+        assert time.monotonic() - started < STOP_S_MAX
+    with Service(installation) as service:
+        service.wait_until_it_listens()
+        wait_until(watcher.all_have_ended)
+        assert service.stop() == 0
+    status, report = run(installation, "audit", "verify")
+    assert (status, report["failures"]) == (0, [])
+    assert [len(job.failed) for job in watcher.jobs()] == [1] * 6
+
+
+def live_and_die(installation: Installation, partner: Partner, watcher: Watcher) -> None:
+    """Let the service live until it is in the midst of its work, then kill it."""
+    dead = Event()
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            with Service(installation) as service:
+                service.wait_until_it_listens()
+                living = pool.submit(partner.live, dead)
+                wait_until(watcher.in_the_midst())
+                service.kill()
+        finally:
+            dead.set()
+        living.result()
+    forget_leases(watcher.process)
+
+
+def forget_leases(process: Process) -> None:
+    """Lose what the dead process held, so that nobody waits half a minute for it to lapse."""
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("DELETE FROM leases")
+
+
+def check_replies(client: Client, partner: Partner) -> None:
+    """Every job that was promised reads back as one that has ended."""
+    for job_id in partner.jobs.values():
+        reply = client.read_job(job_id)
+        assert reply is not None
+        assert reply.body["data"]["status"] in {"completed", "failed"}
+
+
+def check_money(watcher: Watcher, partner: Partner, organization_id: UUID) -> None:
+    """Every promise was charged once; what failed was given back; nothing else happened."""
+    jobs = watcher.jobs()
+    assert {str(job.id) for job in jobs} == set(partner.jobs.values())
+    assert watcher.events(NumberLookup.Answered) == len(partner.lookups)
+    assert watcher.events(Wallet.Charged) == len(partner.jobs) + len(partner.lookups)
+    failed = sum(len(job.failed) for job in jobs)
+    completed = sum(len(job.completed) for job in jobs)
+    assert completed + failed == 1_000 * len(jobs)
+    assert failed >= len(jobs)
+    wallet = watcher.process.log.get(Wallet, wallet_id(organization_id))
+    spent = (completed + len(partner.lookups)) * PRICE_MICROS
+    assert wallet.balance_micros == DEPOSIT_MICROS - spent

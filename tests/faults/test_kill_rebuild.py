@@ -1,0 +1,98 @@
+"""A rebuild that is killed in its midst costs nothing: the old tables serve, nothing is left."""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+
+import pytest
+
+from projections.audit import verify
+from tests.faults.service import ROOT, child_environment, run
+from tests.installation import PATIENCE_S, Installation, Process, wait_until
+from tests.projections.histories import Life
+from tests.projections.looking import places, register, rows, tables
+
+EVENTS = 12_000  # Enough for a rebuild to be met in its midst.
+
+
+@pytest.fixture
+def full(process: Process) -> Process:
+    """An installation whose log is long."""
+    Life(process, seed=51).go_on(40)
+    for _ in range(3):
+        register(process, EVENTS // 3)
+    return process
+
+
+def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> None:
+    """Run a command and kill it -9 when it has begun to fill new tables."""
+    command = [sys.executable, "-m", "app", *arguments]
+    environment = child_environment(installation)
+    running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
+    views = installation.directory / "service-views.db"
+
+    def filling() -> bool:
+        assert running.poll() is None, "it was too quick for this test"
+        with closing(sqlite3.connect(views)) as connection:
+            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
+            fresh = [name for name in names if name.startswith("organizations__")]
+            return any(
+                connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  # Its own name.
+                for name in fresh
+                if not name.startswith("sqlite_")
+            )
+
+    wait_until(filling)
+    os.killpg(running.pid, signal.SIGKILL)
+    assert running.wait(PATIENCE_S) == -signal.SIGKILL
+
+
+def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving(
+    installation: Installation, full: Process
+) -> None:
+    full.projector.catch_up()
+    before = (rows(full), places(full))
+    kill_in_the_midst(installation, ["projections", "rebuild", "--all"])
+    assert (rows(full), places(full)) == before
+    status, built = run(installation, "projections", "rebuild", "--all")
+    assert (status, len(built["data"])) == (0, len(full.models))
+    assert verify(full.log, full.views, full.positions, full.models).failures == []
+
+
+def test_a_migration_that_is_killed_is_done_by_the_next_one(
+    installation: Installation, full: Process
+) -> None:
+    with full.views.writing() as connection:
+        connection.execute(full.positions.rows.delete())
+    kill_in_the_midst(installation, ["migrate"])
+    assert "organizations" not in places(full)
+    assert run(installation, "migrate")[0] == 0
+    assert verify(full.log, full.views, full.positions, full.models).failures == []
+
+
+def test_what_a_killed_rebuild_has_begun_is_cleared_away_after_a_day(
+    installation: Installation, full: Process
+) -> None:
+    full.projector.catch_up()
+    before = tables(full)
+    kill_in_the_midst(installation, ["projections", "rebuild", "--all"])
+    (orphan,) = tables(full) - before
+    assert run(installation, "migrate")[0] == 0
+    assert tables(full) == {*before, orphan}, "it might have been a rebuild that still runs"
+    let_a_day_pass(full, orphan)
+    assert run(installation, "migrate")[0] == 0
+    assert tables(full) == before
+    assert verify(full.log, full.views, full.positions, full.models).failures == []
+
+
+def let_a_day_pass(process: Process, orphan: str) -> None:
+    """Rename a table as it would be called if it had been made a day and an hour ago."""
+    name, _, generation = orphan.rpartition("__")
+    made = int(generation[:8], 16) - 25 * 3600
+    with process.views.writing() as connection:
+        older = f"{name}__{made:08x}{generation[8:]}"
+        connection.exec_driver_sql(f'ALTER TABLE "{orphan}" RENAME TO "{older}"')

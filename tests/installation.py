@@ -1,0 +1,201 @@
+"""A whole installation over a temporary directory: real files and the real container, per process.
+
+Only three parts are the test's own: the clock, the provider of lookups, and the pauses between its
+retries, which take no time.
+"""
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.container import Container
+from app.migrate import migrate
+from app.providers.sandbox import is_sandbox_number
+from app.settings import Settings
+from domain.cause import Cause, Clock, utc_now
+from domain.commands.answers import AnswerRules, Answers
+from domain.money import parse_amount
+from domain.ports import NumberFacts, NumberLookup, Unavailable
+
+PRICE_MICROS = 5_000
+PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
+LOOK_S = 0.002
+
+
+class SetClock:
+    """A clock that stands still until it is moved."""
+
+    def __init__(self, now: datetime = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **by: float) -> datetime:
+        """Move by so many `seconds`, `days` and so on."""
+        self.now += timedelta(**by)
+        return self.now
+
+
+class CountingProvider:
+    """Answers every number as not valid, except those that are down, and remembers its calls."""
+
+    name = "counting"
+    remote = False
+
+    def __init__(self, down: Sequence[str] = (), meanwhile: Callable[[], object] = int) -> None:
+        self.asked: list[str] = []
+        self.down = set(down)
+        self.all_down = False
+        self.bug: BaseException | None = None
+        self.meanwhile = meanwhile  # What happens while a lookup is under way.
+        self._happenings: dict[int, Callable[[], object]] = {}
+
+    def on_call(self, count: int, happening: Callable[[], object]) -> None:
+        """Let something happen during that call, counted from 1."""
+        self._happenings[count] = happening
+
+    def is_up(self) -> bool:
+        return not self.all_down
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
+        self.asked.append(phone_number)
+        self.meanwhile()
+        self._happenings.get(len(self.asked), int)()
+        if self.bug is not None:
+            raise self.bug
+        if self.all_down or phone_number in self.down:
+            message = "the provider is down"
+            raise Unavailable(message)
+        return NumberFacts(phone_number, valid=False)
+
+
+class Process(Container):
+    """The container of one process."""
+
+    def __init__(
+        self, settings: Settings, clock: Clock = utc_now, provider: NumberLookup | None = None
+    ) -> None:
+        super().__init__(settings, clock)
+        self._given = provider
+
+    @cached_property
+    def provider(self) -> NumberLookup:
+        return self._given or super().provider
+
+    @cached_property
+    def answers(self) -> Answers:
+        rules = AnswerRules(
+            cache_ttl=self.settings.lookup_cache_ttl,
+            uncached=is_sandbox_number,
+            pause=lambda _: None,
+        )
+        return Answers(self.provider, self.lookup_cache, self.clock, rules)
+
+    def cause(self, request_id: str = "request-1") -> Cause:
+        return Cause(self.clock(), request_id)
+
+    def organization(self, amount: str = "100.00", name: str = "Acme") -> UUID:
+        """Register an organization and pay an amount into its wallet; "" for no wallet."""
+        registered = self.accounts.register_organization(
+            self.cause(),
+            name=name,
+            price_micros=None,
+            monthly_link_fee_micros=0,
+            with_wallet=bool(amount),
+        )
+        if amount and parse_amount(amount):
+            self.accounts.deposit(registered.id, parse_amount(amount), "bank-1", self.cause())
+        return registered.id
+
+    def client(self, organization_id: UUID | None, name: str = "") -> str:
+        """Register a client of an organization, or for None a machine-to-machine client."""
+        client_id = name or f"cl_{uuid4().hex[:24]}"
+        self.accounts.register_client(
+            self.cause(),
+            client_id=client_id,
+            secret_hash="0" * 64,
+            organization_id=organization_id,
+            scopes=[],
+        )
+        return client_id
+
+
+class Installation:
+    """The files of an installation and the processes that have them open.
+
+    It is made by `migrate`, or as a copy of the files in the directory that it should be `like`.
+    """
+
+    def __init__(self, directory: Path, like: Path | None = None, **environment: str) -> None:
+        self.directory = directory
+        self.environment = {
+            "DATABASE_URL": f"sqlite:///{directory}/service.db",
+            "SIGNING_KEYS": str(directory / "keys"),
+            "PRICE_PER_LOOKUP": "0.005",
+            "SANDBOX": "true",
+            **environment,
+        }
+        self._processes: list[Process] = []
+        if like is None:
+            migrate(self.process())
+        else:
+            for file in like.glob("service*.db*"):
+                if not file.name.endswith("-shm"):  # SQLite makes it anew from what was copied.
+                    shutil.copy(file, directory)
+
+    def process(self, clock: Clock = utc_now, provider: NumberLookup | None = None) -> Process:
+        """Open the files once more, as another process would."""
+        opened = Process(Settings.from_env(self.environment), clock, provider)
+        self._processes.append(opened)
+        return opened
+
+    @property
+    def log_file(self) -> Path:
+        return self.directory / "service.db"
+
+    def close(self) -> None:
+        for process in self._processes:
+            process.close()
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of an installation that nothing has happened to: a copy costs no migration."""
+    directory = tmp_path_factory.mktemp("migrated")
+    Installation(directory).close()
+    return directory
+
+
+@pytest.fixture
+def installation(tmp_path: Path, migrated: Path) -> Iterator[Installation]:
+    made = Installation(tmp_path, like=migrated)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def process(installation: Installation) -> Process:
+    """The process that a test looks from."""
+    return installation.process()
+
+
+def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
+    """Wait for what other threads or processes do; fails when it does not happen in time."""
+    pulse = threading.Event()
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        pulse.wait(LOOK_S)
+
+
+def numbers(count: int, start: int = 0) -> list[str]:
+    """Return different numbers that have the pattern of E.164."""
+    return [f"+1415{index:07d}" for index in range(start, start + count)]

@@ -1,0 +1,133 @@
+"""A history that is right up to here, and the hands that write what must never happen."""
+
+from dataclasses import replace
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from domain.aggregate import Event, Root
+from domain.bulk_job import BulkJob, ItemRefund
+from domain.number_lookup import NumberLookup, Price
+from domain.ports import Sealed
+from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from projections.audit import Failure, check_log
+from tests.installation import Process
+from tests.projections.histories import forge
+
+SEALED = Sealed("2026-03", b"box")
+ITEM_MICROS = 10_000
+E = TypeVar("E", bound=Event)
+
+
+class Forger:
+    """Makes events by the rules of the aggregates, so that a test breaks exactly one of them."""
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+        self.cause = process.cause()
+        self.organization_id = process.organization("1.00")
+        self.wallet = process.log.get(Wallet, wallet_id(self.organization_id))
+
+    def write(self, *events: Event) -> int:
+        """Append events as they are; return the position of the last one."""
+        return forge(self.process, *events)[-1]
+
+    def failures(self) -> list[Failure]:
+        return check_log(self.process.log).failures
+
+    def lookup(self, micros: int = ITEM_MICROS) -> NumberLookup.Answered:
+        """A lookup that announces its charge."""
+        stream_id = uuid4()
+        made = NumberLookup.give(
+            stream_id,
+            self.cause,
+            organization_id=self.organization_id,
+            source="live",
+            as_of=self.cause.at,
+            provider="offline",
+            price=Price(micros, "USD", uuid4()),
+            personal=SEALED,
+        )
+        return self._only(made, NumberLookup.Answered)
+
+    def charge_for(self, lookup: NumberLookup.Answered, **changes: Any) -> Wallet.Charged:
+        """The charge that a lookup has announced."""
+        assert lookup.price is not None
+        return self.charged(lookup.price, "lookup", lookup.originator_id, **changes)
+
+    def charged(self, price: Price, kind: str, reason: UUID, **changes: Any) -> Wallet.Charged:
+        charge = Charge(
+            transaction_id=price.transaction_id,
+            kind="lookup" if kind == "lookup" else "bulk_lookup",
+            amount_micros=price.amount_micros,
+            reference=Reference(kind, str(reason)),
+            description="Number lookup",
+        )
+        self.wallet.charge(charge, self.cause)
+        return forged(self._only(self.wallet, Wallet.Charged), **changes)
+
+    def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:
+        """A job that was paid for, with its two events in the log."""
+        price = Price(count * item_micros, "USD", uuid4()) if item_micros else None
+        job = BulkJob.create(
+            uuid4(),
+            self.cause,
+            organization_id=self.organization_id,
+            total_count=count,
+            slice_size=2,
+            item_price_micros=item_micros,
+            price=price,
+            personal=SEALED,
+        )
+        self.write(self._only(job, BulkJob.Created))
+        if price is not None:
+            self.write(self.charged(price, "job", job.id))
+        return job
+
+    def failed(self, job: BulkJob, *indexes: int, **changes: Any) -> BulkJob.ItemsFailed:
+        job.fail_items(0, indexes, ["down"] * len(indexes), self.cause)
+        return forged(self._only(job, BulkJob.ItemsFailed), **changes)
+
+    def refund_for(self, job: BulkJob, failed: BulkJob.ItemsFailed, **changes: Any) -> Event:
+        """The refund that a failure has announced."""
+        assert failed.refund is not None
+        return forged(self.refunded(job, failed.refund), **changes)
+
+    def refunded(self, job: BulkJob, refund: ItemRefund) -> Wallet.Refunded:
+        assert job.created.price is not None
+        back = Refund(
+            transaction_id=refund.transaction_id,
+            charge_id=job.created.price.transaction_id,
+            amount_micros=refund.amount_micros,
+            reference=Reference("job", str(job.id)),
+            description="Refund",
+        )
+        self.wallet.refund(back, self.cause)
+        return self._only(self.wallet, Wallet.Refunded)
+
+    def completed(self, job: BulkJob, *indexes: int, **changes: Any) -> BulkJob.ItemsCompleted:
+        job.complete_items(0, indexes, SEALED, self.cause)
+        return forged(self._only(job, BulkJob.ItemsCompleted), **changes)
+
+    def deposit(self, reference: str = "bank-2") -> tuple[Deposit.Made, Wallet.Deposited]:
+        made = Deposit.make(self.organization_id, reference, 500_000, self.cause)
+        self.wallet.deposit(made, self.cause)
+        return self._only(made, Deposit.Made), self._only(self.wallet, Wallet.Deposited)
+
+    def finished(self, job: BulkJob) -> BulkJob.Finished:
+        """An end of a job, whether it is settled or not."""
+        job.record(BulkJob.Finished, self.cause, organization_id=self.organization_id)
+        return self._only(job, BulkJob.Finished)
+
+    def adjusted(self, micros: int, **changes: Any) -> Wallet.Adjusted:
+        self.wallet.adjust(uuid4(), micros, "a correction", self.cause)
+        return forged(self._only(self.wallet, Wallet.Adjusted), **changes)
+
+    def _only(self, aggregate: Root, kind: type[E]) -> E:
+        (event,) = aggregate.collect_events()
+        assert type(event) is kind
+        return event
+
+
+def forged(event: E, **changes: Any) -> E:
+    """Return an event that differs in some fields."""
+    return replace(event, **changes)

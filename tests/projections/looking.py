@@ -1,0 +1,96 @@
+"""What tests look at in the database of read models, and projectors that can be interrupted."""
+
+from collections.abc import Callable, Sequence
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import Connection, text
+
+from domain.application import Log, Recorded
+from domain.organization import Organization
+from projections.health import Lag, lags
+from projections.positions import Position
+from projections.projector import Projector
+from projections.read_model import ReadModel
+from projections.wallets import Wallets
+from tests.installation import Process, SetClock
+
+Rows = dict[str, list[tuple[object, ...]]]
+
+
+def place_of(process: Process, name: str) -> Position:
+    with process.views.reading() as connection:
+        found = process.positions.get(connection, name)
+    assert found is not None
+    return found
+
+
+def places(process: Process) -> dict[str, int]:
+    with process.views.reading() as connection:
+        return {n: each.position for n, each in process.positions.all(connection).items()}
+
+
+def failures(process: Process) -> dict[str, str]:
+    """Return why followers have stopped, as operators see it."""
+    return {lag.name: lag.failure for lag in all_lags(process) if lag.failure}
+
+
+def all_lags(process: Process) -> list[Lag]:
+    return lags(process.log, process.views, process.positions)
+
+
+def rows(process: Process, models: Sequence[ReadModel] | None = None) -> Rows:
+    """Return every row of every table of read models, each table in the order of its keys."""
+    with process.views.snapshot() as connection:
+        return {
+            table.name: [
+                tuple(row)
+                for row in connection.execute(table.select().order_by(*table.primary_key.columns))
+            ]
+            for model in models or process.models
+            for table in model.tables
+        }
+
+
+def tables(process: Process) -> set[str]:
+    with process.views.reading() as connection:
+        found = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'"))
+        return set(found.scalars())
+
+
+def projector_of(process: Process, *models: ReadModel, clock: SetClock | None = None) -> Projector:
+    return Projector(process.log, process.views, process.positions, models, clock or process.clock)
+
+
+def register(process: Process, count: int) -> list[UUID]:
+    """Append so many organizations without wallets, in one transaction."""
+    made = [Organization.register(uuid4(), process.cause(), name="Acme") for _ in range(count)]
+    process.log.append(*made)
+    return [each.id for each in made]
+
+
+def after_reading(
+    monkeypatch: pytest.MonkeyPatch, log: Log, meanwhile: Callable[[], object]
+) -> None:
+    """Let something happen once, between the next read of a log and what is done with it."""
+    read, pending = log.read, [meanwhile]
+
+    def interrupted(after: int, limit: int) -> list[Recorded]:
+        batch = read(after, limit)
+        if pending:
+            pending.pop()()
+        return batch
+
+    monkeypatch.setattr(log, "read", interrupted)
+
+
+class FragileWallets(Wallets):
+    """The real read model, with a handler that raises at one position while it is broken."""
+
+    broken_at = 0
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        super().project(connection, batch)
+        if any(recorded.position == self.broken_at for recorded in batch):
+            message = "a bug of this handler"
+            raise RuntimeError(message)

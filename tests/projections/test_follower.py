@@ -1,0 +1,86 @@
+"""A follower takes steps while there are any, then waits; what a step raises, it survives."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+from domain.signal import Signal
+from projections.follower import Follower, Step
+from tests.installation import PATIENCE_S, Process, wait_until
+from tests.projections.looking import all_lags, register
+
+
+class NoisyWaker(Signal):
+    """The real signal, which remembers how often somebody waited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        self.waits += 1
+        return super().wait(seen, timeout_s)
+
+
+@contextmanager
+def following(
+    step: Step, waker: Signal, on_error: Callable[[Exception], None] | None = None
+) -> Iterator[None]:
+    stop = Event()
+    thread = Thread(target=lambda: Follower("test", step, waker).run(stop, on_error))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        waker.call()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_it_does_not_wait_while_there_is_more_to_do() -> None:
+    waker, left = NoisyWaker(), [True] * 50
+
+    def step() -> bool:
+        if left:
+            assert waker.waits == 0
+        return bool(left) and left.pop()
+
+    with following(step, waker):
+        wait_until(lambda: waker.waits > 0)
+    assert left == []
+
+
+def test_a_step_that_raises_is_reported_and_taken_again() -> None:
+    faults = [ValueError("first"), KeyError("second")]
+    errors: list[Exception] = []
+    done = Event()
+
+    def step() -> bool:
+        if faults:
+            raise faults.pop(0)
+        done.set()
+        return False
+
+    with following(step, Signal(), errors.append):
+        assert done.wait(PATIENCE_S)
+    assert [type(error) for error in errors] == [ValueError, KeyError]
+
+
+def test_it_stops_in_the_midst_of_a_long_wait_and_of_endless_work() -> None:
+    for more in (True, False):
+        steps: list[bool] = []
+
+        def step(answer: bool = more, taken: list[bool] = steps) -> bool:  # noqa: FBT001  # Of a step.
+            taken.append(answer)
+            return answer
+
+        with following(step, Signal()):
+            wait_until(lambda taken=steps: bool(taken))  # type: ignore[misc]  # bound to this turn
+
+
+def test_a_projector_that_follows_keeps_up_with_the_log(process: Process) -> None:
+    with following(process.projector.step, process.log.appended):
+        for _ in range(20):
+            register(process, 1)
+            wait_until(lambda: {lag.events for lag in all_lags(process)} == {0})

@@ -1,0 +1,97 @@
+"""A position moves from where it was known to be, or not at all."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from projections.health import belongs, strangers
+from projections.positions import Fenced
+from tests.installation import Process
+from tests.projections.looking import all_lags, failures, place_of, register
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Process) -> None:
+    register(process, 3)
+    first, second, third = process.log.read(0, 3)
+    with process.views.writing() as connection:
+        process.positions.advance(connection, "wallets", 0, second)
+    for old, last in ((0, third), (1, third), (third.position, first)):
+        with pytest.raises(Fenced), process.views.writing() as connection:
+            process.positions.advance(connection, "wallets", old, last)
+    assert place_of(process, "wallets").position == second.position
+
+
+def test_a_follower_that_never_began_cannot_be_moved(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    with pytest.raises(Fenced), process.views.writing() as connection:
+        process.positions.advance(connection, "nobody", 0, first)
+
+
+def test_a_move_forgets_an_old_failure(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    with process.views.writing() as connection:
+        process.positions.fail(connection, place_of(process, "wallets"), "a bug", NOON)
+    assert failures(process) == {"wallets": "a bug"}
+    assert place_of(process, "wallets").failed_at == NOON
+    with process.views.writing() as connection:
+        process.positions.advance(connection, "wallets", 0, first, caught_up_at=NOON)
+    place = place_of(process, "wallets")
+    assert (place.failure, place.failed_at, place.caught_up_at) == (None, None, NOON)
+
+
+def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    seen = place_of(process, "wallets")
+    with process.views.writing() as connection:
+        process.positions.advance(connection, "wallets", 0, first)
+        process.positions.fail(connection, seen, "a bug", NOON)
+    assert failures(process) == {}
+
+
+def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
+    with process.views.writing() as connection:
+        process.positions.caught_up(connection, [("wallets", 0), ("jobs", 7)], NOON)
+        process.positions.caught_up(connection, [], NOON)
+    assert place_of(process, "wallets").caught_up_at == NOON
+    assert place_of(process, "jobs").caught_up_at is None
+
+
+def test_the_lag_is_the_way_to_the_head(process: Process) -> None:
+    register(process, 3)
+    process.projector.catch_up()
+    register(process, 2)
+    assert {(lag.position, lag.events) for lag in all_lags(process)} == {(3, 2)}
+
+
+def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> list[str]:
+        models = strangers(process.log, process.views, process.positions, process.models)
+        return [model.name for model in models]
+
+    assert found() == []
+    monkeypatch.setattr(type(process.wallets), "version", 2)
+    assert found() == ["wallets"]
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    assert len(found()) == len(process.models)
+
+
+def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) -> None:
+    assert belongs(process.log, place_of(process, "wallets"))
+    register(process, 1)
+    process.projector.catch_up()
+    place = place_of(process, "wallets")
+    assert belongs(process.log, place)
+    register(process, 1)
+    (_, other) = process.log.read(0, 2)
+    with process.views.writing() as connection:
+        process.positions.begin(connection, "wallets", 1, other)
+        connection.execute(process.positions.rows.update().values(position=1))
+    assert not belongs(process.log, place_of(process, "wallets"))

@@ -1,0 +1,97 @@
+"""Read models are rebuilt beside the serving ones: nobody sees a table missing or a row twice."""
+
+from collections.abc import Callable
+from threading import Event, Thread
+from uuid import UUID
+
+from projections.audit import verify
+from projections.follower import Follower
+from projections.rebuild import rebuild
+from projections.transactions import Filter
+from projections.verify import differences
+from tests.installation import Installation, Process, wait_until
+from tests.projections.histories import Life, create_job, finish_job
+from tests.projections.looking import all_lags, failures
+
+
+class Beside:
+    """Threads that live beside a rebuild; what one of them raises fails the test."""
+
+    def __init__(self) -> None:
+        self.errors: list[Exception] = []
+        self.stop = Event()
+        self._threads: list[Thread] = []
+
+    def start(self, step: Callable[[], object]) -> None:
+        def run() -> None:
+            while not self.stop.is_set():
+                try:
+                    step()
+                except Exception as error:  # noqa: BLE001  # Whatever it is, the test shows it.
+                    self.errors.append(error)
+                    return
+
+        self._threads.append(Thread(target=run))
+        self._threads[-1].start()
+
+    def end(self) -> None:
+        self.stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[[], object]:
+    """Return reads of every model, each of which has to find what was there before."""
+
+    def read() -> None:
+        with process.views.reading() as connection:
+            assert process.organizations.get(connection, organization_id) is not None
+            assert process.wallets.get(connection, organization_id) is not None
+            job = process.jobs.get(connection, organization_id, job_id)
+            assert job is not None
+            assert job.completed_count == 1
+            found, total = process.transactions.page(
+                connection, organization_id, Filter(), offset=0, limit=5
+            )
+            assert len(found) == min(total, 5) > 0
+            assert [each.sequence for each in found] == [*range(total, max(total - 5, 0), -1)]
+            assert process.clients.all(connection)
+
+    return read
+
+
+def test_rebuilding_while_events_arrive_and_readers_read(installation: Installation) -> None:
+    writer, projecting, reading, rebuilding = (installation.process() for _ in range(4))
+    life, beside = Life(writer, seed=11), Beside()
+    organization_id = writer.organization("1.00")
+    job_id = create_job(writer, organization_id, ["+14155550100"])
+    finish_job(writer, job_id)
+    projecting.projector.catch_up()
+    follower = Follower("projector", projecting.projector.step, projecting.waker)
+    thread = Thread(target=lambda: follower.run(beside.stop))
+    thread.start()
+    beside.start(lambda: life.go_on(1))
+    beside.start(reads_of(reading, organization_id, job_id))
+    for _ in range(2):
+        for model in rebuilding.models:
+            rebuild(rebuilding.log, rebuilding.views, rebuilding.positions, model)
+            wait_until(lambda: all(lag.events < 50 for lag in all_lags(writer)))
+    beside.end()
+    thread.join()
+    assert beside.errors == []
+    assert failures(writer) == {}
+    projecting.projector.catch_up()
+    assert verify(writer.log, writer.views, writer.positions, writer.models).failures == []
+
+
+def test_verifying_while_events_arrive_finds_nothing(installation: Installation) -> None:
+    writer, projecting, auditing = (installation.process() for _ in range(3))
+    life, beside = Life(writer, seed=12), Beside()
+    beside.start(lambda: life.go_on(1))
+    beside.start(projecting.projector.step)
+    for model in auditing.models * 2:
+        assert differences(auditing.log, auditing.views, auditing.positions, model) == []
+    beside.end()
+    assert beside.errors == []
+    projecting.projector.catch_up()
+    assert verify(auditing.log, auditing.views, auditing.positions, auditing.models).ok

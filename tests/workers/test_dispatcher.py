@@ -1,0 +1,185 @@
+"""The dispatcher publishes first and moves after: a message may come twice, never not at all."""
+
+from uuid import UUID
+
+import pytest
+
+from app.migrate import migrate
+from domain.commands.bulk_create import SLICE_ITEMS
+from tests.installation import Installation, Process, numbers
+from tests.projections.histories import create_job
+from tests.projections.looking import after_reading, place_of, register
+from tests.workers.queueing import Queue, Refusing, Sweeps, dispatcher_of
+from workers.dispatcher import BATCH_EVENTS_MAX, NAME, Dispatcher
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue()
+
+
+@pytest.fixture
+def organization_id(process: Process) -> UUID:
+    return process.organization()
+
+
+@pytest.fixture
+def dispatcher(process: Process, queue: Queue, organization_id: UUID) -> Dispatcher:
+    """A dispatcher that has begun, behind the making of an organization."""
+    assert process.log.head() == 4, organization_id
+    begun = dispatcher_of(process, queue)
+    drain(begun)
+    return begun
+
+
+def drain(dispatcher: Dispatcher) -> None:
+    while dispatcher.step():
+        pass
+
+
+def position(process: Process) -> int:
+    return place_of(process, NAME).position
+
+
+def test_a_job_becomes_one_message_per_slice(
+    process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
+) -> None:
+    job_id = create_job(process, organization_id, numbers(SLICE_ITEMS + 1))
+    drain(dispatcher)
+    assert queue.taken() == [(job_id, 0), (job_id, 1)]
+    assert position(process) == process.log.head()
+
+
+def test_what_asks_for_no_work_is_passed(
+    process: Process, dispatcher: Dispatcher, queue: Queue
+) -> None:
+    register(process, BATCH_EVENTS_MAX + 1)
+    assert dispatcher.step()
+    assert position(process) == 4 + BATCH_EVENTS_MAX
+    drain(dispatcher)
+    assert position(process) == process.log.head()
+    assert queue.messages == []
+
+
+def test_a_position_does_not_move_before_the_broker_has_everything(
+    process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
+) -> None:
+    job_id = create_job(process, organization_id, numbers(2 * SLICE_ITEMS))
+    queue.capacity = 1
+    for _ in range(2):
+        with pytest.raises(Refusing):
+            dispatcher.step()
+        assert position(process) == 4
+    queue.capacity = None
+    drain(dispatcher)
+    assert queue.taken() == [(job_id, 0), (job_id, 0), (job_id, 1)]
+
+
+def test_a_dispatcher_that_died_before_it_moved_publishes_again(  # noqa: PLR0913  # Fixtures are named one by one.
+    installation: Installation,
+    process: Process,
+    dispatcher: Dispatcher,
+    queue: Queue,
+    organization_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    job_id = create_job(process, organization_id, numbers(1))
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process.positions, "advance", die)
+        with pytest.raises(SystemExit):
+            dispatcher.step()
+    successor = installation.process()
+    drain(dispatcher_of(successor, queue))
+    assert queue.taken() == [(job_id, 0)] * 2
+
+
+def test_a_dispatcher_that_lost_a_race_stands_down(  # noqa: PLR0913  # Fixtures are named one by one.
+    installation: Installation,
+    process: Process,
+    dispatcher: Dispatcher,
+    queue: Queue,
+    organization_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    other = dispatcher_of(installation.process(), queue)
+    job_id = create_job(process, organization_id, numbers(1))
+
+    def win() -> None:
+        drain(other)
+        create_job(process, organization_id, numbers(1))
+        drain(other)
+
+    after_reading(monkeypatch, process.log, win)
+    drain(dispatcher)
+    assert position(process) == process.log.head()
+    assert [job for job, _ in queue.taken()].count(job_id) == 2
+
+
+def test_a_first_start_is_at_the_head_and_asks_for_a_sweep(
+    process: Process, queue: Queue, organization_id: UUID
+) -> None:
+    create_job(process, organization_id, numbers(1))
+    sweeps = Sweeps()
+    drain(dispatcher_of(process, queue, sweeps))
+    assert (queue.messages, sweeps.count) == ([], 1)
+    assert position(process) == process.log.head()
+
+
+def test_a_first_start_on_an_empty_log_misses_nothing(process: Process, queue: Queue) -> None:
+    dispatcher = dispatcher_of(process, queue)
+    drain(dispatcher)
+    job_id = create_job(process, process.organization(), numbers(1))
+    drain(dispatcher)
+    assert queue.taken() == [(job_id, 0)]
+
+
+def test_a_later_start_goes_on_from_its_position(
+    installation: Installation,
+    process: Process,
+    dispatcher: Dispatcher,
+    queue: Queue,
+    organization_id: UUID,
+) -> None:
+    drain(dispatcher)
+    job_id = create_job(process, organization_id, numbers(1))
+    sweeps = Sweeps()
+    drain(dispatcher_of(installation.process(), queue, sweeps))
+    assert (queue.taken(), sweeps.count) == ([(job_id, 0)], 0)
+
+
+def test_a_start_on_another_log_is_at_its_head_and_asks_for_a_sweep(
+    installation: Installation,
+    process: Process,
+    dispatcher: Dispatcher,
+    queue: Queue,
+    organization_id: UUID,
+) -> None:
+    create_job(process, organization_id, numbers(1))
+    drain(dispatcher)
+    queue.taken()
+    process.close()
+    for suffix in ("", "-wal", "-shm"):
+        installation.log_file.with_name(f"service.db{suffix}").unlink(missing_ok=True)
+    restored = installation.process()
+    migrate(restored)
+    create_job(restored, restored.organization(), numbers(1))
+    sweeps = Sweeps()
+    drain(dispatcher_of(restored, queue, sweeps))
+    assert (queue.messages, sweeps.count) == ([], 1)
+    assert position(restored) == restored.log.head()
+
+
+def test_a_dispatcher_whose_position_was_deleted_starts_again_at_the_head(
+    process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
+) -> None:
+    drain(dispatcher)
+    create_job(process, organization_id, numbers(1))
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    drain(dispatcher)
+    assert queue.messages == []
+    assert position(process) == process.log.head()
