@@ -144,6 +144,10 @@ class Log(Application[UUID]):
             )
         except PersistenceError as error:
             raise ServiceUnavailable from error
+        except ValueError as error:  # A stream id that is none: narrow it down to its event.
+            if limit == 1:
+                raise Poisoned(after + 1, "its stream id cannot be read") from error
+            return self.read(after, limit // 2)
         recorded: list[Recorded] = []
         decode = self.mapper.to_domain_event
         for each in notifications:

@@ -185,7 +185,8 @@ class Wallet(Root):
 
     def _move(self, event: type[Moved], cause: Cause, change_micros: int, **facts: Any) -> None:
         signed = event is self.Adjusted
-        if self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
+        paid_in = event in (self.Deposited, self.Adjusted)  # A refund only restores what was there.
+        if paid_in and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
             message = "the balance would be larger than a wallet can hold"
             raise NotPossible(message)
         self.record(

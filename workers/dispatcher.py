@@ -3,10 +3,11 @@
 import logging
 from collections.abc import Callable
 
-from domain.application import Log
+from domain.application import Log, Poisoned, Recorded
+from domain.cause import Clock, utc_now
 from projections.database import Database
 from projections.health import belongs
-from projections.positions import Fenced, Positions
+from projections.positions import Fenced, Position, Positions
 from workers.publisher import Publisher
 from workers.routes import messages_for
 
@@ -24,19 +25,21 @@ class Dispatcher:
     whole log again.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # It stands between the log and the queue.
         self,
         log: Log,
         database: Database,
         positions: Positions,
         publisher: Publisher,
         sweep: Callable[[], object],
+        clock: Clock = utc_now,
     ) -> None:
         self._log = log
         self._database = database
         self._positions = positions
         self._publisher = publisher
         self._sweep = sweep
+        self._clock = clock
         self._started = False
 
     def step(self) -> bool:
@@ -49,7 +52,7 @@ class Dispatcher:
         if place is None:
             self._started = False
             return True
-        batch = self._log.read(place.position, BATCH_EVENTS_MAX)
+        batch = self._read(place)
         if not batch:
             return False
         for recorded in batch:
@@ -61,6 +64,14 @@ class Dispatcher:
         except Fenced:
             logger.info("another dispatcher is at work")
         return True
+
+    def _read(self, place: Position) -> list[Recorded]:
+        try:
+            return self._log.read(place.position, BATCH_EVENTS_MAX)
+        except Poisoned as error:
+            with self._database.writing() as connection:
+                self._positions.fail(connection, place, str(error), self._clock())
+            raise
 
     def _start(self) -> None:
         with self._database.reading() as connection:

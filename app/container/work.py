@@ -39,4 +39,6 @@ class Work(Commands):
     @cached_property
     def dispatcher(self) -> Dispatcher:
         """What turns events into messages."""
-        return Dispatcher(self.log, self.views, self.positions, self.publisher, self.sweep.run)
+        return Dispatcher(
+            self.log, self.views, self.positions, self.publisher, self.sweep.run, self.clock
+        )

@@ -1,13 +1,16 @@
 """Leases of running idempotent lookups; losing them costs a provider call, never a charge."""
 
+import logging
 from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, Uuid, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.cause import Clock
 from projections.database import Database, to_micros
+
+logger = logging.getLogger(__name__)
 
 
 class SqlLeases:
@@ -47,12 +50,14 @@ class SqlLeases:
         return None
 
     def release(self, key: UUID, holder: UUID) -> None:
-        """Give one's own claim back; a lapsed one is no error."""
+        """Give one's own claim back; one that cannot be given back lapses by itself."""
         columns = self._rows.c
-        with self._database.writing() as connection:
-            connection.execute(
-                self._rows.delete().where(columns.key == key, columns.holder == holder)
-            )
+        mine = self._rows.delete().where(columns.key == key, columns.holder == holder)
+        try:
+            with self._database.writing() as connection:
+                connection.execute(mine)
+        except SQLAlchemyError:
+            logger.warning("a lease was not given back; it lapses by itself")
 
     def forget_lapsed(self) -> int:
         """Delete claims that nobody gave back; return how many."""

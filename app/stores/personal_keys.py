@@ -83,9 +83,13 @@ class PersonalKeys:
 
     def _wipe(self) -> None:
         """Leave no copy of an erased key in the log that SQLite writes ahead."""
-        if self.database.engine.dialect.name == "sqlite":
-            with self.database.reading() as connection:
-                connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+        if self.database.engine.dialect.name != "sqlite":
+            return
+        with self.database.reading() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()[0][0]
+        if busy:
+            message = "the keys are deleted, but a reader holds old pages of the file; run it again"
+            raise ServiceUnavailable(message)
 
     def _cipher(self, organization_id: UUID, month: str) -> AESGCM | None:
         held = self._held.get((organization_id, month))

@@ -27,7 +27,7 @@ from domain.number_lookup import NumberLookup, PersonalAnswer, Price, number_loo
 from domain.ports import BalanceHint, Leases, NumberFacts, Vault
 from domain.wallet import Charge, Reference, Wallet, wallet_id
 
-LEASE = timedelta(seconds=30)  # Longer than any provider call may last.
+LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
 LOOK_S = 0.02  # How often it looks when nothing wakes it.
 

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from domain.errors import InsufficientBalance, NotPossible
-from domain.money import AMOUNT_MICROS_MAX, parse_amount
+from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
 from domain.wallet import ChargeKind, Deposit, Reference, Wallet, wallet_id
 from tests.domain.build import ORGANIZATION, TRANSACTION, cause, charge, refund
 from tests.story import Story, fact
@@ -163,4 +163,12 @@ def test_metadata_is_kept_as_it_was_given() -> None:
     story = opened().given(deposited("1.00"))
     story.when(lambda wallet: wallet.charge(wanted, cause())).then(
         fact(Wallet.Charged, metadata=metadata)
+    )
+
+
+def test_a_refund_is_given_however_full_the_wallet_is() -> None:
+    most = format_amount(AMOUNT_MICROS_MAX - 1)
+    opened().given(deposited("1.00"), charged("1.00"), deposited(most)).when(refunded("1.00")).then(
+        fact(Wallet.Refunded, amount_micros=1_000_000),
+        balance_micros=AMOUNT_MICROS_MAX - 1 + 1_000_000,
     )

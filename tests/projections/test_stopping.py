@@ -158,6 +158,17 @@ def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
     assert len(rows(process)["organizations"]) == 3
 
 
+def test_a_stream_id_that_is_none_stops_every_model_before_it(
+    process: Process, installation: Installation
+) -> None:
+    register(process, 3)
+    position = write_row(installation.log_file, "no uuid", 1, "deposit.made", b"{}")
+    register(process, 3)
+    project_all(process.projector)
+    assert set(places(process).values()) == {position - 1}
+    assert set(failures(process)) == {model.name for model in process.models}
+
+
 def test_all_models_go_on_when_an_event_can_be_decoded_again(
     process: Process, installation: Installation
 ) -> None:

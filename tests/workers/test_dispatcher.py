@@ -1,13 +1,14 @@
 """The dispatcher publishes first and moves after: a message may come twice, never not at all."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
 from app.migrate import migrate
+from domain.application import Poisoned
 from domain.commands.bulk_create import SLICE_ITEMS
 from tests.installation import Installation, Process, numbers
-from tests.projections.histories import create_job
+from tests.projections.histories import create_job, write_row
 from tests.projections.looking import after_reading, place_of, register
 from tests.workers.queueing import Queue, Refusing, Sweeps, dispatcher_of
 from workers.dispatcher import BATCH_EVENTS_MAX, NAME, Dispatcher
@@ -183,3 +184,15 @@ def test_a_dispatcher_whose_position_was_deleted_starts_again_at_the_head(
     drain(dispatcher)
     assert queue.messages == []
     assert position(process) == process.log.head()
+
+
+def test_an_event_that_cannot_be_decoded_is_reported_and_not_passed(
+    installation: Installation, process: Process, dispatcher: Dispatcher
+) -> None:
+    broken = write_row(installation.log_file, uuid4().hex, 1, "nobody.knows", b"{}")
+    with pytest.raises(Poisoned):
+        dispatcher.step()
+    place = place_of(process, NAME)
+    assert place.position == broken - 1
+    assert place.failure is not None
+    assert f"position {broken}" in place.failure

@@ -84,3 +84,14 @@ def test_claims_that_lapsed_are_forgotten_and_no_others(process: Process, clock:
     assert process.leases.forget_lapsed() == 2
     assert process.leases.forget_lapsed() == 0
     assert process.leases.acquire(KEY, uuid4(), "mine", clock() + TERM) == "held"
+
+
+def test_a_lease_that_cannot_be_given_back_is_no_error(process: Process, clock: SetClock) -> None:
+    holder = uuid4()
+    process.leases.acquire(KEY, holder, "first", clock() + TERM)
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE leases RENAME TO elsewhere")
+    process.leases.release(KEY, holder)
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO leases")
+    assert process.leases.acquire(KEY, uuid4(), "second", clock() + TERM) == "first"

@@ -140,3 +140,17 @@ def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> Non
     assert refused.value.retryable
     with pytest.raises(ServiceUnavailable):
         process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
+
+
+def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
+    process: Process, sealed: Sealed
+) -> None:
+    with closing(sqlite3.connect(process.settings.database_path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM personal_keys").fetchall()
+        with process.vault.database.reading() as connection:
+            connection.exec_driver_sql("PRAGMA busy_timeout = 100")
+        with pytest.raises(ServiceUnavailable, match="run it again"):
+            process.vault.erase(APRIL)
+    process.vault.erase(APRIL)
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
