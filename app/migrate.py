@@ -12,8 +12,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.container import Container
+from app.persistence.schema import NewerSchema, ensure, is_current
 from projections.health import strangers
 from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild
+
+# Raise one with any change of the shape of its tables; `ensure` says what then happens.
+STORES_VERSION = 1
+KEYS_VERSION = 1
+POSITIONS_VERSION = 1
 
 
 class CannotMigrate(Exception):
@@ -35,6 +41,9 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
             container.open_log(create=True).close()
             _create_stores(container)
             built = _build_models(container, progress)
+    except NewerSchema as error:
+        message = f"DATABASE_URL: {error}"
+        raise CannotMigrate(message) from error
     except (OSError, sqlite3.Error, SQLAlchemyError, PersistenceError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         message = f"DATABASE_URL: cannot use {path}: {_first_line(reason)}"
@@ -44,22 +53,31 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
 
 
 def _create_stores(container: Container) -> None:
-    with container.vault.database.writing() as connection:
-        container.vault.metadata.create_all(connection)
     own = (
         container.lookup_cache,
         container.leases,
         container.throttle,
         container.sandbox_attempts,
     )
-    with container.stores.writing() as connection:
-        for store in own:
-            store.metadata.create_all(connection)
+    tables = [store.metadata for store in own]
+    ensure(container.stores, "stores", STORES_VERSION, tables, cheap=True)
+    keys = container.vault
+    ensure(keys.database, "personal_keys", KEYS_VERSION, [keys.metadata], cheap=False)
+    # Without positions every read model is rebuilt and the dispatcher sweeps.
+    positions = [container.positions.metadata]
+    ensure(container.views, "positions", POSITIONS_VERSION, positions, cheap=True)
+
+
+def is_migrated(container: Container) -> bool:
+    """Tell whether the own tables are those of this release."""
+    return (
+        is_current(container.stores, "stores", STORES_VERSION)
+        and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
+        and is_current(container.views, "positions", POSITIONS_VERSION)
+    )
 
 
 def _build_models(container: Container, progress: Progress) -> list[str]:
-    with container.views.writing() as connection:
-        container.positions.metadata.create_all(connection)
     drop_orphans(container.views)
     models = strangers(container.log, container.views, container.positions, container.models)
     for model in models:

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import time
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Event, Thread
@@ -16,7 +17,8 @@ WORKER_THREADS = 4
 SWEEP_S = 10.0
 BOOT_JOBS_MAX = 10_000  # Their messages died with the queue: at boot all are asked for.
 PURGE_S = 600.0
-STOP_S = 25.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
+RESTART_S = 1.0
+STOP_S = 20.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
 
 logger = logging.getLogger(__name__)
 
@@ -48,16 +50,12 @@ class Runtime:
         """End all threads; messages that nobody took are swept at the next start."""
         self._stop.set()
         self._container.log.appended.call()
+        deadline = time.monotonic() + STOP_S
         if self._worker is not None:
             self._worker.stop(timeout=int(STOP_S * 1000))
         for thread in self._threads:
-            thread.join(STOP_S)
+            thread.join(max(0.0, deadline - time.monotonic()))
         self._container.close()
-
-    @property
-    def alive(self) -> bool:
-        """Tell whether every thread that should run does."""
-        return all(thread.is_alive() for thread in self._threads if thread.name != "warm")
 
     def _sweep_boot(self) -> None:
         """The queue of this process began empty, so whatever is unfinished has no message."""
@@ -79,9 +77,21 @@ class Runtime:
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()
         container.lookup_cache.forget(container.clock() - container.settings.lookup_cache_ttl)
+        container.stores.wipe()
+
+    def _guard(self, name: str, run: Callable[[], None]) -> None:
+        """Start a thread's work again if it ends by an error that nobody expected."""
+        while not self._stop.is_set():
+            try:
+                run()
+            except Exception:
+                logger.critical("thread %s failed and starts again", name, exc_info=True)
+                self._stop.wait(RESTART_S)
+            else:
+                return
 
     def _spawn(self, name: str, run: Callable[[], None]) -> None:
-        thread = Thread(target=run, name=name, daemon=True)
+        thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
 

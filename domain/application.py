@@ -7,7 +7,13 @@ from uuid import UUID
 
 from eventsourcing.application import Application
 from eventsourcing.domain import EventSourcingError
-from eventsourcing.persistence import IntegrityError, Mapper, PersistenceError, StoredEvent
+from eventsourcing.persistence import (
+    IntegrityError,
+    Mapper,
+    OperationalError,
+    PersistenceError,
+    StoredEvent,
+)
 from eventsourcing.utils import Environment, EnvType, TopicError
 
 # Every process imports every aggregate here, so that every topic resolves.
@@ -27,6 +33,10 @@ AGGREGATES: tuple[type[Root], ...] = (
 )
 
 R = TypeVar("R", bound=Root)
+
+
+class NothingInserted(OperationalError):
+    """Raised by a recorder that knows for certain that it has inserted nothing (a full disk)."""
 
 
 class Poisoned(Exception):

@@ -9,12 +9,12 @@ from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
 
-from domain.application import Log
+from domain.application import Log, NothingInserted
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.wallet import Wallet
 from domain.wallet_cache import WalletCache
 
-SETTLE_S = 10.0  # How long an unknown outcome is asked for before its callers are told so.
+SETTLE_S = 8.0  # How long an unknown outcome is asked for before its callers are told so.
 PAUSE_S = 0.05  # Between two questions to a database that does not answer.
 CONFLICTS_MAX = 50  # Races that one command may lose in a row against other processes.
 
@@ -67,14 +67,14 @@ def _decide(log: Log, wallet: Wallet, command: Command) -> None:
     command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
 
 
-def insert(log: Log, stored: Sequence[StoredEvent]) -> int:
+def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
     """Insert once and for certain; return the last position.
 
     The same bytes are sent again until the database says done or taken, so an unknown outcome
     cannot become a second commit. Raises IntegrityError when others were first, ServiceUnavailable
-    when no answer came in time.
+    when no answer came within `settle_s` or nothing can be inserted now.
     """
-    deadline = time.monotonic() + SETTLE_S
+    deadline = time.monotonic() + settle_s
     pause = Event()
     while True:
         try:
@@ -82,12 +82,12 @@ def insert(log: Log, stored: Sequence[StoredEvent]) -> int:
         except IntegrityError:
             raise
         except PersistenceError as error:
-            if time.monotonic() > deadline:
+            if isinstance(error, NothingInserted) or time.monotonic() > deadline:
                 raise ServiceUnavailable from error
             pause.wait(PAUSE_S)
 
 
-def commit_alone(log: Log, wallets: WalletCache, command: Command) -> int:
+def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: float) -> int:
     """Commit one command on the newest wallet, whoever else writes; return its position.
 
     Raises the wallet's refusal, Conflict when another stream of the command has moved on.
@@ -99,7 +99,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command) -> int:
             _raise_if_overtaken(log, command)  # A twin that was paid for is no refusal.
             raise
         try:
-            return insert(log, command.all_stored)
+            return insert(log, command.all_stored, settle_s)
         except IntegrityError:
             wallets.forget(command.wallet_id)
             _raise_if_overtaken(log, command)

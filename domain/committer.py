@@ -13,6 +13,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError
 
+import domain.commit
 from domain.aggregate import Root
 from domain.application import Log
 from domain.commit import Change, Command, apply, commit_alone, insert
@@ -21,7 +22,9 @@ from domain.wallet_cache import WalletCache
 
 QUEUE_MAX = 1_000  # Beyond it a caller is told to come back: waiting longer helps nobody.
 BATCH_MAX = 256  # Commands of one transaction; keeps the wait of the last one at a few ms.
-WAIT_S = 30.0  # Only bounds a caller whose committer is stuck on a dead database.
+WAIT_S = (
+    10.0  # Twice this at most. Only bounds a caller whose committer is stuck on a dead database.
+)
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +40,8 @@ class Committer:
         self._thread: Thread | None = None
         self._lock = Lock()
         self._closed = False
+        # A database that was away is tried once per batch until it answers: nobody waits in vain.
+        self._settle_s = domain.commit.SETTLE_S
 
     def commit(self, wallet_id: UUID, change: Change, *others: Root) -> int:
         """Commit a wallet change together with the new events of other aggregates.
@@ -132,14 +137,16 @@ class Committer:
     def _save(self, accepted: list[Command]) -> None:
         stored = [event for command in accepted for event in command.all_stored]
         try:
-            position = insert(self._log, stored)
+            position = insert(self._log, stored, self._settle_s)
         except IntegrityError:
             self._forget(accepted)
             self._settle_each(accepted)
         except ServiceUnavailable as error:
+            self._settle_s = 0.0
             self._forget(accepted)
             _fail(accepted, error)
         else:
+            self._settle_s = domain.commit.SETTLE_S
             for command in accepted:
                 command.outcome.set_result(position)
 
@@ -147,8 +154,9 @@ class Committer:
         """Commit one at a time; when the database is gone, the rest need not wait for it too."""
         for index, command in enumerate(commands):
             try:
-                position = commit_alone(self._log, self._wallets, command)
+                position = commit_alone(self._log, self._wallets, command, self._settle_s)
             except ServiceUnavailable as error:
+                self._settle_s = 0.0
                 _fail(commands[index:], error)
                 return
             except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.

@@ -1,11 +1,15 @@
 """The database of the read models: short reads, and writes that hold the write lock throughout."""
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import local
 
 from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import InterfaceError, OperationalError
+
+KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -40,6 +44,14 @@ class Database:
             connection.close()
             raise
 
+    def wipe(self) -> bool:
+        """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""
+        if self.engine.dialect.name != "sqlite":
+            return True
+        with self.reading() as connection:
+            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()[0][0]
+        return not busy
+
     def close(self) -> None:
         """Close what this thread holds and what nobody does; others close with their threads."""
         held = getattr(self._held, "connection", None)
@@ -60,6 +72,14 @@ class Database:
         """Lend a connection inside a transaction that commits at the end."""
         with self._writing.begin() as connection:
             yield connection
+
+
+def is_outage(error: Exception) -> bool:
+    """Tell whether the database itself is in trouble: locked, full, gone; not a wrong statement."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return False
+    code = getattr(error.orig, "sqlite_errorcode", None)
+    return code is None or code & 0xFF != sqlite3.SQLITE_ERROR
 
 
 def to_micros(moment: datetime) -> int:

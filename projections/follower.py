@@ -48,6 +48,7 @@ class Follower:
             seen, began = self._waker.count, time.monotonic()
             try:
                 more = self._step()
+                self._rest(stop, seen, began, more=more)
             except Exception as error:
                 logger.exception("follower %s failed", self.name)
                 if on_error is not None:
@@ -56,7 +57,9 @@ class Follower:
                 pause_s = min(2 * pause_s, BACK_OFF_MAX_S)
                 continue
             pause_s = BACK_OFF_MIN_S
-            if more:
-                stop.wait(max(0.0, began + PACE_S - time.monotonic()))
-            elif not stop.is_set():
-                self._waker.wait(seen, IDLE_S)
+
+    def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
+        if more:
+            stop.wait(max(0.0, began + PACE_S - time.monotonic()))
+        elif not stop.is_set():
+            self._waker.wait(seen, IDLE_S)

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
-from projections.database import Database
+from projections.database import Database, is_outage
 from projections.positions import Fenced, Position, Positions
 from projections.read_model import ReadModel
 
@@ -50,6 +50,7 @@ class Projector:
         try:
             batch = self._log.read(start, BATCH_EVENTS_MAX)
         except Poisoned as error:
+            logger.error("every read model stops: %s", error)  # noqa: TRY400  # The reason says it all.
             self._stop([p for p in active if p.position == start], str(error))
             return True
         if not batch:
@@ -82,7 +83,9 @@ class Projector:
             self._project(active, batch, caught_up_at)
         except Fenced:
             logger.info("another projector is at work")
-        except Exception:  # noqa: BLE001  # Whatever a handler raises, the others must go on.
+        except Exception as error:
+            if is_outage(error):
+                raise  # The database is in trouble, no handler is: the follower backs off.
             for place in active:
                 self._write_alone(place, batch)
 
@@ -108,7 +111,9 @@ class Projector:
             self._project([place], batch)
         except Fenced:
             return
-        except Exception:  # noqa: BLE001  # Found below, event by event.
+        except Exception as error:
+            if is_outage(error):
+                raise
             self._write_singly(place, batch)
 
     def _write_singly(self, place: Position, batch: Sequence[Recorded]) -> None:
@@ -121,6 +126,8 @@ class Projector:
             except Fenced:
                 return
             except Exception as error:
+                if is_outage(error):
+                    raise
                 logger.exception("read model %s stopped", place.name)
                 event = type(recorded.event).TOPIC  # type: ignore[attr-defined]  # every event has one
                 failure = f"{type(error).__name__} on {event} at position {recorded.position}"

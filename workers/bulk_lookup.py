@@ -1,8 +1,10 @@
 """The work of a bulk job: a slice is looked up once, then settled and refunded in one commit."""
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import Lock
 from uuid import UUID
 
 import msgspec
@@ -26,6 +28,27 @@ logger = logging.getLogger(__name__)
 Outcomes = Mapping[int, Answer | str]  # By item index: an answer, or why there is none.
 
 
+class InHand:
+    """The slices that threads of this process are working on."""
+
+    def __init__(self) -> None:
+        self._slices: set[tuple[UUID, int]] = set()
+        self._lock = Lock()
+
+    @contextmanager
+    def take(self, wanted: tuple[UUID, int]) -> Iterator[bool]:
+        """Take a slice while working on it; False when another thread has it."""
+        with self._lock:
+            mine = wanted not in self._slices
+            self._slices.add(wanted)
+        try:
+            yield mine
+        finally:
+            if mine:
+                with self._lock:
+                    self._slices.discard(wanted)
+
+
 @dataclass(frozen=True)
 class BulkLookup:
     """Works on slices of jobs; any message may come twice, late or never."""
@@ -35,9 +58,18 @@ class BulkLookup:
     vault: Vault
     answers: Answers
     clock: Clock
+    _in_hand: InHand = field(default_factory=InHand)
 
     def work(self, job_id: UUID, slice_index: int) -> None:
-        """End all items of one slice that are open; one that has ended is left alone."""
+        """End all items of one slice that are open; one that has ended is left alone.
+
+        A second message for a slice that this process is working on is dropped uncounted.
+        """
+        with self._in_hand.take((job_id, slice_index)) as mine:
+            if mine:
+                self._work(job_id, slice_index)
+
+    def _work(self, job_id: UUID, slice_index: int) -> None:
         job = self.log.find(BulkJob, job_id)
         if job is None:
             logger.error("job %s does not exist", job_id)

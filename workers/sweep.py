@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
@@ -18,6 +18,7 @@ IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
 BACKLOG_MAX = 1_000  # Messages; with so much waiting nothing is lost, only late.
 BACK_OFF_MAX = timedelta(hours=1)
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a clock set back.
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class Sweep:
         with self._database.reading() as connection:
             # Those that wait for their next turn must not hide the ones behind them.
             limit = jobs_max + len(self._waits)
-            found = self._jobs.unfinished(connection, now - idle, limit)
+            found = self._jobs.unfinished(connection, now - idle if idle else FOREVER, limit)
         self._waits = {job.id: self._waits[job.id] for job in found if job.id in self._waits}
         due = islice(self._due(found, now), jobs_max)
         sent = sum(self._resend(job.id) for job in due)
@@ -55,7 +56,7 @@ class Sweep:
         """Let each job wait twice as long as before between two sweeps."""
         for job in found:
             wait, not_before = self._waits.get(job.id, (IDLE, now))
-            if now >= not_before:
+            if not now < not_before <= now + BACK_OFF_MAX:  # Beyond it: the clock was set back.
                 self._waits[job.id] = (min(2 * wait, BACK_OFF_MAX), now + wait)
                 yield job
 

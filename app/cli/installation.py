@@ -10,7 +10,7 @@ from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.container import Container
-from app.migrate import CannotMigrate, check_currency
+from app.migrate import CannotMigrate, check_currency, is_migrated
 from app.settings import Settings, WrongSetting
 from app.tokens.keys import SigningKeysError
 from domain.application import Poisoned
@@ -79,9 +79,9 @@ def require_currency(container: Container) -> None:
 
 def _require_tables(container: Container) -> None:
     # Opening a file that is not there would make an empty one.
-    if not container.settings.database_path.is_file() or strangers(
-        container.log, container.views, container.positions, container.models
-    ):
+    parts = (container.log, container.views, container.positions, container.models)
+    here = container.settings.database_path.is_file() and is_migrated(container)
+    if not here or strangers(*parts):
         raise click.ClickException(NOT_MIGRATED)
 
 

@@ -10,8 +10,9 @@ from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from app.container import Container
 from domain.cause import month_of
-from domain.errors import NotFound, NotPossible
+from domain.errors import NotFound, NotPossible, ServiceUnavailable
 from domain.organization import Organization
+from projections.database import KEPT_BY_A_READER
 
 
 @click.group(name="privacy")
@@ -33,8 +34,12 @@ def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> N
     """
     with installation() as container:
         _check(container, before, organization_id)
-        keys = container.vault.erase(month_of(before), organization_id)
         answers = container.lookup_cache.forget(before, organization_id)
+        container.leases.forget_lapsed()
+        wiped = container.stores.wipe()
+        keys = container.vault.erase(month_of(before), organization_id)
+        if not wiped:
+            raise ServiceUnavailable(KEPT_BY_A_READER)
     facts = {
         "before": month_of(before),
         "organization": organization_id,

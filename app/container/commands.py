@@ -19,6 +19,7 @@ from domain.ports import NumberLookup
 
 CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
 CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.
+IN_FLIGHT_MAX = 12  # Of the 16 HTTP threads: one organization must not hold them all.
 
 
 class Commands(Reading):
@@ -69,7 +70,7 @@ class Commands(Reading):
             answers=self.answers,
             leases=self.leases,
             balance_hint=self._balance_hint,
-            in_flight=InFlight(),
+            in_flight=InFlight(IN_FLIGHT_MAX),
             clock=self.clock,
             new_id=uuid4,
         )

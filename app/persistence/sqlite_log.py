@@ -1,13 +1,18 @@
 """The log on SQLite: the library's recorder with a position column that is never used twice."""
 
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from eventsourcing.persistence import StoredEvent
+from eventsourcing.persistence import OperationalError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
 from app.persistence.sqlite_pool import ReleasingPool
+from domain.application import NothingInserted
+
+# Refused before or instead of a commit: trying again at once would only make callers wait.
+NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
 
 class SQLiteLogRecorder(SQLiteApplicationRecorder):
@@ -36,6 +41,18 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
                 "UNIQUE (originator_id, originator_version))"
             )
         ]
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Insert all or nothing; says so where SQLite is certain that it was nothing."""
+        try:
+            return super().insert_events(stored_events, **kwargs)
+        except OperationalError as error:
+            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary code.
+            if code in NOTHING_WRITTEN:
+                raise NothingInserted(*error.args) from error.__cause__
+            raise
 
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any

@@ -24,6 +24,12 @@ class ReleasingPool(SQLiteConnectionPool):
         pool.close()
         return cls(pool.db_name, pool.lock_timeout, pool.pool_timeout)
 
+    def _create_connection(self) -> SQLiteConnection:
+        """Open the file so that a commit survives a power cut, whatever SQLite was built with."""
+        connection = super()._create_connection()
+        connection.cursor().execute("PRAGMA synchronous = FULL")
+        return connection
+
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:

@@ -37,9 +37,18 @@ class SqliteWaker:
     def _look(self) -> None:
         """Wake everybody in this process when another one has written."""
         with self._lock:
+            version = self._read()
+            if version is not None and version != self._version:
+                self._version = version
+                self._appended.call()
+
+    def _read(self) -> int | None:
+        """Ask the file; one that cannot be asked now wakes nobody, waits are bounded anyway."""
+        try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, check_same_thread=False)
             (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-            if version != self._version:
-                self._version = version
-                self._appended.call()
+        except sqlite3.Error:
+            self._connection = None
+            return None
+        return int(version)

@@ -1,14 +1,27 @@
 """Leases of running idempotent lookups; losing them costs a provider call, never a charge."""
 
 import logging
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, MetaData, String, Table, Uuid, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    or_,
+    select,
+)
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.cause import Clock
 from projections.database import Database, to_micros
+
+# No claim lasts so long: one that seems to was made before the clock was set back.
+LEASE_MAX = timedelta(minutes=1)
 
 logger = logging.getLogger(__name__)
 
@@ -33,20 +46,20 @@ class SqlLeases:
         """Claim `key` until a moment; None when claimed, else the holder's fingerprint."""
         columns = self._rows.c
         row = {"key": key, "holder": holder, "fingerprint": fingerprint, "until": to_micros(until)}
-        lapsed = self._rows.delete().where(
-            columns.key == key, columns.until < to_micros(self._clock())
-        )
+        lapsed = self._rows.delete().where(columns.key == key, self._is_lapsed())
         try:
             with self._database.writing() as connection:
                 connection.execute(lapsed)
                 connection.execute(self._rows.insert().values(row))
         except IntegrityError:
             with self._database.reading() as connection:
-                running = connection.execute(
+                running: str | None = connection.execute(
                     select(columns.fingerprint).where(columns.key == key)
                 ).scalar_one_or_none()
             # Released between the two statements: claim again at the caller's next look.
             return fingerprint if running is None else running
+        except SQLAlchemyError:
+            logger.warning("no lease was to be had; the log refuses a twin anyway")
         return None
 
     def release(self, key: UUID, holder: UUID) -> None:
@@ -62,5 +75,8 @@ class SqlLeases:
     def forget_lapsed(self) -> int:
         """Delete claims that nobody gave back; return how many."""
         with self._database.writing() as connection:
-            lapsed = self._rows.c.until < to_micros(self._clock())
-            return connection.execute(self._rows.delete().where(lapsed)).rowcount
+            return connection.execute(self._rows.delete().where(self._is_lapsed())).rowcount
+
+    def _is_lapsed(self) -> ColumnElement[bool]:
+        now, until = self._clock(), self._rows.c.until
+        return or_(until < to_micros(now), until > to_micros(now + LEASE_MAX))

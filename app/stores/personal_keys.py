@@ -16,7 +16,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.errors import ServiceUnavailable
 from domain.ports import Sealed
-from projections.database import Database
+from projections.database import KEPT_BY_A_READER, Database
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
@@ -78,18 +78,9 @@ class PersonalKeys:
         with self.database.writing() as connection:
             erased = connection.execute(statement.values(key=None)).rowcount
         self._held.clear()
-        self._wipe()
+        if not self.database.wipe():
+            raise ServiceUnavailable(KEPT_BY_A_READER)
         return erased
-
-    def _wipe(self) -> None:
-        """Leave no copy of an erased key in the log that SQLite writes ahead."""
-        if self.database.engine.dialect.name != "sqlite":
-            return
-        with self.database.reading() as connection:
-            busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()[0][0]
-        if busy:
-            message = "the keys are deleted, but a reader holds old pages of the file; run it again"
-            raise ServiceUnavailable(message)
 
     def _cipher(self, organization_id: UUID, month: str) -> AESGCM | None:
         held = self._held.get((organization_id, month))

@@ -29,19 +29,19 @@ class SqlThrottle:
 
     def wait_s(self, subject: str) -> int:
         """How many seconds a subject has to wait; 0 when it may try now."""
-        now = to_micros(self._clock())
+        now = self._clock()
         with self._database.reading() as connection:
             failures, ends = self._read(connection, subject)
-        if failures < FAILURES_MAX or ends <= now:
+        if failures < FAILURES_MAX or not _is_running(ends, now):
             return 0
-        return -(-(ends - now) // 1_000_000)
+        return -(-(ends - to_micros(now)) // 1_000_000)
 
     def failed(self, subject: str) -> None:
         """Count one failure."""
         now: datetime = self._clock()
         with self._database.writing() as connection:
             failures, ends = self._read(connection, subject)
-            if ends <= to_micros(now):
+            if not _is_running(ends, now):
                 failures, ends = 0, to_micros(now + WINDOW)
             row = {"subject": subject, "failures": failures + 1, "ends": ends}
             upsert(connection, self._rows, [row])
@@ -58,3 +58,8 @@ class SqlThrottle:
         )
         row = connection.execute(statement).one_or_none()
         return (row.failures, row.ends) if row else (0, 0)
+
+
+def _is_running(ends: int, now: datetime) -> bool:
+    """Tell whether a window is open; one that ends too late began before a clock was set back."""
+    return to_micros(now) < ends <= to_micros(now + WINDOW)

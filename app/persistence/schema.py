@@ -1,0 +1,61 @@
+"""The version of each set of own tables, so that a later release can tell an older installation."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
+from sqlalchemy.exc import OperationalError, ProgrammingError
+
+from projections.database import Database
+
+_METADATA = MetaData()
+_VERSIONS = Table(
+    "schema_versions",
+    _METADATA,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, nullable=False),
+)
+
+
+class NewerSchema(Exception):
+    """Raised when a later release has upgraded the tables: this one must not touch them."""
+
+
+def ensure(
+    database: Database, name: str, version: int, tables: Sequence[MetaData], *, cheap: bool
+) -> None:
+    """Make a set of tables in their present version.
+
+    A set that is `cheap` to lose is dropped and made anew when its version differs; one that is
+    not needs a step of its own here before its version may rise.
+    """
+    with database.writing() as connection:
+        _METADATA.create_all(connection)
+        found = _read(connection, name)
+        if found is not None and found > version:
+            message = f"the tables of {name} are of version {found}, this release knows {version}"
+            raise NewerSchema(message)
+        if found != version and cheap:
+            for metadata in tables:
+                metadata.drop_all(connection)
+        assert cheap or found in {None, version}, "an upgrade of these tables has to be written"
+        for metadata in tables:
+            metadata.create_all(connection)
+        if found != version:
+            connection.execute(_VERSIONS.delete().where(_VERSIONS.c.name == name))
+            connection.execute(_VERSIONS.insert().values(name=name, version=version))
+
+
+def is_current(database: Database, name: str, version: int) -> bool:
+    """Tell whether a set of tables is there in this version."""
+    try:
+        with database.reading() as connection:
+            if not inspect(connection).has_table(_VERSIONS.name):
+                return False
+            return _read(connection, name) == version
+    except (OperationalError, ProgrammingError):
+        return False
+
+
+def _read(connection: Connection, name: str) -> int | None:
+    statement = select(_VERSIONS.c.version).where(_VERSIONS.c.name == name)
+    return connection.execute(statement).scalar_one_or_none()
