@@ -4,6 +4,7 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
@@ -14,6 +15,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError, StoredEv
 from eventsourcing.sqlite import SQLiteDatastore
 
 from app.persistence.sqlite_log import SQLiteLogRecorder
+from domain.application import NothingInserted
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
 # import is built on a package that is not installed.
@@ -164,3 +166,15 @@ def test_closing_a_log_leaves_a_connection_in_use_to_its_user(recorder: SQLiteLo
         cursor.execute("SELECT topic FROM stored_events")
         recorder.datastore.close()
         assert [row["topic"] for row in cursor.fetchall()] == ["topic"]
+
+
+def test_a_full_disk_is_told_apart_from_an_unknown_outcome(recorder: SQLiteLogRecorder) -> None:
+    recorder.insert_events([event()])
+    pool = recorder.datastore.pool
+    connection = pool.get_connection(is_writer=False)
+    connection.cursor().execute("PRAGMA max_page_count = 1")  # SQLite keeps to what is there.
+    pool.put_connection(connection)
+    large = [replace(event(), state=b"x" * 100_000)]
+    with pytest.raises(NothingInserted):
+        recorder.insert_events(large)
+    assert positions(recorder) == [1]

@@ -104,3 +104,17 @@ def test_many_workers_on_many_slices_with_many_copies_of_each_message(
     assert work.job.finished_at is not None
     assert len(work.answers()) == 990
     work.check()
+
+
+def test_a_second_message_for_a_slice_in_hand_is_dropped_uncounted(
+    installation: Installation,
+) -> None:
+    wanted = numbers(3)
+    work, provider = Work(installation, wanted), CountingProvider()
+    worker = installation.process(provider=provider)
+    provider.on_call(1, lambda: worker.bulk_lookup.work(work.job_id, 0))
+    worker.bulk_lookup.work(work.job_id, 0)
+    assert work.starts() == 1
+    assert len(provider.asked) == 3
+    assert work.job.completed == {0, 1, 2}
+    work.check()

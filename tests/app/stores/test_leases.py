@@ -95,3 +95,19 @@ def test_a_lease_that_cannot_be_given_back_is_no_error(process: Process, clock: 
     with process.stores.writing() as connection:
         connection.exec_driver_sql("ALTER TABLE elsewhere RENAME TO leases")
     assert process.leases.acquire(KEY, uuid4(), "second", clock() + TERM) == "first"
+
+
+def test_a_store_that_cannot_lease_lets_the_request_go_on(
+    process: Process, clock: SetClock
+) -> None:
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE leases")
+    assert process.leases.acquire(KEY, uuid4(), "first", clock() + TERM) is None
+
+
+def test_a_lease_from_before_the_clock_was_set_back_has_lapsed(
+    process: Process, clock: SetClock
+) -> None:
+    process.leases.acquire(KEY, uuid4(), "first", clock() + TERM)
+    clock.forward(hours=-2)
+    assert process.leases.acquire(KEY, uuid4(), "second", clock() + TERM) is None
