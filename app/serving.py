@@ -15,7 +15,7 @@ from app.http.waitress_errors import answer_in_json
 from app.runtime import Runtime
 
 HTTP_THREADS = 16
-BODY_BYTES_MAX = 2 * 1024 * 1024  # The edge itself refuses more than 1 MiB, as JSON.
+BODY_BYTES_MAX = 16 * 1024 * 1024  # The edge refuses more than 1 MiB, once it has been sent.
 CHANNEL_TIMEOUT_S = 30
 
 logger = logging.getLogger(__name__)
@@ -59,8 +59,9 @@ def _listen(container: Container) -> Any:
             channel_timeout=CHANNEL_TIMEOUT_S,
             clear_untrusted_proxy_headers=False,
         )
-    except OSError as error:
-        message = f"cannot listen on HOST {settings.host} PORT {settings.port}: {error.strerror}"
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "no such address"
+        message = f"cannot listen on HOST {settings.host} PORT {settings.port}: {reason}"
         raise CannotServe(message) from error
 
 

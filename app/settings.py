@@ -8,9 +8,12 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
+from app.currencies import CURRENCIES
 from domain.money import format_amount, parse_amount
 
 DEMO = {"PRICE_PER_LOOKUP": "0.005", "SANDBOX": "true"}  # What `serve --demo` takes for unset.
+
+WHOLE_DIGITS_MAX = 9
 
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
@@ -38,7 +41,8 @@ def _switch(text: str) -> bool:
 
 def _whole(lowest: int, highest: int) -> Callable[[str], int]:
     def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not lowest <= int(text) <= highest:
+        digits = text.isascii() and text.isdigit() and len(text) <= WHOLE_DIGITS_MAX
+        if not digits or not lowest <= int(text) <= highest:
             message = f"must be a whole number from {lowest} to {highest}"
             raise ValueError(message)
         return int(text)
@@ -65,18 +69,26 @@ def _database(text: str) -> str:
 
 
 def _url(text: str) -> str:
-    parts = urlsplit(text)
-    if text and (
-        parts.scheme not in {"http", "https"} or not parts.netloc or parts.query or parts.fragment
-    ):
+    if text and not _is_plain_url(text):
         message = "must be an http or https URL without query and fragment"
         raise ValueError(message)
     return text.rstrip("/")
 
 
+def _is_plain_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        well_formed = parts.hostname is not None and (parts.port is None or parts.port > 0)
+    except ValueError:  # A port that is none, or brackets around no address.
+        return False
+    spaced = any(character.isspace() for character in text)
+    plain = not (spaced or parts.query or parts.fragment or parts.username)
+    return well_formed and plain and parts.scheme in {"http", "https"}
+
+
 def _currency(text: str) -> str:
-    if not (len(text) == 3 and text.isascii() and text.isalpha() and text.isupper()):  # noqa: PLR2004  # ISO 4217 has three letters.
-        message = "must be three capital letters (ISO 4217)"
+    if text not in CURRENCIES:
+        message = "must be a currency code of ISO 4217, such as USD"
         raise ValueError(message)
     return text
 
@@ -169,7 +181,10 @@ class Settings:
     @property
     def public(self) -> str:
         """How clients reach this service."""
-        return self.public_url or f"http://{self.host}:{self.port}"
+        if self.public_url:
+            return self.public_url
+        host = "localhost" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104  # Read, not bound.
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
     @property
     def auth(self) -> str:

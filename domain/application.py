@@ -187,6 +187,14 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
         return wallet_snapshot.restore(found[0]) if found else None
 
+    def given(self) -> int:
+        """Return the newest position that was ever given out, where the database remembers it.
+
+        More than `head` means that events were cut off the end of the log.
+        """
+        remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
+        return remembered
+
     def _events_of(self, stream_id: UUID, after_version: int | None) -> Iterable[Event]:
         try:
             stored = self.recorder.select_events(stream_id, gt=after_version)

@@ -79,6 +79,11 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
         if not batch:
             break
         progress(report.position, goal)
+    given, head = log.given(), log.head()  # In this order: others may append in between.
+    if head < given:
+        report.note(
+            head + 1, [f"the log ends before it, but positions up to {given} were given out"]
+        )
     for position, reason in invariants.check_end():
         report.note(position, [reason])
     return report

@@ -8,6 +8,7 @@ from sqlalchemy import Connection, Table, select
 
 from domain.application import Log
 from projections.database import Database
+from projections.health import belongs
 from projections.positions import Positions
 from projections.read_model import ReadModel
 from projections.rebuild import Progress, discard, fill, ignore_progress
@@ -29,6 +30,8 @@ def differences(
             return [f"read model {model.name} was never built"]
         if place.failure is not None:
             return [f"read model {model.name} stopped: {place.failure}"]
+        if not belongs(log, place):
+            return [f"read model {model.name} stands on an event that the log does not have"]
         fresh, _ = fill(log, database, model, place.position, progress)
         try:
             with database.snapshot() as rebuilt:

@@ -34,7 +34,10 @@ OTHER_ERRORS = (
 
 @contextmanager
 def installation(
-    *, migrated: bool = True, settings: Callable[[], Settings] = Settings.load
+    *,
+    migrated: bool = True,
+    same_log: bool = True,
+    settings: Callable[[], Settings] = Settings.load,
 ) -> Iterator[Container]:
     """Lend the parts of this installation, by default only if its tables are up to date.
 
@@ -45,7 +48,7 @@ def installation(
         container = Container(settings())
         try:
             if migrated:
-                _require_tables(container)
+                _require_tables(container, same_log=same_log)
             yield container
         finally:
             container.close()
@@ -77,11 +80,11 @@ def require_currency(container: Container) -> None:
     check_currency(container)
 
 
-def _require_tables(container: Container) -> None:
+def _require_tables(container: Container, *, same_log: bool) -> None:
     # Opening a file that is not there would make an empty one.
     parts = (container.log, container.views, container.positions, container.models)
     here = container.settings.database_path.is_file() and is_migrated(container)
-    if not here or strangers(*parts):
+    if not here or (same_log and strangers(*parts)):
         raise click.ClickException(NOT_MIGRATED)
 
 

@@ -30,7 +30,7 @@ def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> N
     """Make numbers and results of earlier months unreadable for ever.
 
     Jobs and lookups of that time answer 404 then; money stays. There is no way back: a backup of
-    the database that holds their keys is the only thing that still opens them.
+    the keys, or of the cache of lookups, is all that still opens them.
     """
     with installation() as container:
         _check(container, before, organization_id)

@@ -47,10 +47,12 @@ def deposit(*, organization_id: UUID, amount: int, reference: str, as_json: bool
 
     The same reference twice is one deposit; with another amount it is refused.
     """
-    _show(
-        lambda own: own.accounts.deposit(organization_id, amount, reference, cause_of(own)),
-        as_json=as_json,
-    )
+
+    def pay_in(own: Container) -> Wallet:
+        require_currency(own)
+        return own.accounts.deposit(organization_id, amount, reference, cause_of(own))
+
+    _show(pay_in, as_json=as_json)
 
 
 @command.command(context_settings=AMOUNTS_MAY_BE_NEGATIVE)
@@ -60,10 +62,12 @@ def deposit(*, organization_id: UUID, amount: int, reference: str, as_json: bool
 @as_json_option
 def adjust(*, organization_id: UUID, amount: int, reason: str, as_json: bool) -> None:
     """Correct a balance; a negative AMOUNT takes money away, but never below zero."""
-    _show(
-        lambda own: own.accounts.adjust(organization_id, amount, reason, cause_of(own)),
-        as_json=as_json,
-    )
+
+    def correct(own: Container) -> Wallet:
+        require_currency(own)
+        return own.accounts.adjust(organization_id, amount, reason, cause_of(own))
+
+    _show(correct, as_json=as_json)
 
 
 @command.command(name="show")

@@ -9,6 +9,7 @@ from app.providers.circuit import CircuitBreaker
 from app.providers.mcc_mnc import load_networks
 from app.providers.offline import OfflineLookup
 from app.providers.sandbox import SandboxLookup, is_sandbox_number
+from app.settings import WrongSetting
 from domain.commands.accounts import Accounts
 from domain.commands.answers import AnswerRules, Answers
 from domain.commands.bulk_create import BulkCreate
@@ -43,7 +44,12 @@ class Commands(Reading):
     @cached_property
     def offline_lookup(self) -> OfflineLookup:
         """The provider that needs no network."""
-        return OfflineLookup(load_networks(self.settings.mcc_mnc_file))
+        try:
+            networks = load_networks(self.settings.mcc_mnc_file)
+        except ValueError as error:
+            message = f"MCC_MNC_FILE {error}"
+            raise WrongSetting(message) from error
+        return OfflineLookup(networks)
 
     @cached_property
     def committer(self) -> Committer:

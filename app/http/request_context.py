@@ -39,8 +39,13 @@ def register(app: Flask, container: Container, new_id: Callable[[], UUID]) -> No
     @app.before_request
     def begin() -> None:
         given = request.headers.get("X-Request-Id", "")
-        request_id = given if _REQUEST_ID.fullmatch(given) else str(new_id())
+        request_id = given if is_request_id(given) else str(new_id())
         g.context = RequestContext(request_id, time.perf_counter())
+
+
+def is_request_id(given: str) -> bool:
+    """Tell whether the id that a request brings is taken over."""
+    return _REQUEST_ID.fullmatch(given) is not None
 
 
 def container() -> Container:

@@ -10,6 +10,7 @@ from waitress.task import ErrorTask
 
 from app.http.envelope import failure_body, format_time
 from app.http.problems import problem_of_status
+from app.http.request_context import is_request_id
 from domain.cause import Clock
 
 HEADERS = {
@@ -36,7 +37,9 @@ def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel
         def execute(self) -> None:
             """Write the whole reply; the connection closes after it."""
             error = self.request.error
-            timestamp, request_id = format_time(clock()), str(new_id())
+            given = self.request.headers.get("X_REQUEST_ID", "")
+            request_id = given if is_request_id(given) else str(new_id())
+            timestamp = format_time(clock())
             meta = {"timestamp": timestamp, "response_time_ms": 0.0, "request_id": request_id}
             body = msgspec.json.encode(failure_body(problem_of_status(error.code), meta))
             self.status = f"{error.code} {error.reason}"

@@ -54,6 +54,14 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
                 raise NothingInserted(*error.args) from error.__cause__
             raise
 
+    def newest_position_given(self) -> int:
+        """Return what AUTOINCREMENT remembers: a roll-back takes it back, a deletion does not."""
+        with self.datastore.transaction(commit=False) as cursor:
+            name = self.events_table_name
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))
+            row = cursor.fetchone()
+        return int(row[0]) if row is not None else 0
+
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int]:

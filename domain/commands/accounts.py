@@ -141,7 +141,10 @@ class Accounts:
         """Return the wallet as the log has it now."""
         wallet = self.log.find(Wallet, wallet_id(organization_id))
         if wallet is None:
+            known = self.log.find(Organization, organization_id) is not None
             message = f"organization {organization_id} has no wallet"
+            if not known:
+                message = f"there is no organization {organization_id}"
             raise NotFound(message)
         return wallet
 

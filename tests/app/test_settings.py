@@ -74,6 +74,7 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("CURRENCY", "usd"),
         ("CURRENCY", "US"),
         ("CURRENCY", "ÄÖÜ"),
+        ("CURRENCY", "UDS"),
         ("SANDBOX", "maybe"),
         ("NUMBER_LOOKUP_ENABLED", "2"),
         ("LOOKUP_PROVIDER", "oracle"),
@@ -81,6 +82,7 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("BULK_NUMBERS_MAX", "0"),
         ("BULK_NUMBERS_MAX", "1001"),
         ("TOKEN_TTL_S", "119"),
+        ("TOKEN_TTL_S", "9" * 5_000),
         ("TOKEN_ALGORITHM", "HS256"),
         ("TOKEN_ALGORITHM", "none"),
         ("PUBLIC_URL", "api.example.com"),
@@ -88,6 +90,9 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("PUBLIC_URL", "https://api.example.com/?a=b"),
         ("PUBLIC_URL", "https://api.example.com/#top"),
         ("BASE_URL", "https://["),
+        ("BASE_URL", "http://x:abc/"),
+        ("NUMBERS_URL", "http://x/ y"),
+        ("AUTH_URL", "http://me@x/"),
         ("TRUSTED_PROXIES", "all"),
         ("MCC_MNC_FILE", "/nowhere/mcc_mnc.csv"),
         ("LOG_FORMAT", "xml"),
@@ -163,3 +168,16 @@ def test_a_demo_has_defaults_of_its_own_that_the_environment_overrides(
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(FrozenInstanceError):
         DEFAULTS.port = 1  # type: ignore[misc]  # that is the point
+
+
+@pytest.mark.parametrize(
+    ("host", "public"),
+    [
+        ("127.0.0.1", "http://127.0.0.1:8080"),
+        ("::1", "http://[::1]:8080"),
+        ("0.0.0.0", "http://localhost:8080"),  # noqa: S104  # Only read here.
+        ("::", "http://localhost:8080"),
+    ],
+)
+def test_the_public_url_follows_the_address_that_is_listened_on(host: str, public: str) -> None:
+    assert Settings.from_env({"HOST": host}).public == public

@@ -54,3 +54,12 @@ def test_a_read_model_that_differs_from_its_rebuild_is_found(used: Shell) -> Non
     assert "wallets" in report["failures"][0]["reason"]
     used.run("projections", "rebuild", "wallets")
     assert used.json("audit", "verify")["ok"] is True
+
+
+def test_a_log_that_was_cut_short_is_found_though_what_is_left_is_right(used: Shell) -> None:
+    used.run("org", "list")
+    change(used.database, "DELETE FROM stored_events WHERE rowid = 4")
+    change(used.database, "DELETE FROM stored_events WHERE rowid = 3")
+    report = used.json("audit", "verify", status=1)
+    assert report["failures"][0]["position"] == 3
+    assert "up to 4" in report["failures"][0]["reason"]

@@ -89,7 +89,7 @@ def test_every_wallet_has_the_same_currency(shell: Shell) -> None:
 def test_an_unknown_organization_is_refused(shell: Shell) -> None:
     stranger = uuid4()
     assert "there is no organization" in shell.refusal("wallet", "open", stranger)
-    assert "has no wallet" in shell.refusal("wallet", "show", stranger)
+    assert "there is no organization" in shell.refusal("wallet", "show", stranger)
 
 
 def test_a_wallet_is_never_larger_than_it_can_hold(shell: Shell, organization: UUID) -> None:

@@ -8,6 +8,7 @@ from uuid import UUID
 from werkzeug.test import TestResponse
 
 from app.container import Container
+from app.freshness import wait_until_projected
 from app.http.application import create_app
 from app.migrate import migrate
 from app.runtime import Runtime
@@ -169,7 +170,10 @@ class Tenant:
         self.service.container.accounts.change_organization(self.id, change)
 
     def set_status(self, status: Any) -> None:
+        """Change the status and wait for its row: until then a request may see either."""
         self.change(lambda organization: organization.change_status(status, self.service.cause()))
+        parts = self.service.container
+        wait_until_projected(parts.log, parts.views, parts.positions, ["organizations"], WAIT_S)
 
 
 def code_of(reply: TestResponse) -> str:
