@@ -1,4 +1,4 @@
-"""What waitress refuses before the application sees it, answered in JSON like everything else."""
+"""How waitress answers by itself: its errors are JSON like ours, and a 304 keeps its connection."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 from waitress.channel import HTTPChannel
-from waitress.task import ErrorTask
+from waitress.task import ErrorTask, WSGITask
 
 from app.http.envelope import failure_body, format_time
 from app.http.problems import problem_of_status
@@ -32,6 +32,16 @@ def answer_in_json(server: Any, clock: Clock, new_id: Callable[[], UUID] = uuid4
             each.channel_class = channel
 
 
+class KeepingTask(WSGITask):
+    """Keeps the connection open after a 304, which needs no length: pollers use it again."""
+
+    def set_close_on_finish(self) -> None:
+        """Close it after all when the client asks for that, or is of HTTP/1.0."""
+        asked = self.request.headers.get("CONNECTION", "").lower() == "close"
+        if asked or self.version != "1.1" or not self.status.startswith("304"):
+            super().set_close_on_finish()
+
+
 def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel]:
     class JsonErrorTask(ErrorTask):
         def execute(self) -> None:
@@ -49,6 +59,7 @@ def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel
             self.write(body)
 
     class JsonChannel(HTTPChannel):
+        task_class = KeepingTask
         error_task_class = JsonErrorTask
 
     return JsonChannel

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
 from domain.application import Log
@@ -12,6 +13,8 @@ from domain.organization import SCOPES, ApiClient, Organization, api_client_id
 from domain.wallet import Deposit, Wallet, deposit_id, wallet_id
 
 RETRIES_MAX = 20  # Operators race each other seldom; each lost race means another one won.
+
+A = TypeVar("A", Organization, ApiClient)
 
 
 @dataclass(frozen=True)
@@ -48,16 +51,9 @@ class Accounts:
         self, organization_id: UUID, change: Callable[[Organization], None]
     ) -> Organization:
         """Apply a change to an organization, anew if another operator was first."""
-        for _ in range(RETRIES_MAX):
-            organization = self.log.find(Organization, organization_id)
-            if organization is None:
-                message = f"there is no organization {organization_id}"
-                raise NotFound(message)
-            change(organization)
-            if self._saved(organization):
-                return organization
-        message = "others keep changing this organization; try again"
-        raise NotPossible(message)
+        return self._change(
+            Organization, organization_id, f"organization {organization_id}", change
+        )
 
     def register_client(
         self,
@@ -88,16 +84,7 @@ class Accounts:
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client, anew if another operator was first."""
-        for _ in range(RETRIES_MAX):
-            client = self.log.find(ApiClient, api_client_id(client_id))
-            if client is None:
-                message = f"there is no client {client_id}"
-                raise NotFound(message)
-            change(client)
-            if self._saved(client):
-                return client
-        message = "others keep changing this client; try again"
-        raise NotPossible(message)
+        return self._change(ApiClient, api_client_id(client_id), f"client {client_id}", change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
         """Open the wallet of an organization that has none; raises NotPossible if it has."""
@@ -147,6 +134,20 @@ class Accounts:
                 message = f"there is no organization {organization_id}"
             raise NotFound(message)
         return wallet
+
+    def _change(
+        self, kind: type[A], stream_id: UUID, called: str, change: Callable[[A], None]
+    ) -> A:
+        for _ in range(RETRIES_MAX):
+            aggregate = self.log.find(kind, stream_id)
+            if aggregate is None:
+                message = f"there is no {called}"
+                raise NotFound(message)
+            change(aggregate)
+            if self._saved(aggregate):
+                return aggregate
+        message = f"others keep changing {called}; try again"
+        raise NotPossible(message)
 
     def _is_made(self, organization_id: UUID, amount_micros: int, reference: str) -> bool:
         deposit = self.log.find(Deposit, deposit_id(organization_id, reference))

@@ -3,6 +3,7 @@
 import json
 import socket
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from threading import Thread
 from typing import Any
 
@@ -157,3 +158,21 @@ def test_headers_that_come_twice_are_no_organization(port: int, acme: Tenant) ->
     twice = f"X-Organization-Id: {acme.id}\r\n".encode() * 2
     answer = send(port, head[:-2] + twice + b"\r\n")
     assert (answer.status, answer.code()) == (403, "ORGANIZATION_NOT_FOUND")
+
+
+def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) -> None:
+    reply = acme.post("/number-lookup/bulk", json={"phone_numbers": ["+447400123456"]})
+    path = f"/number-lookup/bulk/{reply.json['data']['job_id']}"
+    acme.service.until(lambda: acme.get(path).json["data"]["finished_at"] is not None)
+    connection = HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", path, headers=acme.headers)
+    first = connection.getresponse()
+    first.read()
+    used = connection.sock
+    for _ in range(2):
+        tag = str(first.headers["ETag"])
+        connection.request("GET", path, headers={**acme.headers, "If-None-Match": tag})
+        unchanged = connection.getresponse()
+        assert (unchanged.status, unchanged.read()) == (304, b"")
+        assert connection.sock is used
+    connection.close()
