@@ -29,6 +29,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once."""
     container.keys.ensure()
     server = _listen(container)
+    _listen_for_metrics(container)
     answer_in_json(server, container.clock)
     runtime = Runtime(container)
     signal.signal(signal.SIGTERM, _interrupt)
@@ -63,6 +64,16 @@ def _listen(container: Container) -> Any:
         reason = error.strerror if isinstance(error, OSError) else "no such address"
         message = f"cannot listen on HOST {settings.host} PORT {settings.port}: {reason}"
         raise CannotServe(message) from error
+
+
+def _listen_for_metrics(container: Container) -> None:
+    settings = container.settings
+    if settings.metrics_port:
+        try:
+            container.metrics.serve(settings.host, settings.metrics_port)
+        except OSError as error:
+            message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
+            raise CannotServe(message) from error
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

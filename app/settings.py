@@ -150,6 +150,8 @@ class Settings:
         "how log lines look", "text", _one_of("text", "json")
     )
 
+    metrics_port: int = _setting("the port of /metrics, 0 for none", "0", _whole(0, 65_535))
+
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> Self:
         """Read every setting; raises WrongSetting for the first that is wrong."""

@@ -4,13 +4,39 @@ from functools import cached_property
 
 from app.authorization import Authorizer
 from app.container.work import Work
+from app.metrics import Metrics
 from app.tokens.jwt import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.tokens.keys import KeyRing, load_or_make_pepper
 from app.tokens.secrets import SecretHasher
+from projections.health import Lag, lags
 
 
 class Access(Work):
-    """Who may do what."""
+    """Who may do what, and what operators see."""
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What operators watch."""
+        return Metrics(self)
+
+    def lags(self) -> list[Lag]:
+        """How far each follower is behind."""
+        return lags(self.log, self.views, self.positions)
+
+    def backlog(self) -> int:
+        """How many messages wait for a worker."""
+        return self.publisher.backlog("lookup")
+
+    def oldest_job_s(self) -> float:
+        """For how many seconds the unfinished job that is longest idle has not moved."""
+        now = self.clock()
+        with self.views.reading() as connection:
+            found = self.jobs.unfinished(connection, now, 1)
+        return (now - found[0].moved_at).total_seconds() if found else 0.0
+
+    def provider_is_up(self) -> bool:
+        """Whether lookups are let through to the provider."""
+        return self.provider.is_up()
 
     @cached_property
     def keys(self) -> KeyRing:

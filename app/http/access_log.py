@@ -1,12 +1,14 @@
-"""One log line per request: the route, never the path or the query, which may hold a number."""
+"""One log line and one count per request: the route, never the path or the query."""
 
 import logging
 
-from flask import Flask, Response, request
+from flask import Flask, Response, current_app, request
 
 from app.http.request_context import request_context
 
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+METRICS = "metrics"
 
 logger = logging.getLogger("app.http.access")
 
@@ -26,4 +28,8 @@ def register(app: Flask) -> None:
             "organization_id": str(context.organization_id or "-"),
         }
         logger.info("answered", extra=facts)
+        metrics = current_app.extensions.get(METRICS)
+        if metrics is not None:
+            seconds = context.elapsed_ms() / 1000
+            metrics.answered(facts["method"], facts["route"], response.status_code, seconds)
         return response

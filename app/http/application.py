@@ -23,6 +23,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flas
     request_context.register(app, container, new_id)
     reply_headers.register(app)
     access_log.register(app)
+    if container.settings.metrics_port:
+        app.extensions[access_log.METRICS] = container.metrics
     errors.register(app)
     groups = (auth.blueprint, lookups.blueprint, wallet.blueprint, health.blueprint)
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)

@@ -2,11 +2,12 @@
 
 import json
 from collections.abc import Iterator
+from urllib.request import urlopen
 from uuid import UUID
 
 import pytest
 
-from tests.app.cli.serving import NUMBER, Serving
+from tests.app.cli.serving import NUMBER, Serving, free_port
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 
@@ -140,3 +141,18 @@ def test_a_setting_that_only_serving_can_judge_is_named_in_one_line(
     assert (status, out) == (1, "")
     assert name in errors.splitlines()[-1]
     assert "Traceback" not in errors
+
+
+def test_metrics_are_served_on_a_port_of_their_own(nowhere: Shell) -> None:
+    port = free_port()
+    serving = Serving(nowhere.having(METRICS_PORT=str(port)))
+    try:
+        assert serving.call("GET", "/livez", {})[0] == 200
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:  # Ours.
+            shown = reply.read().decode()
+        assert 'http_requests_total{method="GET",route="/livez",status="200"} 1.0' in shown
+        assert 'follower_failed{name="wallets"} 0.0' in shown
+        status, _, errors = nowhere.having(METRICS_PORT=str(port)).process("serve")
+        assert (status, f"METRICS_PORT {port}" in errors.splitlines()[-1]) == (1, True)
+    finally:
+        serving.stop()
