@@ -112,6 +112,9 @@ class NotFound(Refused):
     message = "The resource does not exist."
 
 
+KEY_ERASED = "What this Idempotency-Key stands for has been erased."
+
+
 class IdempotencyKeyReused(Refused):
     """Raised when a key that is bound comes back with another request."""
 

@@ -12,6 +12,7 @@ TRANSACTION_ID: Final = "b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b"
 SINGLE_REFUSALS: Final = (
     errors.NumberLookupDisabled(),
     errors.ValidationFailed({"phone_number": [NOT_E164]}),
+    errors.NotFound(errors.KEY_ERASED),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000, 1_000, "USD"),
@@ -22,6 +23,7 @@ SINGLE_REFUSALS: Final = (
 BULK_REFUSALS: Final = (
     errors.NumberLookupDisabled(),
     errors.ValidationFailed({"phone_numbers.1": ["The same number stands at index 0."]}),
+    errors.NotFound(errors.KEY_ERASED),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),

@@ -10,7 +10,7 @@ from domain.application import Log
 from domain.bulk_job import BulkJob, PersonalNumbers, bulk_job_id
 from domain.cause import Cause, month_of
 from domain.committer import Committer
-from domain.errors import Conflict, IdempotencyKeyReused, NotFound
+from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound
 from domain.ids import derive_id
 from domain.money import format_amount
 from domain.number_lookup import Price
@@ -63,7 +63,7 @@ class BulkCreate:
             return False
         clear = self.vault.open(job.organization_id, job.id, job.created.personal)
         if clear is None:
-            raise NotFound
+            raise NotFound(KEY_ERASED)
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
         if numbers != list(request.phone_numbers):
             raise IdempotencyKeyReused

@@ -14,6 +14,7 @@ from domain.commands.answers import Answer, Answers
 from domain.commands.in_flight import InFlight
 from domain.committer import Committer
 from domain.errors import (
+    KEY_ERASED,
     BillingNotConfigured,
     Conflict,
     IdempotencyInProgress,
@@ -117,7 +118,7 @@ class SingleLookup:
         answer = lookup.answer
         clear = self.vault.open(answer.organization_id, lookup.id, answer.personal)
         if clear is None:
-            raise NotFound
+            raise NotFound(KEY_ERASED)
         facts = msgspec.json.decode(clear, type=PersonalAnswer).facts
         if facts.phone_number != request.phone_number:
             raise IdempotencyKeyReused

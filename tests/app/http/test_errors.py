@@ -69,6 +69,7 @@ def test_the_documented_refusals_are_sendable() -> None:
     assert {problem_of(each).status for each in (*SINGLE_REFUSALS, *BULK_REFUSALS)} == {
         402,
         403,
+        404,
         409,
         422,
         429,
