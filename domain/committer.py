@@ -162,6 +162,7 @@ class Committer:
             except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
                 command.outcome.set_exception(error)
             else:
+                self._settle_s = domain.commit.SETTLE_S
                 command.outcome.set_result(position)
 
     def _forget(self, commands: Iterable[Command]) -> None:

@@ -51,7 +51,10 @@ class TransactionQuery(PageQuery):
         metadata=described("Only before this time.", type="string", format="date-time"),
     )
     reference = fields.String(
-        validate=validate.Length(max=REFERENCE_CHARS_MAX),
+        validate=[
+            validate.Length(max=REFERENCE_CHARS_MAX),
+            validate.ContainsNoneOf("\0", error="Must not hold a NUL character."),
+        ],
         metadata=described("Only for the thing with this id, such as a job."),
     )
 

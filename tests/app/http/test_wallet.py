@@ -207,7 +207,14 @@ def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str, momen
 
 
 @pytest.mark.parametrize(
-    "query", ["kind=tip", "kind=Lookup", "kind=lookup&kind=refund", "reference=" + "r" * 256]
+    "query",
+    [
+        "kind=tip",
+        "kind=Lookup",
+        "kind=lookup&kind=refund",
+        "reference=" + "r" * 256,
+        "reference=a%00",
+    ],
 )
 def test_a_filter_that_names_nothing_is_refused(spender: Tenant, query: str) -> None:
     (field,) = fields_of(spender.get(f"{TRANSACTIONS}?{query}"))
