@@ -1,7 +1,9 @@
 """One application, one log: every aggregate is loaded from it and appended to it here."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import takewhile
 from typing import TypeVar, cast
 from uuid import UUID
 
@@ -17,7 +19,18 @@ from eventsourcing.persistence import (
 from eventsourcing.utils import Environment, EnvType, TopicError
 
 # Every process imports every aggregate here, so that every topic resolves.
-from domain import bulk_job, number_lookup, organization, wallet, wallet_snapshot
+from domain import (
+    bulk_job,
+    esim,
+    link,
+    monthly_fee,
+    number_lookup,
+    organization,
+    plan,
+    plan_change,
+    wallet,
+    wallet_snapshot,
+)
 from domain.aggregate import Event, Root
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.mapper import MsgspecMapper
@@ -30,6 +43,11 @@ AGGREGATES: tuple[type[Root], ...] = (
     bulk_job.BulkJob,
     organization.Organization,
     organization.ApiClient,
+    plan.Plan,
+    link.Link,
+    esim.Esim,
+    plan_change.PlanChange,
+    monthly_fee.MonthlyFee,
 )
 
 R = TypeVar("R", bound=Root)
@@ -95,15 +113,32 @@ class Log(Application[UUID]):
             raise NotFound
         return aggregate
 
+    def history(self, stream_id: UUID) -> Sequence[Event]:
+        """Return every event of a stream, in order; none for a stream that is not there."""
+        return [*self._events_of(stream_id, None)]
+
     def append(self, *aggregates: Root) -> int:
         """Append the new events of aggregates that touch no wallet; return the last position.
 
         Raises Conflict when one of the streams has moved on meanwhile.
         """
+        return self._append(aggregates, self.insert_once)
+
+    def claim(self, aggregate: Root) -> int:
+        """Append an intent, which one alone may win; otherwise as `append`.
+
+        Two who state the same within one microsecond state the same bytes, so what looks like the
+        echo of our own commit may be another's: it is a Conflict, and nobody acts on the intent.
+        """
+        return self._append([aggregate], self.insert)
+
+    def _append(
+        self, aggregates: Iterable[Root], insert: Callable[[Sequence[StoredEvent]], int]
+    ) -> int:
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
-            return self.insert_once(stored)
+            return insert(stored)
         except IntegrityError:
             raise Conflict(events[0].originator_id) from None
         except PersistenceError as error:
@@ -209,3 +244,12 @@ def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:
     for event in events:
         aggregate = event.mutate(aggregate)
     return aggregate
+
+
+def as_of(kind: type[R], history: Iterable[Event], moment: datetime) -> R | None:
+    """Replay a stream up to and with a moment; None before its first event.
+
+    What a clock set back stamped as earlier than the event before it goes with that event.
+    """
+    aggregate: R | None = replay(takewhile(lambda event: event.timestamp <= moment, history))
+    return aggregate if isinstance(aggregate, kind) else None

@@ -10,8 +10,8 @@ import msgspec
 from domain.aggregate import Created, Root
 from domain.cause import Cause
 from domain.ids import derive_id
-from domain.number_lookup import Price
 from domain.ports import NumberFacts, Sealed
+from domain.price import Price, Repayment
 
 ATTEMPTS_MAX = 5  # Starts of one slice; a slice that kills five workers would kill a sixth.
 
@@ -26,13 +26,6 @@ class PersonalResults(msgspec.Struct, frozen=True):
     """The facts of settled items, in the order of the event's `indexes`."""
 
     facts: list[NumberFacts]
-
-
-class ItemRefund(msgspec.Struct, frozen=True):
-    """What the failed items of one settled slice gave back."""
-
-    amount_micros: int
-    transaction_id: UUID
 
 
 class BulkJob(Root):
@@ -92,7 +85,7 @@ class BulkJob(Root):
         slice_index: int
         indexes: list[int]
         errors: list[str]
-        refund: ItemRefund | None
+        refund: Repayment | None
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.failed.update(self.indexes)
@@ -203,7 +196,7 @@ class BulkJob(Root):
 
     def fail_items(
         self, slice_index: int, indexes: Sequence[int], errors: Sequence[str], cause: Cause
-    ) -> ItemRefund | None:
+    ) -> Repayment | None:
         """End open items without an answer; return what the wallet has to give back for them."""
         self._assert_open(indexes)
         assert len(errors) == len(indexes), indexes
@@ -225,10 +218,10 @@ class BulkJob(Root):
         if settled == self.created.total_count and self.finished_at is None:
             self.record(self.Finished, cause, organization_id=self.organization_id)
 
-    def _refund_of(self, indexes: Sequence[int]) -> ItemRefund | None:
+    def _refund_of(self, indexes: Sequence[int]) -> Repayment | None:
         if self.created.price is None:
             return None
-        return ItemRefund(
+        return Repayment(
             amount_micros=len(indexes) * self.created.item_price_micros,
             transaction_id=derive_id("refund", self.id, min(indexes)),
         )

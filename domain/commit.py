@@ -26,7 +26,7 @@ class Command:
     """One wallet change and the streams that it is for, committed together or not at all.
 
     `stored` are the events of the other streams, decided and encoded by the submitter; `change`
-    is the last step: one call of one wallet method.
+    is the last step: one call of one wallet method, which records at least one entry.
     """
 
     wallet_id: UUID
@@ -63,7 +63,7 @@ def _decide(log: Log, wallet: Wallet, command: Command) -> None:
     assert not wallet.pending_events, "a wallet without a commit in between"
     command.change(wallet)
     events = wallet.collect_events()
-    assert len(events) == 1, "a change is one call of one wallet method"
+    assert events, "a change of a wallet records an entry"
     command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
 
 

@@ -7,6 +7,8 @@ Refused
 ├── ValidationFailed · NotFound
 ├── IdempotencyKeyReused · IdempotencyInProgress
 ├── RateLimited
+├── ConfigError
+├── ProvisioningFailed · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
@@ -143,6 +145,38 @@ class NumberLookupUnavailable(Refused):
 
     code = "NUMBER_LOOKUP_UNAVAILABLE"
     message = "The lookup service is unavailable."
+    retryable = True
+
+
+class ConfigError(Refused):
+    """Raised when the operator of this service has not set something that a request needs."""
+
+    code = "CONFIG_ERROR"
+    message = "The network's default base plan is not configured."
+    retryable = False
+
+
+class ProvisioningFailed(Refused):
+    """Raised when the network answered without what was asked of it; the money is back."""
+
+    code = "PROVISIONING_FAILED"
+    message = "The network returned no endpoint; what was charged has been refunded."
+    retryable = False
+
+
+class ProvisioningError(Refused):
+    """Raised when the network failed, had no eSIM or took too long; the money is back."""
+
+    code = "PROVISIONING_ERROR"
+    message = "The network could not do it; what was charged has been refunded."
+    retryable = True
+
+
+class NetworkUnavailable(Refused):
+    """Raised when a live answer was asked for and the network gave none."""
+
+    code = "NETWORK_UNAVAILABLE"
+    message = "The network cannot be reached."
     retryable = True
 
 

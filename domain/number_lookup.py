@@ -10,6 +10,7 @@ from domain.aggregate import Created, Root
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.ports import NumberFacts, Sealed
+from domain.price import Price
 
 Source = Literal["live", "cache"]
 
@@ -18,14 +19,6 @@ class PersonalAnswer(msgspec.Struct, frozen=True):
     """The personal part of an answer, sealed inside the event."""
 
     facts: NumberFacts
-
-
-class Price(msgspec.Struct, frozen=True):
-    """What one lookup costs, and the transaction that paid for it."""
-
-    amount_micros: int
-    currency: str
-    transaction_id: UUID
 
 
 class NumberLookup(Root):

@@ -1,5 +1,6 @@
 """The wallet of an organization, in micro-units of one currency, and the deposits paid into it."""
 
+from collections.abc import Sequence
 from typing import Any, Literal, Self
 from uuid import UUID
 
@@ -164,6 +165,17 @@ class Wallet(Root):
             description=charge.description,
             metadata=charge.metadata,
         )
+
+    def charge_all(self, charges: Sequence[Charge], cause: Cause) -> None:
+        """Take all of it or refuse all of it: the sum has to be there."""
+        self._refuse_below_zero(sum(charge.amount_micros for charge in charges))
+        for charge in charges:
+            self.charge(charge, cause)
+
+    def refund_all(self, refunds: Sequence[Refund], cause: Cause) -> None:
+        """Give several charges back."""
+        for refund in refunds:
+            self.refund(refund, cause)
 
     def refund(self, refund: Refund, cause: Cause) -> None:
         """Give money back for a charge of this wallet."""

@@ -13,8 +13,8 @@ from domain.committer import Committer
 from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound
 from domain.ids import derive_id
 from domain.money import format_amount
-from domain.number_lookup import Price
 from domain.ports import Vault
+from domain.price import Price
 from domain.wallet import Charge, Reference, wallet_id
 
 SLICE_ITEMS = 250  # About 10 ms of offline lookups, far above the cost of a commit and a message.

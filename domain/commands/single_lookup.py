@@ -24,8 +24,9 @@ from domain.errors import (
     Refused,
 )
 from domain.ids import derive_id
-from domain.number_lookup import NumberLookup, PersonalAnswer, Price, number_lookup_id
+from domain.number_lookup import NumberLookup, PersonalAnswer, number_lookup_id
 from domain.ports import BalanceHint, Leases, NumberFacts, Vault
+from domain.price import Price
 from domain.wallet import Charge, Reference, Wallet, wallet_id
 
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.

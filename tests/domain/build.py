@@ -9,8 +9,9 @@ from domain.bulk_job import BulkJob
 from domain.cause import Cause
 from domain.committer import Committer
 from domain.money import parse_amount
-from domain.number_lookup import NumberLookup, Price
+from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
+from domain.price import Price
 from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

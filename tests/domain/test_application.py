@@ -95,6 +95,13 @@ def test_an_echo_of_the_own_append_is_no_conflict(writer: Writer) -> None:
     assert len(everything(writer.log)) == 1
 
 
+def test_a_claim_that_comes_back_as_an_echo_is_not_won(writer: Writer) -> None:
+    """It may be the claim of another one who has the same bytes."""
+    writer.recorder.fail("after insert", IntegrityError)
+    with pytest.raises(Conflict):
+        writer.log.claim(register())
+
+
 def test_an_append_that_the_database_refuses_is_unavailable(writer: Writer) -> None:
     writer.recorder.fail("before insert", OperationalError)
     with pytest.raises(ServiceUnavailable):

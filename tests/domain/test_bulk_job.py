@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from domain.bulk_job import ATTEMPTS_MAX, BulkJob, ItemRefund, bulk_job_id
+from domain.bulk_job import ATTEMPTS_MAX, BulkJob, bulk_job_id
 from domain.ids import derive_id
+from domain.price import Repayment
 from tests.domain.build import ORGANIZATION, TRANSACTION, bulk_job, cause, sealed
 from tests.story import Story, fact
 
@@ -90,14 +91,14 @@ def test_completed_items_leave_the_others_open() -> None:
 
 def test_failed_items_give_their_price_back() -> None:
     story = accepted().given(completed(1, 3)).when(failed(0, 1, 0))
-    refund = ItemRefund(20_000, derive_id("refund", story.aggregate.id, 0))
+    refund = Repayment(20_000, derive_id("refund", story.aggregate.id, 0))
     story.then(fact(BulkJob.ItemsFailed, indexes=[1, 0], refund=refund), failed={0, 1})
 
 
 def test_the_refund_is_returned_to_whoever_pays_it_out() -> None:
     job = bulk_job(3, 3)
     refund = job.fail_items(0, [2], ["no answer"], cause())
-    assert refund == ItemRefund(10_000, derive_id("refund", job.id, 2))
+    assert refund == Repayment(10_000, derive_id("refund", job.id, 2))
 
 
 def test_refunds_of_one_job_never_share_a_transaction() -> None:

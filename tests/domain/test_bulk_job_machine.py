@@ -7,11 +7,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from domain.bulk_job import BulkJob, ItemRefund
+from domain.bulk_job import BulkJob
 from domain.cause import Cause
 from domain.committer import Committer
 from domain.errors import Conflict
 from domain.money import format_amount, parse_amount
+from domain.price import Repayment
 from domain.wallet import Charge, Reference, Refund, Wallet, wallet_id
 from tests.domain.build import ORGANIZATION, bulk_job, cause, open_wallet, sealed
 from tests.domain.writers import everything, ledger, open_log
@@ -88,7 +89,7 @@ class BulkJobMachine(RuleBasedStateMachine):
         job.finish_if_settled(self.cause_of(worker))
         self._save(worker, refund)
 
-    def _save(self, worker: int, refund: ItemRefund | None = None) -> None:
+    def _save(self, worker: int, refund: Repayment | None = None) -> None:
         job = self.copies[worker]
         old = job.version - len(job.pending_events) < self.log.get(BulkJob, job.id).version
         try:
@@ -102,7 +103,7 @@ class BulkJobMachine(RuleBasedStateMachine):
         else:
             assert not old
 
-    def _commit_with(self, job: BulkJob, refund: ItemRefund) -> None:
+    def _commit_with(self, job: BulkJob, refund: Repayment) -> None:
         assert self.price is not None
         wanted = Refund(
             transaction_id=refund.transaction_id,

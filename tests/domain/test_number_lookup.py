@@ -2,7 +2,8 @@
 
 from datetime import timedelta
 
-from domain.number_lookup import NumberLookup, Price, number_lookup_id
+from domain.number_lookup import NumberLookup, number_lookup_id
+from domain.price import Price
 from tests.domain.build import ORGANIZATION, START, TRANSACTION, cause, sealed
 from tests.story import Story, fact
 

@@ -5,47 +5,52 @@ A new event class, or a new version of one, gets its example here and its file b
 a class that is deleted or renamed keeps its example.
 """
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
-from uuid import UUID
 
+import msgspec
 from eventsourcing.persistence import StoredEvent
 
 from domain import wallet_snapshot
 from domain.aggregate import Event
-from domain.bulk_job import BulkJob, ItemRefund
-from domain.number_lookup import NumberLookup, Price
+from domain.bulk_job import BulkJob
+from domain.number_lookup import NumberLookup
 from domain.organization import ApiClient, Organization
-from domain.ports import Sealed
+from domain.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
+from domain.price import Repayment
 from domain.wallet import Deposit, Reference, Wallet
+from tests.golden.building import (
+    AT,
+    CHARGE,
+    ORGANIZATION,
+    PRICE,
+    SEALED,
+    STREAM,
+    TRANSACTION,
+    WHOLE_SECOND,
+    created,
+    event,
+)
+from tests.golden.link_examples import LINK_EVENTS
 
-ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
-STREAM = UUID("22222222-2222-4222-8222-222222222222")
-TRANSACTION = UUID("33333333-3333-5333-8333-333333333333")
-CHARGE = UUID("44444444-4444-5444-8444-444444444444")
-AT = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
-SEALED = Sealed("2026-03", bytes(range(28)))
-PRICE = Price(5_000, "EUR", TRANSACTION)
-WHOLE_SECOND = AT.replace(microsecond=0)  # Written without a fraction.
-
-
-def _event(event_class: Any, /, version: int = 2, at: datetime = AT, **facts: Any) -> Event:
-    event: Event = event_class(
-        originator_id=STREAM,
-        originator_version=version,
-        timestamp=at,
-        request_id="request-ä€😀",
-        **facts,
-    )
-    return event
-
-
-def _created(event_class: type[Event], aggregate_topic: str, /, **facts: Any) -> Event:
-    return _event(event_class, 1, originator_topic=aggregate_topic, **facts)
+TERMS = PlanTerms(
+    name="Liechtenstein & Österreich 1.5 GB",
+    provider_plan_id="li-1500mb-7d",
+    retail_price_micros=4_500_001,
+    currency="EUR",
+    data_mb=1500,
+    validity_days=7,
+    coverage_type="regional",
+    sponsor_profiles=[SponsorProfile("sp-1", "Ærø", "#1F6FEB")],
+    coverage=[
+        CountryCoverage("LI", [Operator("FL1", ["4G", "5G"]), Operator("Salt", [])]),
+        CountryCoverage("AT", []),
+    ],
+)
 
 
 def _moved(event_class: type[Wallet.Moved], amount_micros: int, /, **facts: Any) -> Event:
-    return _event(
+    return event(
         event_class,
         3,
         organization_id=ORGANIZATION,
@@ -62,16 +67,16 @@ def _moved(event_class: type[Wallet.Moved], amount_micros: int, /, **facts: Any)
 
 
 def _job(event_class: type[Event], /, **facts: Any) -> Event:
-    return _event(event_class, organization_id=ORGANIZATION, **facts)
+    return event(event_class, organization_id=ORGANIZATION, **facts)
 
 
 EVENTS: tuple[Event, ...] = (
-    _created(Wallet.Opened, "wallet", organization_id=ORGANIZATION, currency="EUR"),
+    created(Wallet.Opened, "wallet", organization_id=ORGANIZATION, currency="EUR"),
     _moved(Wallet.Deposited, 12_500_000),
     _moved(Wallet.Adjusted, -1),
     _moved(Wallet.Charged, 5_000, kind="bulk_lookup"),
     _moved(Wallet.Refunded, 5_000, charge_id=CHARGE),
-    _created(
+    created(
         Deposit.Made,
         "deposit",
         organization_id=ORGANIZATION,
@@ -79,7 +84,7 @@ EVENTS: tuple[Event, ...] = (
         amount_micros=12_500_000,
         transaction_id=TRANSACTION,
     ),
-    _created(
+    created(
         NumberLookup.Answered,
         "number_lookup",
         organization_id=ORGANIZATION,
@@ -89,7 +94,7 @@ EVENTS: tuple[Event, ...] = (
         price=PRICE,
         personal=SEALED,
     ),
-    _created(
+    created(
         BulkJob.Created,
         "bulk_job",
         organization_id=ORGANIZATION,
@@ -106,23 +111,23 @@ EVENTS: tuple[Event, ...] = (
         slice_index=1,
         indexes=[2],
         errors=["no answer"],
-        refund=ItemRefund(5_000, TRANSACTION),
+        refund=Repayment(5_000, TRANSACTION),
     ),
     _job(BulkJob.Finished, at=WHOLE_SECOND),
-    _created(
+    created(
         Organization.Registered,
         "organization",
         name="Ærø Telecom",
         price_micros=None,
         monthly_link_fee_micros=1_000_000,
     ),
-    _event(Organization.Suspended),
-    _event(Organization.Activated),
-    _event(Organization.Deactivated),
-    _event(Organization.PriceChanged, price_micros=5_000),
-    _event(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=0),
-    _event(Organization.LookupSwitched, enabled=False),
-    _created(
+    event(Organization.Suspended),
+    event(Organization.Activated),
+    event(Organization.Deactivated),
+    event(Organization.PriceChanged, price_micros=5_000),
+    event(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=0),
+    event(Organization.LookupSwitched, enabled=False),
+    created(
         ApiClient.Registered,
         "api_client",
         client_id="partner-1",
@@ -130,10 +135,24 @@ EVENTS: tuple[Event, ...] = (
         scopes=["lookup", "wallet"],
         secret_hash="hash-1",
     ),
-    _event(
+    event(
         ApiClient.SecretRotated, client_id="partner-1", secret_hash="hash-2", kept_hashes=["hash-1"]
     ),
-    _event(ApiClient.Revoked, client_id="partner-1"),
+    event(ApiClient.Revoked, client_id="partner-1"),
+    created(
+        Plan.Published,
+        "plan",
+        organization_id=None,
+        terms=TERMS,
+        enabled=True,
+        excluded_organizations=[ORGANIZATION],
+    ),
+    event(Plan.Changed, terms=msgspec.structs.replace(TERMS, provider_plan_id=None)),
+    event(Plan.Disabled),
+    event(Plan.Enabled),
+    event(Plan.OrganizationExcluded, organization_id=ORGANIZATION),
+    event(Plan.OrganizationIncluded, organization_id=ORGANIZATION),
+    *LINK_EVENTS,
 )
 
 

@@ -1,5 +1,39 @@
-"""One installation per test, and the process that the test looks from."""
+"""One installation per test, the process that the test looks from, and organizations that buy."""
 
-from tests.installation import installation, migrated, process
+from collections.abc import Iterator
 
-__all__ = ["installation", "migrated", "process"]
+import pytest
+
+from tests.domain.commands.buying import Buyer, NewBuyer, Patience
+from tests.installation import Installation, installation, migrated, process
+
+__all__ = ["buyer", "installation", "migrated", "new_buyer", "patience", "process"]
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
+    """How long requests go on waiting."""
+    made = Patience()
+    for command in ("link_create", "link_plans", "link_readings", "waiting"):
+        monkeypatch.setattr(f"domain.commands.{command}.time", made)
+    return made
+
+
+@pytest.fixture
+def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
+    """Make organizations for which nobody works yet."""
+    made: list[Buyer] = []
+
+    def make(amount: str = "10.00", **more: object) -> Buyer:
+        made.append(Buyer(installation, amount, **more))  # type: ignore[arg-type]  # as they come
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def buyer(new_buyer: NewBuyer) -> Buyer:
+    """An organization with 10.00 for which nobody works yet."""
+    return new_buyer()

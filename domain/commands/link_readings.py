@@ -1,0 +1,217 @@
+"""What a link is like now: asked of the network, or as it was last seen."""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from domain.activation import Activation, match_addons
+from domain.application import Log
+from domain.cause import Cause, Clock, month_of
+from domain.commands.waiting import Waiting
+from domain.errors import Conflict, NetworkUnavailable, ServiceUnavailable
+from domain.link import Link
+from domain.network import (
+    AddonUsage,
+    EsimNetwork,
+    LinkStatus,
+    NetworkStatus,
+    Reading,
+    Readings,
+    Usage,
+)
+from domain.ports import ProviderError, Sealed, Vault
+
+READ_S = 5.0  # All network reads of one request together.
+STATUS_KEPT = timedelta(seconds=60)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUsage:
+    """One activation and what is left of it, in MB."""
+
+    activation: Activation
+    used_mb: float
+    remaining_mb: float
+    expires_at: datetime | None
+    is_expired: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReading:
+    """A link with its usage; `stale` when the network was asked and gave no answer."""
+
+    link: Link
+    usage: Usage | None
+    plans: Sequence[PlanUsage]
+    lpa: str | None
+    stale: bool
+    is_live: bool
+
+    @property
+    def status(self) -> LinkStatus:
+        """The status that the network reports now, or the last known one."""
+        return self.usage.status if self.is_live and self.usage is not None else self.link.status
+
+    @property
+    def as_of(self) -> datetime:
+        """When the usage was read; a link that was never read is as it began."""
+        assert self.link.activated_at is not None
+        return self.usage.as_of if self.usage is not None else self.link.activated_at
+
+
+@dataclass(frozen=True)
+class LinkReadings:
+    """Reads links; what the network shows for the first time is kept on the log."""
+
+    log: Log
+    network: EsimNetwork
+    readings: Readings
+    vault: Vault
+    waiting: Waiting
+    clock: Clock
+
+    def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
+        """Return a link with its usage: live if asked for and possible, else as last seen."""
+        until_s = time.monotonic() + READ_S
+        usage = self._live_usage(link, until_s) if live else None
+        is_live = usage is not None
+        if usage is None:
+            usage = self._last(link.id).usage
+        else:
+            self.readings.keep_usage(link.organization_id, link.id, usage)
+            link = self._note_seen(link, usage, cause)
+        lpa = self._lpa(link, until_s, cause)
+        return LinkReading(
+            link=link,
+            usage=usage,
+            plans=plans_of(link, usage, self.clock()),
+            lpa=lpa,
+            stale=live and not is_live,
+            is_live=is_live,
+        )
+
+    def status(self, link: Link, *, live: bool) -> tuple[NetworkStatus, bool, bool]:
+        """Return the network status, whether it is a stored one, and whether it is stale.
+
+        `live` asks the network or raises NetworkUnavailable; else one of the last minute will do.
+        """
+        last = None if live else self._last(link.id).status
+        # One that contradicts the log is older than what we have told the network ourselves.
+        fits = last is not None and last.status == link.status
+        if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
+            return last, True, False
+        assert link.endpoint_id is not None
+        try:
+            with self.waiting.place():
+                status = self.network.status(link.endpoint_id, timeout_s=READ_S)
+        except (ProviderError, ServiceUnavailable):
+            if live:
+                raise NetworkUnavailable from None
+            return last or _never_seen(link), True, True
+        self.readings.keep_status(link.organization_id, link.id, status)
+        return status, False, False
+
+    def open_lpa(self, organization_id: UUID, link_id: UUID, lpa: Sealed | None) -> str | None:
+        """Return a stored activation code; None when there is none, or it was erased."""
+        clear = self.vault.open(organization_id, link_id, lpa) if lpa is not None else None
+        return clear.decode() if clear is not None else None
+
+    def _live_usage(self, link: Link, until_s: float) -> Usage | None:
+        assert link.endpoint_id is not None
+        try:
+            with self.waiting.place():  # A network that hangs must not hold every thread.
+                return self.network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
+        except (ProviderError, ServiceUnavailable):
+            return None
+
+    def _last(self, link_id: UUID) -> Reading:
+        return self.readings.find([link_id]).get(link_id, Reading())
+
+    def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
+        """Keep what is new on the log; somebody else's newer facts are as good as ours."""
+        link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
+        if not link.pending_events:
+            return link
+        try:
+            self.log.append(link)
+        except Conflict:
+            return self.log.get(Link, link.id)
+        except ServiceUnavailable:
+            logger.warning("what the network showed of link %s was not kept", link.id)
+        return link
+
+    def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
+        """Return the activation code; one that is not stored is asked for, and stored."""
+        if link.lpa is not None:
+            return self.open_lpa(link.organization_id, link.id, link.lpa)
+        left_s = until_s - time.monotonic()
+        if link.iccid is None or left_s <= 0:
+            return None
+        try:
+            with self.waiting.place():
+                lpa = self.network.lpa(link.iccid, timeout_s=left_s)
+        except (ProviderError, ServiceUnavailable):
+            return None
+        with suppress(Conflict, ServiceUnavailable):  # The next read asks again.
+            self._store_lpa(link.id, lpa, cause)
+        return lpa
+
+    def _store_lpa(self, link_id: UUID, lpa: str, cause: Cause) -> None:
+        """Append to the link as it is on the log: what we hold may be ahead of it."""
+        link = self.log.get(Link, link_id)
+        if link.lpa is None:
+            month = month_of(cause.at)
+            sealed = self.vault.seal(link.organization_id, month, link.id, lpa.encode())
+            link.store_lpa(sealed, cause)
+            self.log.append(link)
+
+
+def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
+    """Return the current activations with what is left of each; an expired one has nothing."""
+    return usage_of(link.current_activations, link.activations.values(), usage, now)
+
+
+def usage_of(
+    shown: Sequence[Activation],
+    every: Collection[Activation],
+    usage: Usage | None,
+    now: datetime,
+) -> list[PlanUsage]:
+    """Return activations with their usage; `every` activation of the link tells add-ons apart."""
+    matched, _ = match_addons(every, usage.addons if usage is not None else [])
+    return [_plan_usage(each, matched.get(each.id), usage, now) for each in shown]
+
+
+def _plan_usage(
+    activation: Activation, addon: AddonUsage | None, usage: Usage | None, now: datetime
+) -> PlanUsage:
+    if addon is not None:
+        expires_at = addon.expires_at
+        is_expired = expires_at is not None and expires_at <= now
+        remaining_mb = 0.0 if is_expired else addon.remaining_mb
+    else:
+        # Bought after the network was last asked; or it has forgotten a plan that has run out.
+        expires_at = None
+        asked_since = usage is not None and activation.bought_at < usage.as_of
+        is_expired = activation.addon_id is not None and asked_since
+        remaining_mb = 0.0 if is_expired else float(activation.plan.data_mb)
+    return PlanUsage(
+        activation=activation,
+        used_mb=addon.used_mb if addon is not None else 0.0,
+        remaining_mb=remaining_mb,
+        expires_at=expires_at,
+        is_expired=is_expired,
+    )
+
+
+def _never_seen(link: Link) -> NetworkStatus:
+    assert link.activated_at is not None
+    return NetworkStatus(
+        link.status, connected=False, network=None, last_seen_at=None, as_of=link.activated_at
+    )

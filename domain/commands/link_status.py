@@ -1,0 +1,116 @@
+"""The commands that suspend and reactivate a link, and the reading of what the network has."""
+
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Literal
+from uuid import UUID
+
+from domain.application import Log
+from domain.cause import Cause, Clock
+from domain.commands.waiting import Waiting, wait_for
+from domain.errors import Conflict, ProvisioningError
+from domain.link import Link
+from domain.network import EsimNetwork, LinkStatus, OutcomeUnknown
+from domain.ports import ProviderError
+
+CALL_S = 5.0  # One call of the network; the longest way is three of them, and a wait as long.
+RACES_MAX = 20  # Others may move the link meanwhile; each lost race means one of them won.
+NOT_DONE = "The network could not do it; the status is unchanged."
+
+Target = Literal["active", "suspended"]
+
+
+@dataclass(frozen=True)
+class LinkStatusSwitch:
+    """Suspends and reactivates; only the winner of an intent tells the network."""
+
+    log: Log
+    network: EsimNetwork
+    waiting: Waiting
+    clock: Clock
+
+    def run(self, link_id: UUID, target: Target, cause: Cause) -> Link:
+        """Bring a link to a status and return it; one that has it at the network is left alone.
+
+        Raises ProvisioningError when the network fails; the status is unchanged then.
+        """
+        with self.waiting.place():
+            for _ in range(RACES_MAX):
+                try:
+                    return self._run(link_id, target, cause)
+                except Conflict:
+                    continue
+        raise ProvisioningError(NOT_DONE)
+
+    def _run(self, link_id: UUID, target: Target, cause: Cause) -> Link:
+        link = wait_for(self.log, Link, link_id, _has_no_intent, time.monotonic() + CALL_S)
+        now_has = self._seen_or_known(link)
+        self._keep(link, now_has, cause)
+        if link.status_intent is not None:  # Another request may still have its effect.
+            raise ProvisioningError(NOT_DONE)
+        if now_has == target:
+            return link
+        link.request_status(target, self.clock() + timedelta(seconds=CALL_S), cause)
+        self.log.claim(link)
+        return self._tell(link, target)
+
+    def _keep(self, link: Link, now_has: LinkStatus, cause: Cause) -> None:
+        """Keep what is new of the network; an intent that it fulfils, or that has run out, ends."""
+        intent = link.status_intent
+        if intent is None:
+            link.note_seen(now_has, None, None, cause)
+        elif intent.status == now_has or self.clock() >= intent.until + self.network.settles_after:
+            link.settle_status(now_has, Cause(self.clock(), intent.request_id))
+        if link.pending_events:
+            self.log.append(link)
+
+    def _tell(self, link: Link, target: Target) -> Link:
+        change = self.network.suspend if target == "suspended" else self.network.resume
+        assert link.endpoint_id is not None
+        now_has: LinkStatus = target
+        try:
+            change(link.endpoint_id, timeout_s=CALL_S)
+        except OutcomeUnknown:
+            if self._seen(link) != target:  # It may still happen: the sweep looks at the end.
+                raise ProvisioningError(NOT_DONE) from None
+        except ProviderError:
+            now_has = link.status
+        self._settle(link, now_has)
+        if now_has != target:
+            raise ProvisioningError(NOT_DONE)
+        return self.log.get(Link, link.id)
+
+    def _settle(self, told: Link, now_has: LinkStatus) -> None:
+        """Close our intent, whatever else has come upon the link; it may be closed already."""
+        assert told.status_intent is not None
+        for _ in range(RACES_MAX):
+            link = self.log.get(Link, told.id)
+            if link.status_intent != told.status_intent:
+                return
+            link.settle_status(now_has, Cause(self.clock(), told.status_intent.request_id))
+            try:
+                self.log.append(link)
+            except Conflict:
+                continue
+            return
+
+    def _seen_or_known(self, link: Link) -> LinkStatus:
+        """Return the status at the network; that of the log when it cannot be read now."""
+        try:
+            return self._seen(link)
+        except ProvisioningError:
+            if link.status_intent is not None:
+                raise
+            return link.status
+
+    def _seen(self, link: Link) -> LinkStatus:
+        assert link.endpoint_id is not None
+        try:
+            return self.network.usage(link.endpoint_id, timeout_s=CALL_S).status
+        except ProviderError:
+            raise ProvisioningError(NOT_DONE) from None
+
+
+def _has_no_intent(link: Link) -> bool:
+    return link.status_intent is None

@@ -1,0 +1,47 @@
+"""What can be bought: a plan of the catalogue as an organization sees it."""
+
+from typing import Protocol
+from uuid import UUID
+
+from domain.activation import BoughtPlan
+from domain.application import Log
+from domain.errors import BillingNotConfigured, InsufficientBalance
+from domain.plan import PlanTerms
+from domain.wallet import Wallet, wallet_id
+
+UNKNOWN = "There is no such plan."
+NOT_SOLD = "This plan is not connected to the network, so it cannot be bought."
+INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
+
+
+class Offers(Protocol):
+    """Finds plans that an organization may buy."""
+
+    def __call__(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        """Return the present terms of an enabled plan that is visible to the organization."""
+        ...
+
+
+def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
+    """Return a plan as it is bought now; it has to be connected to the network."""
+    assert terms.provider_plan_id is not None
+    return BoughtPlan(
+        plan_id=plan_id,
+        provider_plan_id=terms.provider_plan_id,
+        name=terms.name,
+        price_micros=terms.retail_price_micros,
+        data_mb=terms.data_mb,
+        validity_days=terms.validity_days,
+        countries=[each.country_code for each in terms.coverage],
+    )
+
+
+def check_funds(log: Log, organization_id: UUID, amount_micros: int) -> None:
+    """Refuse early what cannot be paid; the wallet itself decides later."""
+    if not amount_micros:
+        return
+    wallet = log.find(Wallet, wallet_id(organization_id))
+    if wallet is None:
+        raise BillingNotConfigured
+    if wallet.balance_micros < amount_micros:
+        raise InsufficientBalance(amount_micros, wallet.balance_micros, wallet.currency)

@@ -1,0 +1,53 @@
+"""The saga of a plan change as a pure table: from what was done and the moment to the next step.
+
+| change | when | step |
+|---|---|---|
+| under way | the deadline has passed | FAIL, with the refunds |
+| no open intent | else | BEGIN the next step: an intent, then the call |
+| an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
+| failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end |
+| finished | | NOTHING |
+"""
+
+from datetime import datetime
+from enum import StrEnum
+
+from domain.plan_change import PlanChange
+from domain.provisioning import ATTEMPTS_MAX
+
+
+class ChangeStep(StrEnum):
+    """What is to be done for a plan change now."""
+
+    NOTHING = "nothing"
+    WAIT = "wait"
+    BEGIN = "begin"
+    LOOK_UP = "look_up"
+    FAIL = "fail"
+    CLEAN_UP = "clean_up"
+
+
+def next_step(change: PlanChange, now: datetime) -> ChangeStep:
+    """Return what is to be done for a change at this moment."""
+    if change.finished_at is not None:
+        return ChangeStep.NOTHING
+    if change.failure is not None:
+        return ChangeStep.CLEAN_UP
+    if now >= change.requested.deadline:
+        return ChangeStep.FAIL
+    return ChangeStep.BEGIN if change.intent is None else ChangeStep.LOOK_UP
+
+
+def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
+    """Return what follows when the network does not show the outcome of an open intent."""
+    assert change.intent is not None
+    if now < change.intent.until:
+        return ChangeStep.WAIT
+    return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
+
+
+def is_settled(change: PlanChange, now: datetime) -> bool:
+    """Tell whether the network can no longer do the step that a change failed at."""
+    assert change.failure is not None
+    settled_at = change.failure.settled_at
+    return settled_at is None or now >= settled_at

@@ -1,0 +1,147 @@
+"""What the tests of links are made of: one link, its eSIM, its plans, and steps in its life."""
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from domain.activation import BoughtPlan
+from domain.cause import Cause
+from domain.link import Link
+from domain.money import parse_amount
+from domain.network import Endpoint, LinkStatus
+from domain.plan import SponsorProfile
+from domain.plan_change import PlanChange, Removal
+from domain.ports import Sealed
+from tests.domain.build import ORGANIZATION, START, cause
+
+LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")
+CHANGE = UUID("8c6b4a29-1d3e-5f70-8b9a-7c5d3e1f2a4b")
+ICCID = "8988247000000000017"
+ENDPOINT_ID = "endpoint-1"
+PROFILE = SponsorProfile("sp-1", "Atlas", "#1F6FEB")
+LPA = Sealed("2026-03", b"sealed code")
+DEADLINE = START + timedelta(seconds=15)
+SETTLED_AT = START + timedelta(seconds=35)
+
+LinkStep = Callable[[Link], object]
+ChangeStep = Callable[[PlanChange], object]
+
+
+def bought(price: str = "4.00", name: str = "Europe 5 GB") -> BoughtPlan:
+    return BoughtPlan(
+        plan_id=uuid4(),
+        provider_plan_id="eu-5gb-30d",
+        name=name,
+        price_micros=parse_amount(price),
+        data_mb=5_000,
+        validity_days=30,
+        countries=["AT", "DE"],
+    )
+
+
+def new_link(plan: BoughtPlan | None = None, now: Cause | None = None) -> Link:
+    return Link.request(
+        LINK,
+        now or cause(),
+        organization_id=ORGANIZATION,
+        name="Van 7",
+        plan=plan or bought(),
+        sponsor_profiles=[PROFILE],
+        currency="EUR",
+        deadline=DEADLINE,
+    )
+
+
+def reserved(link: Link) -> None:
+    link.reserve_esim(ICCID, PROFILE, cause(1))
+
+
+def begun(until: datetime = DEADLINE) -> LinkStep:
+    """The intent to create the endpoint."""
+    return lambda link: link.request_endpoint(until, cause(2))
+
+
+def activated(link: Link) -> None:
+    endpoint = Endpoint(ENDPOINT_ID, ICCID, str(LINK), addon_id="addon-1")
+    link.activate(endpoint, LPA, cause(3), adopted=False)
+
+
+ACTIVE: tuple[LinkStep, ...] = (reserved, begun(), activated)
+
+
+def failed(settled_at: datetime | None = None) -> LinkStep:
+    return lambda link: link.fail("PROVISIONING_ERROR", {}, settled_at, cause(4))
+
+
+def endpoint_removed(link: Link) -> None:
+    link.note_endpoint_removed(ENDPOINT_ID, cause(5))
+
+
+def esim_released(link: Link) -> None:
+    link.note_esim_released(cause(6))
+
+
+def change_opened(change_id: UUID = CHANGE) -> LinkStep:
+    return lambda link: link.open_plan_change(change_id, cause(7))
+
+
+def change_closed(link: Link) -> None:
+    link.close_plan_change(cause(9))
+
+
+def plan_added(activation_id: UUID, plan: BoughtPlan, minute: int = 8) -> LinkStep:
+    return lambda link: link.add_plan(activation_id, plan, "addon-2", cause(minute))
+
+
+def plan_removed(activation_id: UUID, minute: int = 8) -> LinkStep:
+    return lambda link: link.remove_plan(activation_id, cause(minute))
+
+
+def status_requested(status: LinkStatus, until: datetime = DEADLINE) -> LinkStep:
+    return lambda link: link.request_status(status, until, cause(7))
+
+
+def status_settled(status: LinkStatus) -> LinkStep:
+    return lambda link: link.settle_status(status, cause(8))
+
+
+def seen(
+    status: LinkStatus,
+    installed_at: datetime | None = None,
+    first_used_at: datetime | None = None,
+) -> LinkStep:
+    return lambda link: link.note_seen(status, installed_at, first_used_at, cause(9))
+
+
+def new_change(*prices: str, removals: int = 0) -> PlanChange:
+    """A change that removes so many plans and adds one for each price."""
+    return PlanChange.request(
+        CHANGE,
+        cause(),
+        organization_id=ORGANIZATION,
+        link_id=LINK,
+        removals=[Removal(uuid4(), bought()) for _ in range(removals)],
+        plans=[bought(price, f"Plan {index}") for index, price in enumerate(prices)],
+        currency="EUR",
+        deadline=DEADLINE,
+    )
+
+
+def started(until: datetime = DEADLINE) -> ChangeStep:
+    return lambda change: change.start_step(until, cause(1))
+
+
+def removal_done(change: PlanChange) -> None:
+    change.note_removed(cause(2))
+
+
+def addition_done(change: PlanChange) -> None:
+    change.note_added("addon-2", cause(2), adopted=False)
+
+
+def change_failed(settled_at: datetime | None = None) -> ChangeStep:
+    return lambda change: change.fail("PROVISIONING_ERROR", settled_at, cause(3))
+
+
+def finished(change: PlanChange) -> None:
+    change.finish(cause(4))

@@ -1,0 +1,65 @@
+"""Months of the calendar, in UTC wherever the clock of whoever asks may stand."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from domain.cause import month_of
+from domain.months import first_instant, months_after, next_month
+
+INSTANT = timedelta(microseconds=1)
+
+
+@pytest.mark.parametrize(
+    ("month", "days"),
+    [
+        ("2026-01", 31),
+        ("2026-02", 28),
+        ("2024-02", 29),
+        ("2000-02", 29),
+        ("2100-02", 28),
+        ("2026-03", 31),
+        ("2026-04", 30),
+        ("2026-12", 31),
+    ],
+)
+def test_a_month_ends_where_the_next_one_begins(month: str, days: int) -> None:
+    first, after = first_instant(month), first_instant(next_month(month))
+    assert (after - first).days == days
+    assert month_of(first) == month_of(after - INSTANT) == month
+    assert month_of(after) == next_month(month)
+
+
+def test_the_first_instant_is_midnight_in_utc() -> None:
+    assert first_instant("2026-03") == datetime(2026, 3, 1, tzinfo=UTC)
+    assert first_instant("2026-03").utcoffset() == timedelta(0)
+
+
+@pytest.mark.parametrize(
+    ("month", "following"),
+    [
+        ("2026-01", "2026-02"),
+        ("2026-09", "2026-10"),
+        ("2026-12", "2027-01"),
+        ("1999-12", "2000-01"),
+    ],
+)
+def test_a_month_is_followed_by_the_next_also_into_another_year(month: str, following: str) -> None:
+    assert next_month(month) == following
+
+
+def test_the_months_after_one_come_oldest_first_and_include_the_last() -> None:
+    months = ["2025-12", "2026-01", "2026-02"]
+    assert list(months_after("2025-11", "2026-02")) == months
+    assert list(months_after("2026-01", "2026-02")) == ["2026-02"]
+
+
+@pytest.mark.parametrize("last", ["2026-02", "2026-01", "2025-12"])
+def test_no_month_is_after_itself_or_a_later_one(last: str) -> None:
+    assert list(months_after("2026-02", last)) == []
+
+
+def test_a_moment_of_another_time_zone_counts_in_utc() -> None:
+    east, west = timezone(timedelta(hours=14)), timezone(timedelta(hours=-11))
+    assert month_of(datetime(2026, 3, 1, 13, 59, tzinfo=east)) == "2026-02"
+    assert month_of(datetime(2026, 2, 28, 13, 0, tzinfo=west)) == "2026-03"

@@ -1,0 +1,145 @@
+"""One canonical example of every event of links, eSIMs, plan changes and monthly fees."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from domain import link_events
+from domain.activation import BoughtPlan
+from domain.aggregate import Event
+from domain.esim import Esim
+from domain.monthly_fee import MonthlyFee
+from domain.plan import SponsorProfile
+from domain.plan_change import Addition, PlanChange, Removal
+from domain.price import Price, Repayment
+from tests.golden.building import (
+    AT,
+    ORGANIZATION,
+    PRICE,
+    SEALED,
+    TRANSACTION,
+    WHOLE_SECOND,
+    created,
+    event,
+)
+
+LINK = UUID("55555555-5555-5555-8555-555555555555")
+CHANGE = UUID("66666666-6666-5666-8666-666666666666")
+ACTIVATION = UUID("77777777-7777-5777-8777-777777777777")
+REMOVED = UUID("99999999-9999-5999-8999-999999999999")
+ICCID = "8988247000000000017"
+LATER = AT + timedelta(seconds=15)
+PROFILE = SponsorProfile("sp-1", "Ærø", "#1F6FEB")
+PLAN = BoughtPlan(
+    plan_id=UUID("88888888-8888-4888-8888-888888888888"),
+    provider_plan_id="li-1500mb-7d",
+    name="Liechtenstein & Österreich 1.5 GB",
+    price_micros=5_000,
+    data_mb=1500,
+    validity_days=7,
+    countries=["LI", "AT"],
+)
+
+
+def _link(event_class: type[Event], /, **facts: Any) -> Event:
+    return event(event_class, organization_id=ORGANIZATION, **facts)
+
+
+def _change(event_class: type[Event], /, **facts: Any) -> Event:
+    return event(event_class, organization_id=ORGANIZATION, link_id=LINK, **facts)
+
+
+LINK_EVENTS: tuple[Event, ...] = (
+    created(
+        link_events.Requested,
+        "link",
+        organization_id=ORGANIZATION,
+        name="Grüße aus Vaduz 😀",
+        plan=PLAN,
+        sponsor_profiles=[PROFILE, SponsorProfile("sp-2", "Boreal", "teal")],
+        price=PRICE,
+        deadline=LATER,
+    ),
+    _link(link_events.EsimReserved, iccid=ICCID, sponsor_profile=PROFILE),
+    _link(link_events.EndpointRequested, attempt=2, until=WHOLE_SECOND),
+    _link(link_events.EndpointCreated, endpoint_id="ep-1", addon_id="addon-1", adopted=True),
+    _link(
+        link_events.Activated,
+        endpoint_id="ep-1",
+        addon_id=None,
+        iccid=ICCID,
+        sponsor_profile=None,
+        name=None,
+        plan=PLAN,
+        activation_id=ACTIVATION,
+        lpa=SEALED,
+    ),
+    _link(
+        link_events.ProvisioningFailed,
+        code="INSUFFICIENT_BALANCE",
+        details={"required": "0.005", "available": "0", "currency": "EUR"},
+        iccid=ICCID,
+        refund=Repayment(5_000, TRANSACTION),
+        settled_at=LATER,
+    ),
+    _link(link_events.EndpointRemoved, endpoint_id="ep-1"),
+    _link(link_events.EsimReleased, iccid=ICCID),
+    _link(link_events.LpaStored, lpa=SEALED),
+    _link(link_events.ChangeOpened, change_id=CHANGE),
+    _link(
+        link_events.PlanAdded,
+        change_id=CHANGE,
+        activation_id=ACTIVATION,
+        plan=PLAN,
+        addon_id="addon-2",
+    ),
+    _link(link_events.PlanRemoved, change_id=CHANGE, activation_id=ACTIVATION),
+    _link(link_events.ChangeClosed, change_id=CHANGE),
+    _link(link_events.StatusRequested, status="suspended", attempt=1, until=LATER),
+    _link(link_events.StatusKept, status="inactive"),
+    _link(link_events.Suspended),
+    _link(link_events.Reactivated),
+    _link(link_events.StatusSeen, status="active"),
+    _link(link_events.Installed, installed_at=LATER),
+    _link(link_events.FirstUsed, first_used_at=WHOLE_SECOND),
+    created(Esim.Registered, "esim", network="simulated", iccid=ICCID),
+    event(Esim.Reserved, link_id=LINK),
+    event(Esim.Quarantined, link_id=LINK, until=LATER),
+    event(Esim.Released, link_id=LINK),
+    created(
+        PlanChange.Requested,
+        "plan_change",
+        organization_id=ORGANIZATION,
+        link_id=LINK,
+        removals=[Removal(REMOVED, PLAN)],
+        additions=[Addition(ACTIVATION, PLAN, PRICE), Addition(LINK, PLAN, None)],
+        deadline=LATER,
+    ),
+    _change(PlanChange.PlanRemovalStarted, index=0, attempt=1, until=LATER),
+    _change(PlanChange.PlanRemovalDone, index=0),
+    _change(PlanChange.PlanAdditionStarted, index=1, attempt=5, until=WHOLE_SECOND),
+    _change(PlanChange.PlanAdditionDone, index=1, addon_id="addon-2", adopted=False),
+    _change(
+        PlanChange.Failed,
+        code="PROVISIONING_ERROR",
+        index=2,
+        refunds=[Repayment(5_000, TRANSACTION)],
+        settled_at=None,
+    ),
+    _change(PlanChange.Finished),
+    created(
+        MonthlyFee.Due,
+        "monthly_fee",
+        organization_id=ORGANIZATION,
+        month="2026-03",
+        fee_micros=5_000,
+        link_ids=[LINK, CHANGE],
+        price=Price(10_000, "EUR", TRANSACTION),
+    ),
+    event(
+        MonthlyFee.Charged,
+        organization_id=ORGANIZATION,
+        month="2026-03",
+        price=Price(10_000, "EUR", TRANSACTION),
+    ),
+)
