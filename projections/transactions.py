@@ -23,6 +23,7 @@ from sqlalchemy import (
 from domain.application import Recorded
 from domain.wallet import Metadata, Reference, Wallet
 from projections.database import from_micros, to_micros
+from projections.entries import kind_and_direction, links_of
 from projections.read_model import ReadModel, execute_many
 
 KINDS = (
@@ -67,12 +68,13 @@ class Filter:
 
 
 class Transactions(ReadModel):
-    """One row per entry, found by organization and sequence."""
+    """One row per entry, found by organization and sequence, and one per link that it is about."""
 
     name = "transactions"
+    version = 2
 
     def build(self) -> Sequence[Table]:
-        """Define the one table; every index begins with the organization."""
+        """Define both tables; every index of the entries begins with the organization."""
         self.rows = self.table(
             "transactions",
             Column("id", Uuid, primary_key=True),
@@ -93,16 +95,25 @@ class Transactions(ReadModel):
             self.index("transactions_by_kind", "organization_id", "kind", "sequence"),
             self.index("transactions_by_reference", "organization_id", "reference_id", "sequence"),
         )
-        return [self.rows]
+        self.links = self.table(
+            "transaction_links",
+            Column("link_id", Uuid, primary_key=True),
+            Column("transaction_id", Uuid, primary_key=True),
+        )
+        return [self.rows, self.links]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert the entries of the batch in one statement."""
-        rows = [
-            _row(recorded.position, recorded.event)
-            for recorded in batch
-            if isinstance(recorded.event, Wallet.Moved)
-        ]
+        """Insert the entries of the batch in one statement, and their links in another."""
+        rows: list[dict[str, Any]] = []
+        links: list[dict[str, Any]] = []
+        for recorded in batch:
+            event = recorded.event
+            if isinstance(event, Wallet.Moved):
+                rows.append(_row(recorded.position, event))
+                entry = event.transaction_id
+                links += [{"link_id": each, "transaction_id": entry} for each in links_of(event)]
         execute_many(connection, self.rows.insert(), rows)
+        execute_many(connection, self.links.insert(), links)
 
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID
@@ -139,6 +150,31 @@ class Transactions(ReadModel):
         rows = select(self.rows).where(*conditions).order_by(newest).offset(offset).limit(limit)
         return [_read(row) for row in connection.execute(rows)], total
 
+    def link_history(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        link_id: UUID,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[Transaction], int]:
+        """Return some transactions about a link, newest first, and how many there are in all."""
+        columns, pair = self.rows.c, self.links.c
+        about = self.links.join(self.rows, columns.id == pair.transaction_id)
+        conditions = (pair.link_id == link_id, columns.organization_id == organization_id)
+        count = select(func.count()).select_from(about).where(*conditions)
+        total = connection.execute(count).scalar_one()
+        rows = (
+            select(self.rows)
+            .select_from(about)
+            .where(*conditions)
+            .order_by(columns.charged_at.desc(), columns.sequence.desc())
+            .offset(offset)
+            .limit(limit)
+        )
+        return [_read(row) for row in connection.execute(rows)], total
+
     def _conditions(self, wanted: Filter) -> list[ColumnElement[bool]]:
         columns = self.rows.c
         conditions: list[ColumnElement[bool]] = []
@@ -151,19 +187,6 @@ class Transactions(ReadModel):
         if wanted.reference is not None:
             conditions.append(columns.reference_id == wanted.reference)
         return conditions
-
-
-def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
-    """Return what an entry is called in the stream and whether it takes or gives."""
-    match event:
-        case Wallet.Charged():
-            return event.kind, "debit"
-        case Wallet.Refunded():
-            return "refund", "credit"
-        case Wallet.Deposited():
-            return "deposit", "credit"
-        case _:
-            return "adjustment", "debit" if event.amount_micros < 0 else "credit"
 
 
 def _row(position: int, event: Wallet.Moved) -> dict[str, Any]:

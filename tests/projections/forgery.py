@@ -5,9 +5,10 @@ from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
 from domain.aggregate import Event, Root
-from domain.bulk_job import BulkJob, ItemRefund
-from domain.number_lookup import NumberLookup, Price
+from domain.bulk_job import BulkJob
+from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
+from domain.price import Price, Repayment
 from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from projections.audit import Failure, check_log
 from tests.installation import Process
@@ -33,6 +34,13 @@ class Forger:
 
     def failures(self) -> list[Failure]:
         return check_log(self.process.log).failures
+
+    def expect(self, position: int, reason: str) -> None:
+        """Expect that the audit finds this, and nothing before it."""
+        found = self.failures()
+        assert found, "nobody noticed"
+        assert found[0].position == position, found
+        assert any(each.position == position and reason in each.reason for each in found), found
 
     def lookup(self, micros: int = ITEM_MICROS) -> NumberLookup.Answered:
         """A lookup that announces its charge."""
@@ -92,7 +100,7 @@ class Forger:
         assert failed.refund is not None
         return forged(self.refunded(job, failed.refund), **changes)
 
-    def refunded(self, job: BulkJob, refund: ItemRefund) -> Wallet.Refunded:
+    def refunded(self, job: BulkJob, refund: Repayment) -> Wallet.Refunded:
         assert job.created.price is not None
         back = Refund(
             transaction_id=refund.transaction_id,

@@ -14,6 +14,8 @@ from domain.commands.single_lookup import LookupRequest
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.organization import ApiClient, Organization
 from tests.installation import PRICE_MICROS, Process, numbers
+from tests.plan_files import covering, import_plans, plan, profile
+from tests.projections.link_happenings import LinkHappenings
 
 DOWN = "+15005550001"  # The sandbox number that no lookup answers.
 
@@ -64,6 +66,8 @@ class Life:
         self._organizations = [process.organization("1.00", f"First {seed}")]
         self._clients = [process.client(None)]
         self._jobs: list[UUID] = []
+        self._links = LinkHappenings(process, self._dice)
+        import_plans(process, plan("First", excluded_organizations=[str(self._organizations[0])]))
 
     def go_on(self, steps: int) -> None:
         happenings = (
@@ -76,6 +80,10 @@ class Life:
             self._create_job,
             self._work,
             self._work,
+            self._import,
+            self._live_links,
+            self._live_links,
+            self._live_links,
         )
         for _ in range(steps):
             try:
@@ -84,8 +92,10 @@ class Life:
                 continue  # No money left, or the provider is down: that is life, too.
 
     def finish(self) -> None:
+        """Let the jobs end, and everything happen to links that can."""
         for job_id in self._jobs:
             finish_job(self._process, job_id)
+        self._links.one_of_each(self._process.organization("10.00", "Fleet"))
 
     def _register(self) -> None:
         amount = self._dice.choice(["", "0", "2.50"])
@@ -138,6 +148,25 @@ class Life:
             wanted = [*wanted, DOWN]
         organization_id = self._dice.choice(self._organizations)
         self._jobs.append(create_job(self._process, organization_id, wanted))
+
+    def _import(self) -> None:
+        dice = self._dice
+        owner, hidden_from = (str(dice.choice(self._organizations)) for _ in range(2))
+        for name in ("First", "Second", "Third"):
+            changes = {
+                "retail_price": f"{dice.randrange(9)}",
+                "coverage": covering(*dice.sample(["DE", "FR", "US", "JP"], 2)),
+                "sponsor_profiles": [profile(f"sp-{dice.randrange(3)}")],
+                "enabled": dice.random() < 0.5,
+            }
+            if name == "Third":
+                changes["organization_id"] = owner
+            elif name == "Second":
+                changes["excluded_organizations"] = dice.choice([[], [hidden_from]])
+            import_plans(self._process, plan(name, **changes))
+
+    def _live_links(self) -> None:
+        self._links.go_on(self._organizations)
 
     def _work(self) -> None:
         if self._jobs:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from domain.number_lookup import Price
+from domain.price import Price
 from domain.wallet import Wallet, wallet_id
 from tests.installation import Process
 from tests.projections.forgery import Forger, forged
@@ -104,3 +104,11 @@ def test_an_adjustment_below_zero_is_found(forger: Forger) -> None:
     deeper = {"amount_micros": -1_000_001, "balance_micros": -1}
     position = forger.write(forger.adjusted(-1_000_000, **deeper))
     assert [failure.position for failure in forger.failures()] == [position]
+
+
+def test_one_charge_does_not_pay_for_two_things(forger: Forger) -> None:
+    first, second = forger.lookup(), forger.lookup()
+    position = forger.write(first)
+    forger.write(forged(second, price=first.price), forger.charge_for(first))
+    found = forger.failures()
+    assert position in [each.position for each in found if "not taken" in each.reason], found

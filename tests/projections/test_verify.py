@@ -9,6 +9,7 @@ from sqlalchemy import Connection, Table
 from domain.organization import SCOPES
 from projections.audit import verify
 from tests.installation import Process
+from tests.plan_files import import_plans, plan
 from tests.projections.histories import DOWN, create_job, finish_job, look_up
 from tests.projections.looking import place_of, register, tables
 
@@ -19,6 +20,10 @@ CHANGES: dict[str, dict[str, object]] = {
     "transactions": {"description": "Something else"},
     "jobs": {"failed_count": 2},
     "job_settlements": {"indexes": "[7]"},
+    "plans": {"enabled": False},
+    "plan_countries": {"country_code": "FR"},
+    "plan_sponsor_profiles": {"name": "Somebody else"},
+    "plan_exclusions": {"organization_id": UUID(int=0)},
 }
 Damage = Callable[[Connection, Table], object]
 
@@ -52,6 +57,7 @@ def full(process: Process) -> Process:
     process.client(organization_id)
     look_up(process, organization_id)
     finish_job(process, create_job(process, organization_id, ["+14155550100", DOWN]))
+    import_plans(process, plan(excluded_organizations=[str(organization_id)]))
     process.projector.catch_up()
     return process
 

@@ -1,0 +1,71 @@
+"""The invariants of the design, each checked at every position of the log.
+
+They are computed from the events alone and share no code with the aggregates that they check.
+"""
+
+from collections.abc import Iterator
+
+from domain.aggregate import Event
+from domain.application import Recorded
+from domain.bulk_job import BulkJob
+from domain.esim import Esim
+from domain.link_events import LinkEvent
+from domain.monthly_fee import MonthlyFee
+from domain.number_lookup import NumberLookup
+from domain.plan_change import PlanChange
+from domain.price import Price
+from domain.wallet import Deposit, Reference, Wallet
+from projections.invariants.bookings import Bookings, Reason
+from projections.invariants.bulk_jobs import BulkJobs
+from projections.invariants.esims import Esims
+from projections.invariants.links import Links
+from projections.invariants.monthly_fees import MonthlyFees
+from projections.invariants.plan_changes import PlanChanges
+from projections.invariants.promises import Promises
+from projections.invariants.streams import Streams
+from projections.invariants.wallets import Wallets
+
+
+class Invariants:
+    """Feed it every event in order; it answers with what is wrong."""
+
+    def __init__(self) -> None:
+        self._streams = Streams()
+        self._promises = Promises()
+        self._bookings = Bookings(self._promises)
+        self._wallets = Wallets(self._bookings)
+        self._jobs = BulkJobs(self._bookings)
+        self._links = Links(self._bookings, self._promises)
+        self._esims = Esims(self._promises)
+        self._plan_changes = PlanChanges(self._bookings, self._promises)
+        self._monthly_fees = MonthlyFees(self._bookings)
+
+    def check(self, recorded: Recorded) -> list[str]:
+        """Check one event against all that came before."""
+        event = recorded.event
+        return [*self._streams.check(event), *self._check_facts(recorded.position, event)]
+
+    def check_end(self) -> list[tuple[int, str]]:
+        """Return what was announced and never came, each with its position."""
+        return self._promises.broken()
+
+    def _check_facts(self, position: int, event: Event) -> Iterator[str]:
+        match event:
+            case Wallet.Event():
+                yield from self._wallets.check(event)
+            case Deposit.Made():
+                self._bookings.announce_deposit(position, event)
+            case NumberLookup.Answered(price=Price() as price):
+                reference = Reference("lookup", str(event.originator_id))
+                reason = Reason(position, event.organization_id, reference, "lookup")
+                self._bookings.announce_charge(reason, price)
+            case BulkJob.Event():
+                yield from self._jobs.check(position, event)
+            case LinkEvent():
+                yield from self._links.check(position, event)
+            case Esim.Registered() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
+                yield from self._esims.check(event)
+            case PlanChange.Event():
+                yield from self._plan_changes.check(position, event)
+            case MonthlyFee.Due() | MonthlyFee.Charged():
+                yield from self._monthly_fees.check(position, event)

@@ -1,0 +1,257 @@
+"""Links as listed: what each is like by the log, and the plans on it."""
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    LargeBinary,
+    Row,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    func,
+    or_,
+    select,
+)
+
+from domain.activation import Activation, BoughtPlan
+from domain.application import Recorded
+from domain.network import LinkStatus
+from domain.plan import SponsorProfile
+from domain.ports import Sealed
+from projections.database import from_micros
+from projections.link_batch import CHANGING, LinkBatch, fold
+from projections.read_model import ReadModel, execute_many
+
+_PROFILE = msgspec.json.Decoder(SponsorProfile)
+_PLAN = msgspec.json.Decoder(BoughtPlan)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One link; `position` is that of its activation, `status` the network's as last seen."""
+
+    id: UUID
+    organization_id: UUID
+    position: int
+    iccid: str
+    name: str | None
+    status: LinkStatus
+    sponsor_profile: SponsorProfile | None
+    created_at: datetime
+    lpa: Sealed | None
+    installed_at: datetime | None
+    first_used_at: datetime | None
+    activations: list[Activation]  # All of them, also those removed, in order of purchase.
+
+    @property
+    def current_activations(self) -> list[Activation]:
+        """The activations that have not been removed, in order of purchase."""
+        return [each for each in self.activations if each.removed_at is None]
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFilter:
+    """Which links to list.
+
+    `search` is a part of ICCID, name, id or the name of a plan, whatever its case; links in `also`
+    match a search by what is known of them elsewhere.
+    """
+
+    status: LinkStatus | None = None
+    search: str | None = None
+    also: Collection[UUID] = ()
+
+
+class Links(ReadModel):
+    """A row per link from its activation on, and a row per activation."""
+
+    name = "links"
+
+    def build(self) -> Sequence[Table]:
+        """Define both tables; what is searched stands in columns of its own, folded."""
+        self.rows, self.activations = self._links(), self._activations()
+        return [self.rows, self.activations]
+
+    def _links(self) -> Table:
+        return self.table(
+            "links",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("iccid", String, nullable=False),
+            Column("name", String),
+            Column("status", String, nullable=False),
+            Column("sponsor_profile", String),
+            Column("created_at", BigInteger, nullable=False),
+            Column("lpa_month", String),
+            Column("lpa_box", LargeBinary),
+            Column("installed_at", BigInteger),
+            Column("first_used_at", BigInteger),
+            Column("id_text", String, nullable=False),
+            Column("folded_name", String),
+            self.index("links_by_position", "position", unique=True),
+            self.index("links_by_organization", "organization_id", "position"),
+            self.index("links_by_status", "organization_id", "status", "position"),
+        )
+
+    def _activations(self) -> Table:
+        removed_at = Column("removed_at", BigInteger)
+        return self.table(
+            "link_activations",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("link_id", Uuid, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("plan", String, nullable=False),
+            Column("addon_id", String),
+            Column("bought_at", BigInteger, nullable=False),
+            removed_at,
+            Column("folded_plan_name", String, nullable=False),
+            self.index("link_activations_by_link", "link_id", "position"),
+            self.index(
+                "link_activations_by_plan",
+                "organization_id",
+                "folded_plan_name",
+                "link_id",
+                sqlite_where=removed_at.is_(None),
+                postgresql_where=removed_at.is_(None),
+            ),
+        )
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Write what the batch comes to: a few statements, however many links it concerns."""
+        seen = LinkBatch(batch)
+        execute_many(connection, self.rows.insert(), seen.links)
+        for columns in CHANGING:
+            update = self.rows.update().where(self.rows.c.id == bindparam("link"))
+            for name in columns:
+                update = update.values({name: bindparam(f"new_{name}")})
+            execute_many(connection, update, seen.changed(columns))
+        execute_many(connection, self.activations.insert(), seen.activations)
+        removal = self.activations.update().where(self.activations.c.id == bindparam("activation"))
+        execute_many(connection, removal.values(removed_at=bindparam("at")), seen.removals)
+
+    def page(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[LinkRow], int]:
+        """Return some links of an organization, newest first, and how many match in all."""
+        conditions = self._conditions(organization_id, wanted)
+        count = select(func.count()).select_from(self.rows).where(*conditions)
+        total = connection.execute(count).scalar_one()
+        # Positions are found in an index alone: whole rows would be read up to the offset.
+        position = self.rows.c.position
+        found = select(position).where(*conditions).order_by(position.desc())
+        page = self._newest_first().where(position.in_(found.offset(offset).limit(limit)))
+        return self._read(connection, page), total
+
+    def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
+        """Read one link of an organization."""
+        columns = self.rows.c
+        statement = select(self.rows).where(
+            columns.id == link_id, columns.organization_id == organization_id
+        )
+        found = self._read(connection, statement)
+        return found[0] if found else None
+
+    def all(
+        self,
+        connection: Connection,
+        organization_id: UUID | None,
+        *,
+        before: int | None = None,
+        limit: int,
+    ) -> list[LinkRow]:
+        """Read links of one organization or of all, newest first; `before` names a position."""
+        columns = self.rows.c
+        statement = self._newest_first().limit(limit)
+        if before is not None:
+            statement = statement.where(columns.position < before)
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        return self._read(connection, statement)
+
+    def _newest_first(self) -> Select[Any]:
+        return select(self.rows).order_by(self.rows.c.position.desc())
+
+    def _conditions(self, organization_id: UUID, wanted: LinkFilter) -> list[ColumnElement[bool]]:
+        link = self.rows.c
+        conditions = [link.organization_id == organization_id]
+        if wanted.status is not None:
+            conditions.append(link.status == wanted.status)
+        if wanted.search is not None:
+            term = fold(wanted.search)
+            texts = (link.iccid, link.folded_name, link.id_text)
+            holds_it = [text.contains(term, autoescape=True) for text in texts]
+            by_plan = link.id.in_(self._with_plan(organization_id, term))
+            conditions.append(or_(*holds_it, link.id.in_(wanted.also), by_plan))
+        return conditions
+
+    def _with_plan(self, organization_id: UUID, term: str) -> Select[tuple[UUID]]:
+        """Select the links by a plan that is on them; looked up once, not for each link."""
+        columns = self.activations.c
+        return select(columns.link_id).where(
+            columns.organization_id == organization_id,
+            columns.removed_at.is_(None),
+            columns.folded_plan_name.contains(term, autoescape=True),
+        )
+
+    def _read(self, connection: Connection, statement: Select[Any]) -> list[LinkRow]:
+        """Read links and, for all of them in one more statement, their activations."""
+        rows = connection.execute(statement).all()
+        if not rows:
+            return []
+        activations: dict[UUID, list[Activation]] = {row.id: [] for row in rows}
+        columns = self.activations.c
+        theirs = select(self.activations).where(columns.link_id.in_(activations))
+        for each in connection.execute(theirs.order_by(columns.position)):
+            activations[each.link_id].append(_activation(each))
+        return [_link(row, activations[row.id]) for row in rows]
+
+
+def _link(row: Row[Any], activations: Iterable[Activation]) -> LinkRow:
+    profile = row.sponsor_profile
+    return LinkRow(
+        id=row.id,
+        organization_id=row.organization_id,
+        position=row.position,
+        iccid=row.iccid,
+        name=row.name,
+        status=row.status,
+        sponsor_profile=None if profile is None else _PROFILE.decode(profile),
+        created_at=from_micros(row.created_at),
+        lpa=None if row.lpa_box is None else Sealed(row.lpa_month, row.lpa_box),
+        installed_at=_moment(row.installed_at),
+        first_used_at=_moment(row.first_used_at),
+        activations=[*activations],
+    )
+
+
+def _activation(row: Row[Any]) -> Activation:
+    return Activation(
+        id=row.id,
+        plan=_PLAN.decode(row.plan),
+        bought_at=from_micros(row.bought_at),
+        addon_id=row.addon_id,
+        removed_at=_moment(row.removed_at),
+    )
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)

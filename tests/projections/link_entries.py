@@ -1,0 +1,34 @@
+"""The entries of a wallet that links, plan changes and monthly fees announce."""
+
+from uuid import UUID
+
+from domain.price import Price, Repayment
+from domain.wallet import Charge, ChargeKind, Metadata, Reference, Refund
+
+TYPES = {"activation": "link", "topup": "plan_change", "monthly_link_fee": "monthly_fee"}
+
+
+def charge_of(kind: ChargeKind, stream_id: UUID, price: Price, metadata: Metadata) -> Charge:
+    """The charge that a stream has announced."""
+    return Charge(
+        transaction_id=price.transaction_id,
+        kind=kind,
+        amount_micros=price.amount_micros,
+        reference=Reference(TYPES[kind], str(stream_id)),
+        description=kind,
+        metadata=metadata,
+    )
+
+
+def refund_of(
+    kind: ChargeKind, stream_id: UUID, refund: Repayment, price: Price, metadata: Metadata
+) -> Refund:
+    """The refund that a failure has announced, of the charge of this price."""
+    return Refund(
+        transaction_id=refund.transaction_id,
+        charge_id=price.transaction_id,
+        amount_micros=refund.amount_micros,
+        reference=Reference(TYPES[kind], str(stream_id)),
+        description="Refund",
+        metadata=metadata,
+    )

@@ -1,0 +1,267 @@
+"""Links, eSIMs, plan changes and fees that are right up to here, for a test to break one thing."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from domain.aggregate import Event
+from domain.esim import Esim
+from domain.link import Link
+from domain.monthly_fee import MonthlyFee
+from domain.network import Endpoint
+from domain.plan_change import Addition, PlanChange, Removal
+from domain.price import Price, Repayment
+from domain.wallet import ChargeKind, Wallet
+from tests.domain.build_links import LPA, PROFILE, bought
+from tests.installation import Process
+from tests.projections.forgery import E, Forger, forged
+from tests.projections.link_entries import charge_of, refund_of
+
+SOON = timedelta(seconds=15)
+
+
+class LinkForger(Forger):
+    """Methods named after a state write the way to it; the others only make the next events."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._esims: dict[str, Esim] = {}
+
+    def requested(self, price: str = "0.10") -> Link:
+        link = self.request(price)
+        self.write(*link.collect_events())
+        return link
+
+    def request(self, price: str = "0.10") -> Link:
+        return Link.request(
+            uuid4(),
+            self.cause,
+            organization_id=self.organization_id,
+            name=None,
+            plan=bought(price),
+            sponsor_profiles=[PROFILE],
+            currency="USD",
+            deadline=self.cause.at + SOON,
+        )
+
+    def reserved(self, price: str = "0.10") -> Link:
+        link = self.requested(price)
+        self.write(*self.reservation(link))
+        return link
+
+    def reservation(self, link: Link, iccid: str = "") -> list[Event]:
+        """The link, its eSIM (registered if it is new), its charge if it has a price."""
+        chosen = iccid or f"8988{link.id.int % 10**15:015d}"
+        link.reserve_esim(chosen, PROFILE, self.cause)
+        taken = link.collect_events()
+        price = link.requested.price
+        paid = [self.charge("activation", link.id, price)] if price is not None else []
+        return [*taken, *self.hold(chosen, link.id), *paid]
+
+    def hold(self, iccid: str, link_id: UUID) -> Sequence[Event]:
+        """The events of an eSIM that a link takes."""
+        if iccid not in self._esims:
+            self._esims[iccid] = Esim.register("simulated", iccid, self.cause)
+        esim = self._esims[iccid]
+        esim.reserve(link_id, self.cause)
+        return esim.collect_events()
+
+    def esim_of(self, link: Link) -> Esim:
+        assert link.iccid is not None
+        return self._esims[link.iccid]
+
+    def begun(self, price: str = "0.10") -> Link:
+        link = self.reserved(price)
+        link.request_endpoint(self.cause.at + SOON, self.cause)
+        self.write(*link.collect_events())
+        return link
+
+    def activation(self, link: Link) -> Sequence[Event]:
+        """The endpoint and the activation."""
+        assert link.iccid is not None
+        endpoint = Endpoint("endpoint-1", link.iccid, str(link.id), "addon-1")
+        link.activate(endpoint, LPA, self.cause, adopted=False)
+        return link.collect_events()
+
+    def active(self, price: str = "0.10") -> Link:
+        link = self.begun(price)
+        self.write(*self.activation(link))
+        return link
+
+    def failure(self, link: Link, **changes: Any) -> Link.ProvisioningFailed:
+        link.fail("PROVISIONING_ERROR", {}, None, self.cause)
+        return forged(self._only(link, Link.ProvisioningFailed), **changes)
+
+    def money_back(self, link: Link, failed: Link.ProvisioningFailed) -> Wallet.Refunded:
+        price = link.requested.price
+        assert price is not None
+        assert failed.refund is not None
+        return self.refund("activation", link.id, failed.refund, price)
+
+    def failed_link(self) -> Link:
+        """A link that was begun, with its money back and its eSIM still held."""
+        link = self.begun()
+        failed = self.failure(link)
+        self.write(failed, self.money_back(link, failed))
+        return link
+
+    def release(self, link: Link) -> list[Event]:
+        esim = self.esim_of(link)
+        esim.release(link.id, self.cause)
+        link.note_esim_released(self.cause)
+        return [*link.collect_events(), *esim.collect_events()]
+
+    def activated(self, link: Link, **changes: Any) -> Link.Activated:
+        """An activation, whether it may come or not."""
+        facts = {
+            "endpoint_id": "endpoint-1",
+            "addon_id": None,
+            "iccid": link.iccid,
+            "sponsor_profile": None,
+            "name": None,
+            "plan": link.requested.plan,
+            "activation_id": uuid4(),
+            "lpa": None,
+        }
+        return self.fact(link, Link.Activated, **{**facts, **changes})
+
+    def gives_up(self, link: Link, **changes: Any) -> Link.ProvisioningFailed:
+        """A failure, whether it may come or not."""
+        facts = {
+            "code": "PROVISIONING_ERROR",
+            "details": {},
+            "iccid": link.iccid,
+            "refund": None,
+            "settled_at": None,
+        }
+        return self.fact(link, Link.ProvisioningFailed, **{**facts, **changes})
+
+    def of_esim(self, link: Link, kind: type[E], **facts: Any) -> E:
+        """Any event of the eSIM of a link, whether it may come or not."""
+        esim = self.esim_of(link)
+        esim.record(kind, self.cause, **facts)
+        return self._only(esim, kind)
+
+    def fact(self, link: Link, kind: type[E], **facts: Any) -> E:
+        """Any event of a link, whether it may come or not."""
+        link.record(kind, self.cause, organization_id=link.organization_id, **facts)
+        return self._only(link, kind)
+
+    def ask_for_change(
+        self, link: Link, *prices: str, remove: Sequence[UUID] = ()
+    ) -> tuple[PlanChange, PlanChange.Requested]:
+        change = PlanChange.request(
+            uuid4(),
+            self.cause,
+            organization_id=self.organization_id,
+            link_id=link.id,
+            removals=[Removal(each, link.activations[each].plan) for each in remove],
+            plans=[bought(price) for price in prices],
+            currency="USD",
+            deadline=self.cause.at + SOON,
+        )
+        return change, self._only(change, PlanChange.Requested)
+
+    def changing(self, link: Link, *prices: str, remove: Sequence[UUID] = ()) -> PlanChange:
+        """A change that was asked for, opened and paid for."""
+        change, requested = self.ask_for_change(link, *prices, remove=remove)
+        link.open_plan_change(change.id, self.cause)
+        self.write(requested, *link.collect_events(), *self.top_ups(change))
+        return change
+
+    def top_ups(self, change: PlanChange) -> list[Wallet.Charged]:
+        return [
+            self.charge("topup", change.id, each.price)
+            for each in change.requested.additions
+            if each.price is not None
+        ]
+
+    def start(self, change: PlanChange) -> None:
+        change.start_step(self.cause.at + SOON, self.cause)
+        self.write(*change.collect_events())
+
+    def step(self, change: PlanChange, link: Link) -> list[Event]:
+        """The present step, on the change and on its link; the change stays open."""
+        step = change.next
+        if isinstance(step, Removal):
+            change.note_removed(self.cause)
+            link.remove_plan(step.activation_id, self.cause)
+        else:
+            assert isinstance(step, Addition)
+            change.note_added("addon-2", self.cause, adopted=False)
+            link.add_plan(step.activation_id, step.plan, "addon-2", self.cause)
+        return [*change.collect_events(), *link.collect_events()]
+
+    def finish(self, change: PlanChange, link: Link) -> list[Event]:
+        change.finish(self.cause)
+        link.close_plan_change(self.cause)
+        return [*change.collect_events(), *link.collect_events()]
+
+    def done(self, change: PlanChange, link: Link) -> None:
+        """All steps of a change, and its end."""
+        while change.next is not None:
+            self.start(change)
+            self.write(*self.step(change, link))
+        self.write(*self.finish(change, link))
+
+    def change_failure(self, change: PlanChange, **changes: Any) -> PlanChange.Failed:
+        change.fail("PROVISIONING_ERROR", None, self.cause)
+        return forged(self._only(change, PlanChange.Failed), **changes)
+
+    def change_money_back(self, change: PlanChange) -> list[Wallet.Refunded]:
+        assert change.failure is not None
+        paid = [each.price for each in change.requested.additions[len(change.added) :]]
+        prices = [price for price in paid if price is not None]
+        return [
+            self.refund("topup", change.id, refund, price)
+            for refund, price in zip(change.failure.refunds, prices, strict=True)
+        ]
+
+    def of_change(self, change: PlanChange, kind: type[E], **facts: Any) -> E:
+        """Any event of a change, whether it may come or not."""
+        owner = {"organization_id": self.organization_id, "link_id": change.link_id}
+        change.record(kind, self.cause, **owner, **facts)
+        return self._only(change, kind)
+
+    def fee(self, *links: UUID, month: str = "2026-03") -> tuple[MonthlyFee, MonthlyFee.Due]:
+        fee = MonthlyFee.fall_due(
+            self.organization_id,
+            month,
+            self.cause,
+            fee_micros=10_000,
+            link_ids=links or (uuid4(),),
+            currency="USD",
+        )
+        return fee, self._only(fee, MonthlyFee.Due)
+
+    def fee_charged(self, fee: MonthlyFee) -> tuple[MonthlyFee.Charged, Wallet.Charged]:
+        due = fee.due
+        facts = {"organization_id": due.organization_id, "month": due.month, "price": due.price}
+        fee.record(MonthlyFee.Charged, self.cause, **facts)
+        charged = self._only(fee, MonthlyFee.Charged)
+        return charged, self.charge("monthly_link_fee", fee.id, due.price)
+
+    def charge(
+        self, kind: ChargeKind, stream_id: UUID, price: Price, **changes: Any
+    ) -> Wallet.Charged:
+        self.wallet.charge(charge_of(kind, stream_id, price, {}), self.cause)
+        return forged(self._only(self.wallet, Wallet.Charged), **changes)
+
+    def refund(
+        self, kind: ChargeKind, stream_id: UUID, refund: Repayment, price: Price
+    ) -> Wallet.Refunded:
+        self.wallet.refund(refund_of(kind, stream_id, refund, price, {}), self.cause)
+        return self._only(self.wallet, Wallet.Refunded)
+
+    def begun_change(self, *prices: str) -> tuple[Link, PlanChange]:
+        """A live link and a change of it whose first step has been begun."""
+        link = self.active()
+        change = self.changing(link, *prices)
+        self.start(change)
+        return link, change
+
+
+def first_of(link: Link) -> UUID:
+    """The activation that a link was created with."""
+    return next(iter(link.activations))

@@ -1,0 +1,159 @@
+"""An eSIM is held by one link at a time; whatever says otherwise is found where it says so."""
+
+import re
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from domain.esim import Esim
+from domain.link import Link
+from tests.installation import Process
+from tests.projections.forgery import forged
+from tests.projections.link_forgery import LinkForger
+
+ICCID = "8988247000000000017"
+
+
+@pytest.fixture
+def forger(process: Process) -> LinkForger:
+    return LinkForger(process)
+
+
+def taken_by(forger: LinkForger, holder: Link) -> Link:
+    """A new link that takes the eSIM of another, by its own words."""
+    taker = forger.requested("0")
+    facts = {"iccid": holder.iccid, "sponsor_profile": None}
+    forger.write(forger.fact(taker, Link.EsimReserved, **facts))
+    return taker
+
+
+def an_esim_that_an_unfinished_link_holds(forger: LinkForger) -> int:
+    taken_by(forger, forger.reserved())
+    return forger.process.log.head()
+
+
+def an_esim_that_a_live_link_holds(forger: LinkForger) -> int:
+    taken_by(forger, forger.active())
+    return forger.process.log.head()
+
+
+def an_esim_that_a_failed_link_has_not_freed(forger: LinkForger) -> int:
+    taken_by(forger, forger.failed_link())
+    return forger.process.log.head()
+
+
+def an_esim_that_its_own_stream_has_not_freed(forger: LinkForger) -> int:
+    holder = forger.failed_link()
+    freed, _ = forger.release(holder)
+    forger.write(freed)
+    taker = taken_by(forger, holder)
+    esim = forger.esim_of(holder)
+    reserved = forged(
+        forger.of_esim(holder, Esim.Reserved, link_id=taker.id),
+        originator_version=esim.version - 1,  # The release before it was not written.
+    )
+    return forger.write(reserved)
+
+
+def an_esim_reserved_for_a_link_that_has_not_taken_it(forger: LinkForger) -> int:
+    return forger.write(*forger.hold(ICCID, forger.requested().id))
+
+
+def an_esim_reserved_for_another_link(forger: LinkForger) -> int:
+    taken, registered, reserved = forger.reservation(forger.requested("0"))
+    return forger.write(taken, registered, forged(reserved, link_id=uuid4()))
+
+
+def another_esim_than_the_link_has_taken(forger: LinkForger) -> int:
+    taken, registered, reserved = forger.reservation(forger.requested("0"))
+    return forger.write(taken, forged(registered, iccid=ICCID), reserved)
+
+
+def a_link_of_which_its_esim_knows_nothing(forger: LinkForger) -> int:
+    taken, *_ = forger.reservation(forger.requested("0"))
+    return forger.write(taken)
+
+
+def an_esim_released_for_another_link(forger: LinkForger) -> int:
+    return forger.write(forger.of_esim(forger.failed_link(), Esim.Released, link_id=uuid4()))
+
+
+def an_esim_released_without_its_link(forger: LinkForger) -> int:
+    link = forger.active()
+    return forger.write(forger.of_esim(link, Esim.Released, link_id=link.id))
+
+
+def an_esim_released_twice(forger: LinkForger) -> int:
+    link = forger.failed_link()
+    forger.write(*forger.release(link))
+    return forger.write(forger.of_esim(link, Esim.Released, link_id=link.id))
+
+
+def a_link_that_frees_an_esim_which_stays_reserved(forger: LinkForger) -> int:
+    freed, _ = forger.release(forger.failed_link())
+    return forger.write(freed)
+
+
+def a_link_that_frees_another_esim(forger: LinkForger) -> int:
+    freed, released = forger.release(forger.failed_link())
+    position = forger.write(forged(freed, iccid=ICCID))
+    forger.write(released)
+    return position
+
+
+def a_live_link_that_frees_its_esim(forger: LinkForger) -> int:
+    link = forger.active()
+    return forger.write(forger.fact(link, Link.EsimReleased, iccid=link.iccid))
+
+
+def a_quarantine_for_another_link(forger: LinkForger) -> int:
+    facts = {"link_id": uuid4(), "until": forger.cause.at}
+    return forger.write(forger.of_esim(forger.failed_link(), Esim.Quarantined, **facts))
+
+
+def an_esim_that_moves_before_it_was_registered(forger: LinkForger) -> int:
+    taken, _, reserved = forger.reservation(forger.requested("0"))
+    return forger.write(taken, forged(reserved, originator_version=1))
+
+
+def an_esim_with_two_streams(forger: LinkForger) -> int:
+    _, registered, _ = forger.reservation(forger.requested("0"))
+    return forger.write(registered, forged(registered, originator_id=uuid4()))
+
+
+CRIMES: dict[Callable[[LinkForger], int], str] = {
+    an_esim_that_an_unfinished_link_holds: "takes the eSIM that link",
+    an_esim_that_a_live_link_holds: "takes the eSIM that link",
+    an_esim_that_a_failed_link_has_not_freed: "takes the eSIM that link",
+    an_esim_that_its_own_stream_has_not_freed: "is reserved while link",
+    an_esim_reserved_for_a_link_that_has_not_taken_it: "for a link that did not take it",
+    an_esim_reserved_for_another_link: "for a link that did not take it",
+    another_esim_than_the_link_has_taken: "for a link that did not take it",
+    a_link_of_which_its_esim_knows_nothing: "took an eSIM that was not reserved for it",
+    an_esim_released_for_another_link: "is not held by link",
+    an_esim_released_without_its_link: "is released without its link",
+    an_esim_released_twice: "is not held by link",
+    a_link_that_frees_an_esim_which_stays_reserved: "freed an eSIM that is still reserved for it",
+    a_link_that_frees_another_esim: "names another eSIM than it holds",
+    a_live_link_that_frees_its_esim: "has EsimReleased while it is active",
+    a_quarantine_for_another_link: "is not held by link",
+    an_esim_that_moves_before_it_was_registered: "moves before it was registered",
+    an_esim_with_two_streams: "has another stream already",
+}
+
+
+@pytest.mark.parametrize(
+    ("crime", "reason"), CRIMES.items(), ids=[crime.__name__ for crime in CRIMES]
+)
+def test_a_broken_invariant_is_found_where_it_breaks(
+    forger: LinkForger, crime: Callable[[LinkForger], int], reason: str
+) -> None:
+    forger.expect(crime(forger), reason)
+
+
+@pytest.mark.parametrize("crime", CRIMES)
+def test_no_failure_tells_an_iccid(forger: LinkForger, crime: Callable[[LinkForger], int]) -> None:
+    crime(forger)
+    for failure in forger.failures():
+        assert not re.search(r"\d{18}", failure.reason)

@@ -1,0 +1,235 @@
+"""Each invariant of links, broken on purpose by a forged event, is found where it breaks."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from domain.link import Link
+from domain.price import Price, Repayment
+from domain.wallet import Reference
+from tests.domain.build_links import bought
+from tests.installation import Process
+from tests.projections.forgery import forged
+from tests.projections.link_forgery import LinkForger
+
+OTHER = "8988247000000000017"
+MICROS = 100_000
+
+
+@pytest.fixture
+def forger(process: Process) -> LinkForger:
+    return LinkForger(process)
+
+
+def test_links_that_live_by_the_rules_are_right(forger: LinkForger) -> None:
+    forger.active()
+    forger.active("0")
+    early = forger.requested()
+    forger.write(forger.failure(early))
+    failed = forger.failed_link()
+    forger.write(*forger.release(failed))
+    assert failed.iccid is not None
+    forger.write(*forger.reservation(forger.requested(), failed.iccid))
+    assert forger.failures() == []
+
+
+def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
+    link = forger.begun()
+    failed, esim = forger.failure(link), forger.esim_of(link)
+    esim.quarantine(link.id, forger.cause.at, forger.cause)
+    forger.write(failed, *esim.collect_events(), forger.money_back(link, failed))
+    link.note_endpoint_removed("endpoint-1", forger.cause)
+    forger.write(*link.collect_events())
+    forger.write(*forger.release(link))
+    assert forger.failures() == []
+
+
+def a_link_that_costs_another_sum_than_its_plan(forger: LinkForger) -> int:
+    (requested,) = forger.request().collect_events()
+    return forger.write(forged(requested, price=Price(1, "USD", uuid4())))
+
+
+def a_free_link_of_a_plan_with_a_price(forger: LinkForger) -> int:
+    (requested,) = forger.request().collect_events()
+    return forger.write(forged(requested, price=None))
+
+
+def an_esim_without_its_charge(forger: LinkForger) -> int:
+    reserved, *of_esim, _ = forger.reservation(forger.requested())
+    position = forger.write(reserved)
+    forger.write(*of_esim)
+    return position
+
+
+def a_charge_of_another_kind(forger: LinkForger) -> int:
+    *taken, charge = forger.reservation(forger.requested())
+    return forger.write(*taken, forged(charge, kind="topup"))
+
+
+def a_charge_for_another_type_of_thing(forger: LinkForger) -> int:
+    link = forger.requested()
+    *taken, charge = forger.reservation(link)
+    return forger.write(*taken, forged(charge, reference=Reference("job", str(link.id))))
+
+
+def a_second_esim(forger: LinkForger) -> int:
+    link = forger.reserved("0")
+    return forger.write(forger.fact(link, Link.EsimReserved, iccid=OTHER, sponsor_profile=None))
+
+
+def an_intent_without_an_esim(forger: LinkForger) -> int:
+    link, until = forger.requested(), forger.cause.at
+    return forger.write(forger.fact(link, Link.EndpointRequested, attempt=1, until=until))
+
+
+def an_endpoint_without_an_intent(forger: LinkForger) -> int:
+    facts = {"endpoint_id": "endpoint-1", "addon_id": None, "adopted": False}
+    return forger.write(forger.fact(forger.reserved(), Link.EndpointCreated, **facts))
+
+
+def an_activation_without_an_endpoint(forger: LinkForger) -> int:
+    return forger.write(forger.activated(forger.begun()))
+
+
+def an_activation_after_a_failure(forger: LinkForger) -> int:
+    return forger.write(forger.activated(forger.failed_link()))
+
+
+def an_activation_without_payment(forger: LinkForger) -> int:
+    link = forger.requested()
+    *taken, charge = forger.reservation(link)
+    link.request_endpoint(forger.cause.at, forger.cause)
+    forger.write(*taken, *link.collect_events())
+    position = forger.write(*forger.activation(link))
+    forger.write(charge)  # It comes all the same, and too late.
+    return position
+
+
+def an_activation_with_another_plan(forger: LinkForger) -> int:
+    created, activated = forger.activation(forger.begun())
+    return forger.write(created, forged(activated, plan=bought("0.10", "Another plan")))
+
+
+def an_activation_of_another_esim(forger: LinkForger) -> int:
+    created, activated = forger.activation(forger.begun())
+    return forger.write(created, forged(activated, iccid=OTHER))
+
+
+def a_failed_link_that_keeps_its_money(forger: LinkForger) -> int:
+    return forger.write(forger.failure(forger.begun(), refund=None))
+
+
+def a_failed_link_that_gives_less_back(forger: LinkForger) -> int:
+    return forger.write(forger.failure(forger.begun(), refund=Repayment(MICROS - 1, uuid4())))
+
+
+def a_failed_link_that_gives_more_back(forger: LinkForger) -> int:
+    return forger.write(forger.failure(forger.begun(), refund=Repayment(MICROS + 1, uuid4())))
+
+
+def a_refund_where_nothing_was_taken(forger: LinkForger) -> int:
+    return forger.write(forger.failure(forger.requested(), refund=Repayment(MICROS, uuid4())))
+
+
+def a_refund_that_is_not_given(forger: LinkForger) -> int:
+    return forger.write(forger.failure(forger.begun()))
+
+
+def a_refund_that_nobody_announced(forger: LinkForger) -> int:
+    link = forger.active()
+    price = link.requested.price
+    assert price is not None
+    return forger.write(forger.refund("activation", link.id, Repayment(MICROS, uuid4()), price))
+
+
+def a_refund_of_the_charge_of_another_link(forger: LinkForger) -> int:
+    link, other = forger.begun(), forger.begun()
+    failed = forger.failure(link)
+    back = forger.money_back(link, failed)
+    assert other.requested.price is not None
+    return forger.write(failed, forged(back, charge_id=other.requested.price.transaction_id))
+
+
+def a_link_that_fails_twice(forger: LinkForger) -> int:
+    return forger.write(forger.gives_up(forger.failed_link()))
+
+
+def a_link_that_fails_when_it_is_active(forger: LinkForger) -> int:
+    return forger.write(forger.gives_up(forger.active()))
+
+
+def a_failed_link_that_forgets_its_esim(forger: LinkForger) -> int:
+    return forger.write(forger.gives_up(forger.reserved("0"), iccid=None))
+
+
+def an_endpoint_removed_from_a_live_link(forger: LinkForger) -> int:
+    return forger.write(forger.fact(forger.active(), Link.EndpointRemoved, endpoint_id="e"))
+
+
+def a_suspension_of_an_unfinished_link(forger: LinkForger) -> int:
+    return forger.write(forger.fact(forger.begun(), Link.Suspended))
+
+
+def a_link_that_moves_before_it_was_requested(forger: LinkForger) -> int:
+    suspended = forger.fact(forger.active(), Link.Suspended)
+    return forger.write(forged(suspended, originator_id=uuid4(), originator_version=1))
+
+
+def a_link_that_moves_after_it_has_failed_empty_handed(forger: LinkForger) -> int:
+    link = forger.requested()
+    forger.write(forger.failure(link))
+    return forger.write(forger.gives_up(link))
+
+
+def a_link_that_moves_after_its_end(forger: LinkForger) -> int:
+    link = forger.failed_link()
+    forger.write(*forger.release(link))
+    return forger.write(forger.activated(link))
+
+
+def a_link_that_changes_its_organization(forger: LinkForger) -> int:
+    seen = forger.fact(forger.active(), Link.StatusSeen, status="inactive")
+    return forger.write(forged(seen, organization_id=uuid4()))
+
+
+CRIMES: dict[Callable[[LinkForger], int], str] = {
+    a_link_that_costs_another_sum_than_its_plan: "costs another sum than its plan",
+    a_free_link_of_a_plan_with_a_price: "costs another sum than its plan",
+    an_esim_without_its_charge: "was announced and not taken",
+    a_charge_of_another_kind: "has no reason that names it",
+    a_charge_for_another_type_of_thing: "has no reason that names it",
+    a_second_esim: "has EsimReserved while it is reserved",
+    an_intent_without_an_esim: "has EndpointRequested while it is requested",
+    an_endpoint_without_an_intent: "has EndpointCreated while it is reserved",
+    an_activation_without_an_endpoint: "has Activated while it is begun",
+    an_activation_after_a_failure: "has Activated while it is failed",
+    an_activation_without_payment: "is active and was not paid for",
+    an_activation_with_another_plan: "has another plan than was asked for",
+    an_activation_of_another_esim: "names another eSIM than it holds",
+    a_failed_link_that_keeps_its_money: "another sum back than it was charged",
+    a_failed_link_that_gives_less_back: "another sum back than it was charged",
+    a_failed_link_that_gives_more_back: "another sum back than it was charged",
+    a_refund_where_nothing_was_taken: "another sum back than it was charged",
+    a_refund_that_is_not_given: "was announced and not given",
+    a_refund_that_nobody_announced: "has no failure that names it",
+    a_refund_of_the_charge_of_another_link: "names no charge of its reason",
+    a_link_that_fails_twice: "has ProvisioningFailed while it is failed",
+    a_link_that_fails_when_it_is_active: "has ProvisioningFailed while it is active",
+    a_failed_link_that_forgets_its_esim: "names another eSIM than it holds",
+    an_endpoint_removed_from_a_live_link: "has EndpointRemoved while it is active",
+    a_suspension_of_an_unfinished_link: "has Suspended while it is begun",
+    a_link_that_moves_before_it_was_requested: "before it was requested, or after its end",
+    a_link_that_moves_after_it_has_failed_empty_handed: "or after its end",
+    a_link_that_moves_after_its_end: "or after its end",
+    a_link_that_changes_its_organization: "changes its organization",
+}
+
+
+@pytest.mark.parametrize(
+    ("crime", "reason"), CRIMES.items(), ids=[crime.__name__ for crime in CRIMES]
+)
+def test_a_broken_invariant_is_found_where_it_breaks(
+    forger: LinkForger, crime: Callable[[LinkForger], int], reason: str
+) -> None:
+    forger.expect(crime(forger), reason)

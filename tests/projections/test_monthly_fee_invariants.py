@@ -1,0 +1,119 @@
+"""Each invariant of monthly fees, broken on purpose by a forged event, is found where it breaks."""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+
+from domain.price import Price
+from tests.installation import Process
+from tests.projections.forgery import forged
+from tests.projections.link_forgery import LinkForger
+
+
+@pytest.fixture
+def forger(process: Process) -> LinkForger:
+    return LinkForger(process)
+
+
+def test_fees_that_keep_the_rules_are_right(forger: LinkForger) -> None:
+    first, due = forger.fee(uuid4(), uuid4(), month="2026-02")
+    _, later = forger.fee(month="2026-03")
+    forger.write(due, later)
+    forger.write(*forger.fee_charged(first))
+    assert forger.failures() == []
+
+
+def a_fee_of_another_sum_than_its_links(forger: LinkForger) -> int:
+    _, due = forger.fee(uuid4(), uuid4())
+    price = Price(10_000, "USD", due.price.transaction_id)
+    return forger.write(forged(due, price=price))
+
+
+def a_fee_that_counts_a_link_twice(forger: LinkForger) -> int:
+    link_id = uuid4()
+    return forger.write(forger.fee(link_id, link_id)[1])
+
+
+def a_second_fee_of_one_month(forger: LinkForger) -> int:
+    _, due = forger.fee()
+    return forger.write(due, forged(due, originator_id=uuid4()))
+
+
+def a_second_fee_of_a_month_that_was_charged(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    forger.write(due, *forger.fee_charged(fee))
+    return forger.write(forged(due, originator_id=uuid4()))
+
+
+def a_fee_that_is_charged_before_it_is_due(forger: LinkForger) -> int:
+    fee, _ = forger.fee()
+    charged, _ = forger.fee_charged(fee)
+    return forger.write(forged(charged, originator_version=1))
+
+
+def a_fee_that_is_charged_twice(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    forger.write(due, *forger.fee_charged(fee))
+    charged, _ = forger.fee_charged(fee)
+    return forger.write(charged)
+
+
+def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    charged, _ = forger.fee_charged(fee)
+    price = Price(20_000, "USD", due.price.transaction_id)
+    return forger.write(due, forged(charged, price=price))
+
+
+def a_fee_that_is_charged_for_another_month(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    charged, _ = forger.fee_charged(fee)
+    return forger.write(due, forged(charged, month="2026-04"))
+
+
+def a_fee_that_is_charged_to_another_organization(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    charged, _ = forger.fee_charged(fee)
+    return forger.write(due, forged(charged, organization_id=uuid4()))
+
+
+def a_fee_that_the_wallet_does_not_pay(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    return forger.write(due, forger.fee_charged(fee)[0])
+
+
+def a_fee_that_the_wallet_pays_as_something_else(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    charged, entry = forger.fee_charged(fee)
+    return forger.write(due, charged, forged(entry, kind="topup"))
+
+
+def a_fee_that_the_wallet_pays_unasked(forger: LinkForger) -> int:
+    fee, due = forger.fee()
+    return forger.write(due, forger.fee_charged(fee)[1])
+
+
+CRIMES: dict[Callable[[LinkForger], int], str] = {
+    a_fee_of_another_sum_than_its_links: "is another sum than that of its links",
+    a_fee_that_counts_a_link_twice: "counts a link twice",
+    a_second_fee_of_one_month: "owes 2026-03 twice",
+    a_second_fee_of_a_month_that_was_charged: "owes 2026-03 twice",
+    a_fee_that_is_charged_before_it_is_due: "is charged before it is due, or twice",
+    a_fee_that_is_charged_twice: "is charged before it is due, or twice",
+    a_fee_that_is_charged_at_another_price: "is charged otherwise than it is due",
+    a_fee_that_is_charged_for_another_month: "is charged otherwise than it is due",
+    a_fee_that_is_charged_to_another_organization: "is charged otherwise than it is due",
+    a_fee_that_the_wallet_does_not_pay: "was announced and not taken",
+    a_fee_that_the_wallet_pays_as_something_else: "has no reason that names it",
+    a_fee_that_the_wallet_pays_unasked: "has no reason that names it",
+}
+
+
+@pytest.mark.parametrize(
+    ("crime", "reason"), CRIMES.items(), ids=[crime.__name__ for crime in CRIMES]
+)
+def test_a_broken_invariant_is_found_where_it_breaks(
+    forger: LinkForger, crime: Callable[[LinkForger], int], reason: str
+) -> None:
+    forger.expect(crime(forger), reason)

@@ -1,0 +1,168 @@
+"""Work that has not ended: when it is due, and since when it has been under way."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from tests.installation import Process, SetClock
+from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
+
+INTENT_S, IDLE_S, SOON_S = 5, 2, 1
+
+
+@pytest.fixture
+def clock(process: Process) -> SetClock:
+    process.clock = clock = SetClock()
+    return clock
+
+
+@pytest.fixture
+def organization_id(process: Process, clock: SetClock) -> UUID:
+    assert process.clock is clock
+    return process.organization()
+
+
+def due(process: Process, now: datetime, limit: int = 99) -> list[tuple[str, UUID]]:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return [(work.kind, work.id) for work in process.unfinished.due(connection, now, limit)]
+
+
+def due_in_s(process: Process, work_id: UUID) -> float | None:
+    """Return in how many seconds this work is due; None for work that has ended."""
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        found = process.unfinished.due(connection, process.clock() + timedelta(days=1), 99)
+    moments = {work.id: work.due_at for work in found}
+    return (moments[work_id] - process.clock()).total_seconds() if work_id in moments else None
+
+
+def oldest(process: Process) -> datetime | None:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return process.unfinished.oldest(connection)
+
+
+def test_a_link_is_due_by_its_step_until_it_is_active(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    life = LinkSteps(process, organization_id)
+    assert due_in_s(process, life.id) == IDLE_S
+    for step, seconds in (
+        (life.reserve, IDLE_S),
+        (life.begin, INTENT_S),
+        (life.begin, INTENT_S),
+        (life.activate, None),
+    ):
+        clock.forward(minutes=1)
+        step()
+        assert due_in_s(process, life.id) == seconds
+
+
+def test_a_failed_link_is_due_soon_until_its_esim_is_free(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    life = LinkSteps(process, organization_id).reserve().begin()
+    for step, seconds in (
+        (lambda: life.fail(clock.now), SOON_S),
+        (life.remove_endpoint, SOON_S),
+        (life.release, None),
+    ):
+        clock.forward(minutes=1)
+        step()
+        assert due_in_s(process, life.id) == seconds
+
+
+def test_a_link_that_took_nothing_has_ended_with_its_failure(
+    process: Process, organization_id: UUID
+) -> None:
+    life = LinkSteps(process, organization_id).fail()
+    assert due_in_s(process, life.id) is None
+
+
+def test_a_status_is_due_when_its_intent_has_run_out(
+    process: Process, organization_id: UUID
+) -> None:
+    life = LinkSteps(process, organization_id).activate()
+    for settled in ("suspended", "inactive", "active"):
+        life.intend("suspended" if settled != "active" else "active")
+        assert due_in_s(process, life.id) == INTENT_S
+        life.settle(settled)
+        assert due_in_s(process, life.id) is None
+    life.see("inactive", process.clock()).store_lpa()
+    assert due_in_s(process, life.id) is None
+
+
+def test_a_plan_change_is_due_by_its_step_until_it_is_finished(
+    process: Process, organization_id: UUID
+) -> None:
+    life = LinkSteps(process, organization_id).activate()
+    first = life.link.current_activations[0].id
+    change = life.change([first], [bought("One"), bought("Two")])
+    steps = (
+        (change.do, IDLE_S),
+        (change.start, INTENT_S),
+        (change.do, IDLE_S),
+        (change.start, INTENT_S),
+        (change.fail, SOON_S),
+        (change.finish, None),
+    )
+    assert due_in_s(process, change.id) == IDLE_S
+    for step, seconds in steps:
+        step()
+        assert due_in_s(process, change.id) == seconds
+    assert due_in_s(process, life.id) is None
+    assert due_in_s(process, ChangeSteps(life, add=[bought("Three")]).do().id) is None
+
+
+def test_work_comes_longest_due_first_and_bounded(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    begun_at = clock.now
+    active = LinkSteps(process, organization_id).activate()
+    asked = LinkSteps(process, organization_id)
+    intended = LinkSteps(process, organization_id).reserve().begin()
+    clock.forward(seconds=1)
+    change = active.change(add=[bought("Top-up")])
+    work = [("link", asked.id), ("plan_change", change.id), ("link", intended.id)]
+    assert due(process, begun_at + timedelta(seconds=5)) == work
+    assert due(process, begun_at + timedelta(seconds=5), limit=2) == work[:2]
+    assert due(process, begun_at + timedelta(seconds=4)) == work[:2]
+    assert due(process, begun_at + timedelta(seconds=2)) == work[:1]
+    assert due(process, begun_at + timedelta(seconds=1.9)) == []
+
+
+def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    assert oldest(process) is None
+    began = clock.now
+    life = LinkSteps(process, organization_id)
+    process.projector.catch_up()
+    later = clock.forward(seconds=3)
+    other = LinkSteps(process, organization_id)
+    life.reserve().begin()
+    assert oldest(process) == began
+    life.activate()
+    assert oldest(process) == later
+    other.fail()
+    assert oldest(process) is None
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+def test_work_that_begins_anew_is_as_old_as_its_new_begin(
+    process: Process,
+    organization_id: UUID,
+    clock: SetClock,
+    in_one_batch: bool,  # noqa: FBT001  # It is one case of the table.
+) -> None:
+    life = LinkSteps(process, organization_id)
+    for step in (life.activate, lambda: life.intend("suspended"), lambda: life.settle("active")):
+        clock.forward(minutes=1)
+        step()
+        if not in_one_batch:
+            process.projector.catch_up()
+    again = clock.forward(minutes=1)
+    life.intend("suspended")
+    assert oldest(process) == again
