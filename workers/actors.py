@@ -1,12 +1,16 @@
 """Dramatiq actors: thin shells that turn a message into a call of a service."""
 
 import logging
+from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 import dramatiq
 from dramatiq import Broker
 
 from workers.bulk_lookup import BulkLookup
+from workers.plan_changes import PlanChanges
+from workers.provisioning import Provisioning
 
 # The log and the sweep repeat work. The broker may try once more at once, not for days.
 RETRIES_MAX = 1
@@ -15,16 +19,33 @@ RETRY_MS = 500
 logger = logging.getLogger(__name__)
 
 
-def register(broker: Broker, bulk_lookup: BulkLookup) -> None:
+RETRIES: dict[str, Any] = {
+    "max_retries": RETRIES_MAX,
+    "min_backoff": RETRY_MS,
+    "max_backoff": RETRY_MS,
+}
+
+
+@dataclass(frozen=True)
+class Services:
+    """What actors call."""
+
+    bulk_lookup: BulkLookup
+    provisioning: Provisioning
+    plan_changes: PlanChanges
+
+
+def register(broker: Broker, services: Services) -> None:
     """Declare every actor at a broker."""
 
-    @dramatiq.actor(
-        broker=broker,
-        queue_name="lookup",
-        actor_name="work_slice",
-        max_retries=RETRIES_MAX,
-        min_backoff=RETRY_MS,
-        max_backoff=RETRY_MS,
-    )
+    @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
     def work_slice(job_id: str, slice_index: int) -> None:
-        bulk_lookup.work(UUID(job_id), slice_index)
+        services.bulk_lookup.work(UUID(job_id), slice_index)
+
+    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    def work_link(link_id: str) -> None:
+        services.provisioning.work(UUID(link_id))
+
+    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    def work_plan_change(change_id: str) -> None:
+        services.plan_changes.work(UUID(change_id))

@@ -10,12 +10,13 @@ from uuid import UUID
 import msgspec
 
 from domain.application import Log
-from domain.bulk_job import BulkJob, ItemRefund, PersonalNumbers, PersonalResults
+from domain.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from domain.cause import Cause, Clock
 from domain.commands.answers import Answer, Answers
 from domain.committer import Committer
 from domain.errors import Conflict, NumberLookupUnavailable, ServiceUnavailable
 from domain.ports import Sealed, Vault
+from domain.price import Repayment
 from domain.wallet import Reference, Refund, wallet_id
 
 CONFLICTS_MAX = 50  # Other slices of the job commit too; each lost race means one of them won.
@@ -150,7 +151,7 @@ class BulkLookup:
         return self.vault.seal(job.organization_id, month, job.id, clear)
 
 
-def _refund_of(job: BulkJob, refund: ItemRefund, count: int) -> Refund:
+def _refund_of(job: BulkJob, refund: Repayment, count: int) -> Refund:
     assert job.created.price is not None
     return Refund(
         transaction_id=refund.transaction_id,

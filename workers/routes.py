@@ -6,10 +6,12 @@ from uuid import UUID
 
 import msgspec
 
+from domain import link_events
 from domain.aggregate import Event
 from domain.bulk_job import BulkJob
+from domain.plan_change import PlanChange
 
-Queue = Literal["lookup"]
+Queue = Literal["lookup", "provision"]
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -25,12 +27,36 @@ def slice_message(job_id: UUID, slice_index: int) -> Message:
     return Message("work_slice", "lookup", (str(job_id), slice_index))
 
 
+def link_message(link_id: UUID) -> Message:
+    """Ask for the next steps of a link."""
+    return Message("work_link", "provision", (str(link_id),))
+
+
+def plan_change_message(change_id: UUID) -> Message:
+    """Ask for the next steps of a plan change."""
+    return Message("work_plan_change", "provision", (str(change_id),))
+
+
 def _job_created(event: BulkJob.Created) -> list[Message]:
     count = -(-event.total_count // event.slice_size)
     return [slice_message(event.originator_id, index) for index in range(count)]
 
 
-ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {BulkJob.Created: _job_created}
+def _link_moved(event: link_events.Requested | link_events.ProvisioningFailed) -> list[Message]:
+    return [link_message(event.originator_id)]
+
+
+def _change_moved(event: PlanChange.Requested | PlanChange.Failed) -> list[Message]:
+    return [plan_change_message(event.originator_id)]
+
+
+ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {
+    BulkJob.Created: _job_created,
+    link_events.Requested: _link_moved,
+    link_events.ProvisioningFailed: _link_moved,  # Its eSIM has to be freed.
+    PlanChange.Requested: _change_moved,
+    PlanChange.Failed: _change_moved,  # A late add-on has to be taken off.
+}
 
 
 def messages_for(event: Event) -> Iterable[Message]:

@@ -13,11 +13,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Task:
-    """Something to do every so many seconds."""
+    """Something to do every so many seconds; `at_once`: for the first time at the first tick."""
 
     name: str
     every_s: float
     run: Callable[[], object]
+    at_once: bool = False
 
 
 class Schedule:
@@ -26,7 +27,7 @@ class Schedule:
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         now = time.monotonic()
-        self._due = {task.name: now + task.every_s for task in tasks}
+        self._due = {each.name: now + (0 if each.at_once else each.every_s) for each in tasks}
 
     def run(self, stop: Event) -> None:
         """Tick until `stop` is set."""

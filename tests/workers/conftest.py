@@ -1,5 +1,6 @@
-"""One installation per test, and the process that the test looks from."""
+"""One installation per test, the process that the test looks from, and a lab for its links."""
 
 from tests.installation import installation, migrated, process
+from tests.workers.link_lab import lab
 
-__all__ = ["installation", "migrated", "process"]
+__all__ = ["installation", "lab", "migrated", "process"]

@@ -22,6 +22,14 @@ def test_a_task_runs_when_its_time_has_come_and_not_before() -> None:
     assert ran == ["often", "often"]
 
 
+def test_a_task_can_begin_at_the_first_tick_and_then_waits_its_time() -> None:
+    ran: list[str] = []
+    plan = Schedule([Task("at boot", 3600, lambda: ran.append("at boot"), at_once=True)])
+    plan.tick()
+    plan.tick()
+    assert ran == ["at boot"]
+
+
 def test_a_task_that_fails_is_tried_again_and_fails_alone() -> None:
     ran: list[str] = []
 

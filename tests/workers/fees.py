@@ -1,0 +1,129 @@
+"""Organizations with links that cost a fee each month, and what came of it."""
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+from domain.activation import BoughtPlan
+from domain.cause import Cause
+from domain.esim import Esim
+from domain.link import Link
+from domain.money import format_amount, parse_amount
+from domain.network import Endpoint, LinkStatus
+from domain.organization import Organization, Status
+from projections.audit import Failure, verify
+from projections.monthly_fees import FeeRow
+from projections.transactions import Filter, Transaction
+from tests.installation import Process
+
+PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])
+REQUEST = "request-1"
+
+
+def moment(text: str) -> datetime:
+    """Read a moment in UTC, such as `2026-02-01` or `2026-02-01 00:01`."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def customer(process: Process, fee: str = "1.50", balance: str = "100.00", links: int = 1) -> UUID:
+    """Register an organization with so many active links; a balance of "" is no wallet."""
+    registered = process.accounts.register_organization(
+        process.cause(),
+        name="Acme",
+        price_micros=None,
+        monthly_link_fee_micros=parse_amount(fee),
+        with_wallet=bool(balance),
+    )
+    if balance and parse_amount(balance):
+        pay_in(process, registered.id, balance)
+    for _ in range(links):
+        activate(process, registered.id)
+    return registered.id
+
+
+def pay_in(process: Process, organization_id: UUID, amount: str) -> None:
+    reference = str(uuid4())
+    process.accounts.deposit(organization_id, parse_amount(amount), reference, process.cause())
+
+
+def activate(process: Process, organization_id: UUID) -> UUID:
+    """Let an organization have one more link, which has cost nothing."""
+    cause, link_id = process.cause(), uuid4()
+    iccid = f"8988{link_id.int % 10**15:015d}"
+    link = Link.request(
+        link_id,
+        cause,
+        organization_id=organization_id,
+        name=None,
+        plan=PLAN,
+        sponsor_profiles=[],
+        currency="USD",
+        deadline=cause.at,
+    )
+    esim = Esim.register("simulated", iccid, cause)
+    esim.reserve(link_id, cause)
+    link.reserve_esim(iccid, None, cause)
+    link.request_endpoint(cause.at, cause)
+    endpoint = Endpoint(f"endpoint-{link_id}", iccid, str(link_id))
+    link.activate(endpoint, None, cause, adopted=False)
+    process.log.append(link, esim)
+    return link_id
+
+
+def switch(process: Process, link_id: UUID, status: LinkStatus, at: datetime | None = None) -> None:
+    """Suspend or reactivate a link, by default now."""
+    cause = Cause(at or process.clock(), REQUEST)
+    link = process.log.get(Link, link_id)
+    link.request_status(status, cause.at, cause)
+    link.settle_status(status, cause)
+    process.log.append(link)
+
+
+def set_status(process: Process, organization_id: UUID, status: Status) -> None:
+    def change(organization: Organization) -> None:
+        organization.change_status(status, process.cause())
+
+    process.accounts.change_organization(organization_id, change)
+
+
+def set_fee(process: Process, organization_id: UUID, fee: str) -> None:
+    def change(organization: Organization) -> None:
+        organization.change_monthly_link_fee(parse_amount(fee), process.cause())
+
+    process.accounts.change_organization(organization_id, change)
+
+
+def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
+    """Return every fee of an organization, oldest month first."""
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return process.fee_book.all_of(connection, organization_id)
+
+
+def frozen(process: Process, organization_id: UUID) -> dict[str, str]:
+    """Return what fell due by month, whether it was charged or not."""
+    return {fee.month: format_amount(fee.amount_micros) for fee in fees(process, organization_id)}
+
+
+def charges(process: Process, organization_id: UUID) -> list[Transaction]:
+    """Return the transactions of monthly fees, oldest first."""
+    process.projector.catch_up()
+    wanted = Filter(kind="monthly_link_fee")
+    with process.views.reading() as connection:
+        found, _ = process.transactions.page(
+            connection, organization_id, wanted, offset=0, limit=1_000
+        )
+    return found[::-1]
+
+
+def charged(process: Process, organization_id: UUID) -> list[tuple[str, str]]:
+    """Return month and amount of each charge in the order in which the wallet booked them."""
+    return [
+        (each.metadata["month"], format_amount(each.amount_micros))
+        for each in charges(process, organization_id)
+    ]
+
+
+def failures(process: Process) -> list[Failure]:
+    """Return what the auditor finds wrong with the log and with every read model."""
+    process.projector.catch_up()
+    return verify(process.log, process.views, process.positions, process.models).failures

@@ -1,0 +1,56 @@
+"""A network that does something long after its caller has heard that nobody knows."""
+
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from domain.network import EsimNetwork, OutcomeUnknown
+from domain.ports import ProviderError
+from tests.installation import SetClock
+
+
+class LateNetwork:
+    """Keeps calls back while the clock runs on; what was kept back has no listener any more."""
+
+    def __init__(self, inner: EsimNetwork, clock: SetClock) -> None:
+        self.inner = inner
+        self.name = inner.name
+        self.settles_after = inner.settles_after
+        self._clock = clock
+        self._delays: dict[str, list[timedelta]] = defaultdict(list)
+        self._waiting: list[tuple[datetime, Callable[[], object]]] = []
+
+    def later(self, call: str, after_s: float) -> None:
+        """Let the next such call meet its time-out, and happen so long after it was begun."""
+        self._delays[call].append(timedelta(seconds=after_s))
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether something is kept back."""
+        return bool(self._waiting)
+
+    def look(self) -> None:
+        """Do what is due by now."""
+        due = [call for at, call in self._waiting if at <= self._clock()]
+        self._waiting = [each for each in self._waiting if each[0] > self._clock()]
+        for call in due:
+            with suppress(ProviderError):
+                call()
+
+    def __getattr__(self, call: str) -> Callable[..., Any]:
+        reached = getattr(self.inner, call)
+
+        def called(*args: Any, timeout_s: float, **options: Any) -> Any:
+            self.look()
+            if not self._delays[call]:
+                return reached(*args, timeout_s=timeout_s, **options)
+            at = self._clock() + self._delays[call].pop(0)
+            self._waiting.append((at, partial(reached, *args, timeout_s=timeout_s, **options)))
+            self._clock.forward(seconds=timeout_s)
+            message = "the reply did not come in time"
+            raise OutcomeUnknown(message)
+
+        return called

@@ -1,0 +1,97 @@
+"""What has to be true of all links, their money and the network once nothing is left to do."""
+
+from collections.abc import Iterator
+from typing import TypeVar
+
+from domain.aggregate import Root
+from domain.esim import Esim
+from domain.link import Link
+from domain.link_events import Stage
+from domain.money import parse_amount
+from domain.network import Endpoint
+from domain.plan_change import PlanChange
+from domain.wallet import Wallet
+from projections.audit import check_log
+from tests.workers.link_lab import DEPOSIT, Lab
+
+EVENTS_MAX = 100_000
+
+R = TypeVar("R", bound=Root)
+
+
+def check(lab: Lab, deposit: str = DEPOSIT) -> None:
+    """Expect that everything has ended, and that log, money and network agree."""
+    links = every(lab, Link)
+    for link in links:
+        assert link.stage in {Stage.ACTIVE, Stage.ENDED}, link.stage
+        assert (link.status_intent, link.open_change) == (None, None)
+    assert all(change.finished_at for change in every(lab, PlanChange))
+    check_money(lab, links, deposit)
+    check_esims(lab, links)
+    check_network(lab, [link for link in links if link.stage is Stage.ACTIVE])
+    assert check_log(lab.process.log).failures == []
+
+
+def check_money(lab: Lab, links: list[Link], deposit: str) -> None:
+    """The organization has paid for each plan that came onto a link, and for nothing else."""
+    kept = sum(each.plan.price_micros for link in links for each in link.activations.values())
+    assert lab.wallet.balance_micros == parse_amount(deposit) - kept
+    events = [each.event for each in lab.process.log.read(0, EVENTS_MAX)]
+    charges = {e.transaction_id: e for e in events if isinstance(e, Wallet.Charged)}
+    refunds = [e for e in events if isinstance(e, Wallet.Refunded)]
+    assert len({refund.charge_id for refund in refunds}) == len(refunds)
+    for refund in refunds:
+        charge = charges[refund.charge_id]
+        assert (refund.amount_micros, refund.reference) == (charge.amount_micros, charge.reference)
+    for link in links:
+        paid = [c for c in charges.values() if c.reference.id == str(link.id)]
+        back = [r for r in refunds if r.reference.id == str(link.id)]
+        assert len(back) == (len(paid) if link.stage is Stage.ENDED else 0)
+
+
+def check_esims(lab: Lab, links: list[Link]) -> None:
+    """A link holds its eSIM as long as it is there; one that has failed holds none, nowhere."""
+    held = {link.iccid: link.id for link in links if link.stage is Stage.ACTIVE}
+    assert {e.iccid: e.link_id for e in every(lab, Esim) if e.link_id is not None} == held
+    assert {iccid for iccid, is_free in stock(lab) if not is_free} == set(held)
+
+
+def check_network(lab: Lab, active: list[Link]) -> None:
+    """Each link has its one endpoint and on it exactly its plans; nothing else is there."""
+    there = {endpoint.endpoint_id: endpoint for endpoint in endpoints(lab)}
+    assert len(there) == len(active)
+    for link in active:
+        assert link.endpoint_id is not None
+        endpoint = there[link.endpoint_id]
+        assert (endpoint.iccid, endpoint.reference) == (link.iccid, str(link.id))
+        addons = lab.simulator.usage(link.endpoint_id, timeout_s=1.0).addons
+        bought = link.current_activations
+        known = {each.addon_id for each in bought if each.addon_id is not None}
+        assert known <= {addon.addon_id for addon in addons}
+        plans = sorted(each.plan.provider_plan_id for each in bought)
+        assert sorted(addon.provider_plan_id for addon in addons) == plans
+
+
+def every(lab: Lab, kind: type[R]) -> list[R]:
+    """Return all aggregates of a kind."""
+    log = lab.process.log
+    streams = dict.fromkeys(each.event.originator_id for each in log.read(0, EVENTS_MAX))
+    return [found for each in streams if (found := log.find(kind, each)) is not None]
+
+
+def stock(lab: Lab) -> list[tuple[str, bool]]:
+    """Return every eSIM of the network, and whether it is free."""
+    with lab.process.stores.reading() as connection:
+        rows = connection.exec_driver_sql("SELECT iccid, is_free FROM simulated_esims")
+        return [(iccid, bool(is_free)) for iccid, is_free in rows]
+
+
+def endpoints(lab: Lab) -> Iterator[Endpoint]:
+    """Yield every endpoint that the network has now, or will have."""
+    taken = "SELECT iccid FROM simulated_endpoints WHERE NOT is_removed"
+    with lab.process.stores.reading() as connection:
+        iccids = [iccid for (iccid,) in connection.exec_driver_sql(taken)]
+    for iccid in iccids:
+        endpoint = lab.simulator.find_endpoint(iccid, timeout_s=1.0)
+        assert endpoint is not None
+        yield endpoint

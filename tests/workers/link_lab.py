@@ -1,0 +1,245 @@
+"""One organization, its links and the network they run on, worked on by one life after another."""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.container.links import SEED
+from app.providers.simulated_network.network import SimulatedNetwork
+from domain.commands.link_create import LinkRequest
+from domain.commands.link_plans import ChangeRequest
+from domain.commands.link_status import Target
+from domain.errors import ProvisioningError
+from domain.link import Link
+from domain.money import parse_amount
+from domain.network import AvailableEsim, Endpoint, LinkStatus
+from domain.plan import PlanTerms, SponsorProfile
+from domain.plan_change import PlanChange
+from domain.wallet import Wallet, wallet_id
+from projections.unfinished import Work
+from tests.faulty_network import FaultyNetwork, Killed
+from tests.installation import Installation, Process, SetClock
+from tests.workers.late_network import LateNetwork
+from tests.workers.places import Places, watch_commits, watch_reads
+from workers.routes import Message
+
+DEPOSIT = "500.00"
+PRICE = "4.00"
+TICK_S = 2
+TICKS_MAX = 120  # Four minutes: whatever happens at the network has settled long before.
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
+
+
+class Lab:
+    """Drives the sagas one step of a test after another, with no thread and no real time.
+
+    The network outlives every worker. A life ends by `Killed`; the next one has the same files.
+    """
+
+    def __init__(self, installation: Installation, deposit: str = DEPOSIT) -> None:
+        self.installation = installation
+        self.clock = SetClock()
+        self.commits, self.reads = Places(), Places()
+        self._plans: dict[UUID, PlanTerms] = {}
+        process = installation.process(self.clock)
+        self.simulator = SimulatedNetwork(
+            process.stores, self.clock, SEED, sandbox=True, wait=self._wait
+        )
+        self.late = LateNetwork(self.simulator, self.clock)
+        self.network = FaultyNetwork(self.late)
+        self._begin(process)
+        self.organization_id = process.organization(deposit)
+
+    def _begin(self, process: Process) -> None:
+        process.network = self.network
+        process.publisher = self
+        watch_commits(process, self.commits)
+        watch_reads(process, self.reads)
+        self.process = process
+
+    def restart(self) -> None:
+        """Begin another life over the same files: nothing of the last one but these is there."""
+        self._begin(self.installation.process(self.clock))
+
+    def other_process(self) -> Process:
+        """Open the files as another process would, which runs beside this one.
+
+        Their clocks are alike: what two workers decide at once has the same bytes.
+        """
+        process = self.installation.process(self.clock)
+        process.network = self.network
+        return process
+
+    def plan(
+        self, provider_plan_id: str = "eu-1", price: str = PRICE, sponsors: Sequence[str] = ("sp",)
+    ) -> UUID:
+        """Offer a plan; return its id."""
+        terms = PlanTerms(
+            name=f"Plan {provider_plan_id}",
+            provider_plan_id=provider_plan_id,
+            retail_price_micros=parse_amount(price),
+            currency="USD",
+            data_mb=1_000,
+            validity_days=7,
+            coverage_type="local",
+            sponsor_profiles=[SponsorProfile(each, each.upper(), "#fff") for each in sponsors],
+            coverage=[],
+        )
+        plan_id = uuid4()
+        self._plans[plan_id] = terms
+        return plan_id
+
+    def request(self, plan_id: UUID | None = None, deadline_s: int = 15) -> UUID:
+        """Ask for a link as the web process does; nobody works on it yet."""
+        wanted = plan_id or self.plan()
+        new = uuid4()
+        request = LinkRequest(self.organization_id, wanted, None, None)
+        command = self.process.link_create
+        rules = replace(command.rules, deadline=timedelta(seconds=deadline_s))
+        replace(command, rules=rules)._request(  # noqa: SLF001  # What comes before the wait.
+            request, new, self._plans[wanted], self.process.cause()
+        )
+        return new
+
+    def work(self, link_id: UUID) -> Link:
+        """Give the message of a link to the worker of this life; return what became of it."""
+        self.live(lambda: self.process.provisioning.work(link_id))
+        return self.link(link_id)
+
+    def create(self, provider_plan_id: str = "eu-1", price: str = PRICE) -> Link:
+        """Ask for a link and let it be worked on."""
+        return self.work(self.request(self.plan(provider_plan_id, price)))
+
+    def request_change(
+        self, link_id: UUID, remove: Sequence[UUID] = (), add: Sequence[UUID] = ()
+    ) -> UUID:
+        """Ask for a change of plans as the web process does, all of it paid for."""
+        new = uuid4()
+        request = ChangeRequest(self.organization_id, link_id, remove, add, None)
+        command = replace(self.process.link_plans, offers=self._offer)
+        command._begin(  # noqa: SLF001  # What comes before the wait.
+            request, new, time.monotonic(), self.process.cause()
+        )
+        return new
+
+    def work_change(self, change_id: UUID) -> PlanChange:
+        """Give the message of a change to the worker of this life; return what became of it."""
+        self.live(lambda: self.process.plan_changes.work(change_id))
+        return self.plan_change(change_id)
+
+    def change(
+        self, link_id: UUID, remove: Sequence[UUID] = (), add: Sequence[str] = ()
+    ) -> PlanChange:
+        """Ask for a change, each plan for 1.00, and let it be worked on."""
+        plans = [self.plan(each, "1.00") for each in add]
+        return self.work_change(self.request_change(link_id, remove, plans))
+
+    def switch(self, link_id: UUID, target: Target) -> None:
+        """Suspend or reactivate a link, as the web process does."""
+        with suppress(ProvisioningError):
+            self.process.link_status.run(link_id, target, self.process.cause())
+
+    def expire(self, link_id: UUID) -> None:
+        """Fail a link as the request does that has waited long enough, unless it is answered."""
+        command, link = self.process.link_create, self.link(link_id)
+        command._expire(link)  # noqa: SLF001  # What comes after the wait.
+
+    def expire_change(self, change_id: UUID) -> None:
+        """Fail a change as the request does that has waited long enough."""
+        command, change = self.process.link_plans, self.plan_change(change_id)
+        command._expire(change)  # noqa: SLF001  # What comes after the wait.
+
+    def forget_faults(self) -> None:
+        """Let the network work, and nothing happen at commits or reads, from now on."""
+        self.commits.forget()
+        self.reads.forget()
+        self.network = FaultyNetwork(self.late)
+        self.restart()
+
+    def see(self, link_id: UUID) -> None:
+        """Append to a link what a read of it might: the network shows another status."""
+        link = self.link(link_id)
+        other: LinkStatus = "active" if link.status == "inactive" else "inactive"
+        link.note_seen(other, None, None, self.process.cause())
+        self.process.log.append(link)
+
+    def live(self, life: Callable[[], object]) -> bool:
+        """Let this life do something; if it is killed by it, begin another one and tell so."""
+        try:
+            life()
+        except Killed:
+            self.restart()
+            return False
+        return True
+
+    def sweep(self) -> None:
+        """Follow the log and ask for what is due; it is worked on at once."""
+        self.process.projector.catch_up()
+        self.process.provisioning_sweep.run()
+
+    def publish(self, message: Message) -> None:
+        """Work on a message, as whoever takes it from the queue."""
+        stream_id = UUID(str(message.arguments[0]))
+        (self.work if message.actor == "work_link" else self.work_change)(stream_id)
+
+    def backlog(self, queue: str) -> int:
+        """Nothing ever waits."""
+        assert queue == "provision"
+        return 0
+
+    def unfinished(self) -> list[Work]:
+        """Return what has not ended."""
+        self.process.projector.catch_up()
+        with self.process.views.reading() as connection:
+            return self.process.unfinished.due(connection, FOREVER, 1_000)
+
+    def settle(self) -> None:
+        """Let time pass and the sweep do its work, until nothing is left to do."""
+        for _ in range(TICKS_MAX):
+            self.late.look()
+            self.sweep()
+            if not self.late.is_waiting and not self.unfinished():
+                return
+            self.clock.forward(seconds=TICK_S)
+        raise AssertionError(self.unfinished())
+
+    def link(self, link_id: UUID) -> Link:
+        return self.process.log.get(Link, link_id)
+
+    def plan_change(self, change_id: UUID) -> PlanChange:
+        return self.process.log.get(PlanChange, change_id)
+
+    @property
+    def wallet(self) -> Wallet:
+        return self.process.log.get(Wallet, wallet_id(self.organization_id))
+
+    def only(self, *iccids: str) -> None:
+        """Let the network show only these eSIMs as free, whoever holds them."""
+        free = [AvailableEsim(iccid, None) for iccid in iccids]
+        self.simulator.available_esims = lambda *_, page, **__: free if page == 0 else []
+
+    def never_tell_addons(self) -> None:
+        """Let the network answer a creation without the id of its first add-on."""
+        create = self.simulator.create_endpoint
+
+        def silent(*args: str, **options: float) -> Endpoint:
+            endpoint = create(*args, **options)
+            return Endpoint(endpoint.endpoint_id, endpoint.iccid, endpoint.reference)
+
+        self.simulator.create_endpoint = silent
+
+    def _offer(self, _organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        return self._plans.get(plan_id)
+
+    def _wait(self, seconds: float) -> None:
+        self.clock.forward(seconds=seconds)
+
+
+@pytest.fixture
+def lab(installation: Installation) -> Lab:
+    return Lab(installation)

@@ -1,0 +1,92 @@
+"""The places of a process where others may come between: its commits, and its reads of the log."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from domain.wallet import Wallet
+from tests.faulty_network import Killed
+from tests.installation import Process
+
+When = Literal["before", "after"]
+Happening = Callable[[], object]
+
+
+class Places:
+    """Counts what a process does of one kind; at each a test can let something happen.
+
+    It happens to whoever commits or reads, never to the committer's own thread.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._happenings: dict[tuple[int, When], Happening] = {}
+        self._always: dict[When, Happening] = {}
+        self._is_quiet = False
+
+    def at(self, number: int, when: When, happening: Happening) -> None:
+        """Let something happen at the place of that number, counted from 1 and from now on."""
+        self._count, self._is_quiet = 0, False
+        self._happenings = {(number, when): happening}
+
+    def at_each(self, when: When, happening: Happening) -> None:
+        """Let something happen at every place from now on."""
+        self._always = {when: happening}
+
+    @property
+    def is_waiting(self) -> bool:
+        """Tell whether what was to happen has not happened."""
+        return bool(self._happenings)
+
+    def forget(self) -> None:
+        """Let nothing happen any more."""
+        self._happenings, self._always = {}, {}
+
+    def pause(self) -> None:
+        """Count no more until something is to happen again."""
+        self._is_quiet = True
+
+    def passing(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a call that is one of these places."""
+
+        def passed(*args: Any, **options: Any) -> Any:
+            if self._is_quiet or Wallet in args:  # What happens may do the same; it is not counted.
+                return call(*args, **options)
+            self._count += 1
+            number = self._count
+            self._happen(number, "before")
+            answer = call(*args, **options)
+            self._happen(number, "after")
+            return answer
+
+        return passed
+
+    def _happen(self, number: int, when: When) -> None:
+        happening = self._happenings.pop((number, when), self._always.get(when))
+        if happening is None:
+            return
+        self._is_quiet = True
+        try:
+            happening()
+        finally:
+            self._is_quiet = False
+
+
+def watch_commits(process: Process, places: Places) -> None:
+    """Count what a process appends to the log, with a wallet or without.
+
+    What a kill leaves behind is known by the last commit before it, so these are all the places to
+    die at.
+    """
+    process.log.append = places.passing(process.log.append)
+    process.log.claim = places.passing(process.log.claim)
+    process.committer.commit = places.passing(process.committer.commit)
+
+
+def watch_reads(process: Process, places: Places) -> None:
+    """Count what a process reads from the log; wallets are read by its committer, too."""
+    process.log.find = places.passing(process.log.find)
+
+
+def die() -> None:
+    """End a worker here, as `kill -9` would."""
+    raise Killed

@@ -1,0 +1,237 @@
+"""Whatever becomes of any call of a plan change, what was not done is paid back, once."""
+
+from collections.abc import Mapping
+from uuid import UUID
+
+import pytest
+
+from domain.errors import ProvisioningError, ProvisioningFailed
+from domain.plan_change import PlanChange
+from tests.workers.link_checks import check
+from tests.workers.link_lab import Lab
+from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
+
+ERROR, FAILED = ProvisioningError.code, ProvisioningFailed.code
+
+# How a change ends whose call meets a fault; None: all of it is done.
+OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
+    "remove_plan": {**dict.fromkeys(REFUSALS, ERROR), **dict.fromkeys([*UNKNOWN, *KILLS])},
+    "add_plan": {
+        **dict.fromkeys(REFUSALS, ERROR),
+        **dict.fromkeys(NO_ENDPOINT, FAILED),
+        **dict.fromkeys([*UNKNOWN, *KILLS]),
+    },
+}
+CASES = [(call, fault) for call, row in OUTCOMES.items() for fault in row]
+
+
+@pytest.fixture
+def link_id(lab: Lab) -> UUID:
+    """A link with three plans."""
+    link = lab.create()
+    lab.change(link.id, add=["t1", "t2"])
+    return link.id
+
+
+def two_and_two(lab: Lab, link_id: UUID) -> UUID:
+    """Ask for two plans to be taken off and two to be put on."""
+    off = [plan.id for plan in lab.link(link_id).current_activations][:2]
+    return lab.request_change(link_id, off, [lab.plan(each, "1.00") for each in ("t3", "t4")])
+
+
+def plans_of(lab: Lab, link_id: UUID) -> list[str]:
+    return [each.plan.provider_plan_id for each in lab.link(link_id).current_activations]
+
+
+def code_of(change: PlanChange) -> str | None:
+    return change.failure.code if change.failure is not None else None
+
+
+@pytest.mark.parametrize("step", [0, 1])
+@pytest.mark.parametrize(("call", "fault"), CASES)
+def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(
+    lab: Lab, link_id: UUID, call: str, fault: str, step: int
+) -> None:
+    code = OUTCOMES[call][fault]
+    arm(lab.network, call, FAULTS[fault], after_calls=step)
+    lab.network.calls.clear()
+    change = lab.work_change(two_and_two(lab, link_id))
+    lab.settle()
+    change = lab.plan_change(change.id)
+    done = 4 if code is None else step + (2 if call == "add_plan" else 0)
+    assert (code_of(change), change.done) == (code, done)
+    assert change.failure is None or len(change.failure.refunds) == min(2, 4 - done)
+    left, new = ["eu-1", "t1", "t2"][min(2, done) :], ["t3", "t4"][: max(0, done - 2)]
+    assert plans_of(lab, link_id) == left + new
+    check(lab)
+    assert lab.change(link_id, add=["t5"]).failure is None
+
+
+def test_removals_come_first_each_in_its_order(lab: Lab, link_id: UUID) -> None:
+    lab.network.calls.clear()
+    change = lab.work_change(two_and_two(lab, link_id))
+    assert lab.network.calls == ["remove_plan", "remove_plan", "add_plan", "add_plan"]
+    assert change.finished_at is not None
+    assert plans_of(lab, link_id) == ["t2", "t3", "t4"]
+    check(lab)
+
+
+@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+@pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
+def test_a_step_that_never_ends_well_ends_at_the_deadline(
+    lab: Lab, link_id: UUID, call: str, fault: str
+) -> None:
+    arm(lab.network, call, FAULTS[fault], after_calls=1, times=20)
+    change = lab.work_change(two_and_two(lab, link_id))
+    lab.settle()
+    was_done = FAULTS[fault].when == "after"
+    assert (code_of(lab.plan_change(change.id)) is None) == was_done
+    check(lab)
+
+
+@pytest.mark.parametrize("times", [1, 5])
+@pytest.mark.parametrize("fault", [*REFUSALS, *KILLS])
+@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
+    lab: Lab, link_id: UUID, call: str, fault: str, times: int
+) -> None:
+    arm(lab.network, call, FAULTS["unknown, done"])
+    arm(lab.network, "usage", FAULTS[fault], times=times)
+    lab.work_change(two_and_two(lab, link_id))
+    lab.settle()
+    check(lab)
+
+
+@pytest.mark.parametrize("then", ["unavailable", "killed before"])
+@pytest.mark.parametrize("after_s", [1, 6, 12, 18])
+@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+def test_a_step_that_is_done_late_is_taken_over_or_undone(
+    lab: Lab, link_id: UUID, call: str, after_s: float, then: str
+) -> None:
+    lab.late.later(call, after_s)
+    arm(lab.network, call, FAULTS[then], after_calls=1, times=3)
+    lab.work_change(two_and_two(lab, link_id))
+    lab.settle()
+    check(lab)
+
+
+def test_a_plan_that_came_after_its_money_went_back_is_taken_off(lab: Lab, link_id: UUID) -> None:
+    lab.late.later("add_plan", 17)
+    change_id = lab.request_change(link_id, [], [lab.plan("t3", "1.00"), lab.plan("t4", "1.00")])
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    lab.work_change(change_id)
+    lab.clock.forward(seconds=10)
+    lab.expire_change(change_id)
+    change = lab.plan_change(change_id)
+    assert change.failure is not None
+    assert len(change.failure.refunds) == 2
+    assert lab.link(link_id).open_change == change_id  # Nobody may confuse what is still to come.
+    lab.network.calls.clear()
+    lab.settle()
+    assert lab.network.count("remove_plan") == 1
+    check(lab)
+
+
+def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_id: UUID) -> None:
+    lab.late.later("remove_plan", 17)
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    change_id = two_and_two(lab, link_id)
+    lab.work_change(change_id)
+    lab.clock.forward(seconds=10)
+    lab.expire_change(change_id)
+    lab.settle()
+    change = lab.plan_change(change_id)
+    assert (code_of(change), change.removed, change.added) == (ERROR, [], [])  # As it was told.
+    assert plans_of(lab, link_id) == ["t1", "t2"]
+    check(lab)
+
+
+def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(
+    lab: Lab, link_id: UUID
+) -> None:
+    lab.late.later("add_plan", 17)
+    arm(lab.network, "add_plan", FAULTS["rejected"], after_calls=1)
+    change = lab.change(link_id, add=["t3"])
+    assert change.failure is not None
+    assert change.finished_at is None
+    lab.network.calls.clear()
+    lab.settle()
+    assert lab.network.count("remove_plan") == 1
+    check(lab)
+
+
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        ("sandbox-no-endpoint", FAILED),
+        ("sandbox-provider-error", ERROR),
+        ("sandbox-no-esim", ERROR),
+        ("sandbox-lost-reply", None),
+        ("sandbox-slow", ERROR),
+    ],
+)
+def test_a_top_up_with_a_plan_of_the_sandbox_ends_as_promised(
+    lab: Lab, link_id: UUID, plan: str, code: str | None
+) -> None:
+    change = lab.change(link_id, add=["t3", plan, "t4"])
+    lab.settle()
+    change = lab.plan_change(change.id)
+    assert (code_of(change), len(change.added)) == (code, 3 if code is None else 1)
+    check(lab)
+
+
+def test_the_same_plan_twice_is_two_plans_and_only_one_of_them_is_removed(lab: Lab) -> None:
+    link = lab.create("t1")
+    arm(lab.network, "add_plan", FAULTS["unknown, done"])
+    lab.change(link.id, add=["t1", "t1"])
+    first = next(iter(link.activations))
+    arm(lab.network, "remove_plan", FAULTS["unknown, done"])
+    assert lab.change(link.id, remove=[first]).failure is None
+    assert lab.network.count("remove_plan") == 1
+    assert plans_of(lab, link.id) == ["t1", "t1"]
+    check(lab)
+
+
+def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> None:
+    lab.never_tell_addons()
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    link = lab.create("t1")
+    assert link.addon_id is None
+    lab.change(link.id, add=["t1"])
+    change = lab.change(link.id, remove=[next(iter(link.activations))])
+    assert (change.failure, plans_of(lab, link.id)) == (None, ["t1"])
+    check(lab)
+
+
+def test_a_removal_from_an_endpoint_that_has_gone_is_done(lab: Lab, link_id: UUID) -> None:
+    endpoint_id = lab.link(link_id).endpoint_id
+    assert endpoint_id is not None
+    lab.simulator.remove_endpoint(endpoint_id, timeout_s=1.0)
+    change = lab.work_change(two_and_two(lab, link_id))
+    assert (change.done, code_of(change)) == (2, ERROR)
+    assert change.finished_at is not None
+
+
+@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+def test_a_change_whose_endpoint_has_gone_while_its_outcome_was_unknown_ends(
+    lab: Lab, link_id: UUID, call: str
+) -> None:
+    endpoint_id = lab.link(link_id).endpoint_id
+    assert endpoint_id is not None
+    arm(lab.network, call, FAULTS["killed after"])
+    change_id = two_and_two(lab, link_id)
+    lab.work_change(change_id)
+    lab.simulator.remove_endpoint(endpoint_id, timeout_s=1.0)
+    lab.clock.forward(seconds=15)
+    lab.expire_change(change_id)
+    lab.settle()
+    assert lab.link(link_id).open_change is None
+
+
+def test_free_plans_move_no_money(lab: Lab, link_id: UUID) -> None:
+    sequence = lab.wallet.sequence
+    plans = [lab.plan(each, "0") for each in ("t3", "sandbox-no-endpoint", "t4")]
+    change = lab.work_change(lab.request_change(link_id, [], plans))
+    assert code_of(change) == FAILED
+    assert lab.wallet.sequence == sequence
+    check(lab)

@@ -1,0 +1,243 @@
+"""Whatever becomes of any call of the network, a creation ends in a link or in a refund."""
+
+from collections.abc import Mapping
+from uuid import uuid4
+
+import pytest
+
+from domain.errors import InsufficientBalance, ProvisioningError, ProvisioningFailed
+from domain.link_events import Stage
+from domain.network import Endpoint
+from tests.workers.link_checks import check
+from tests.workers.link_lab import DEPOSIT, Lab
+from tests.workers.network_faults import (
+    FAULTS,
+    KILLS,
+    NO_ENDPOINT,
+    REFUSALS,
+    UNKNOWN,
+    arm,
+)
+from workers.provisioning import CALL
+
+ERROR, FAILED = ProvisioningError.code, ProvisioningFailed.code
+
+# What a request comes to when one call meets a fault; None: it becomes a link.
+OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
+    "available_esims": {**dict.fromkeys([*REFUSALS, *UNKNOWN], ERROR), **dict.fromkeys(KILLS)},
+    "lpa": dict.fromkeys([*REFUSALS, *UNKNOWN, *KILLS]),
+    "create_endpoint": {
+        **dict.fromkeys(REFUSALS, ERROR),
+        **dict.fromkeys(NO_ENDPOINT, FAILED),
+        **dict.fromkeys([*UNKNOWN, *KILLS]),
+    },
+}
+CASES = [(call, fault, code) for call, row in OUTCOMES.items() for fault, code in row.items()]
+
+
+@pytest.mark.parametrize(("call", "fault", "code"), CASES)
+def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
+    lab: Lab, call: str, fault: str, code: str | None
+) -> None:
+    arm(lab.network, call, FAULTS[fault])
+    link = lab.create()
+    lab.settle()
+    link = lab.link(link.id)
+    assert (link.failure.code if link.failure is not None else None) == code
+    assert (link.stage is Stage.ACTIVE) == (code is None)
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_link_that_costs_nothing_moves_no_money_whatever_happens(lab: Lab, fault: str) -> None:
+    arm(lab.network, "create_endpoint", FAULTS[fault])
+    lab.create(price="0")
+    lab.settle()
+    assert lab.wallet.sequence == 1
+    check(lab)
+
+
+@pytest.mark.parametrize("times", [1, 6])
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
+    lab: Lab, fault: str, times: int
+) -> None:
+    arm(lab.network, "find_endpoint", FAULTS[fault], times=times)
+    link = lab.create("sandbox-lost-reply")
+    lab.settle()
+    assert (lab.link(link.id).stage is Stage.ACTIVE) == (times < 6)
+    check(lab)
+
+
+@pytest.mark.parametrize("call", ["available_esims", "lpa", "create_endpoint"])
+@pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
+def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
+    lab: Lab, call: str, fault: str
+) -> None:
+    arm(lab.network, call, FAULTS[fault], times=20)
+    link = lab.create()
+    lab.settle()
+    link = lab.link(link.id)
+    does_no_harm = call == "lpa" and fault in UNKNOWN  # A link can do without for a while.
+    was_done = call == "create_endpoint" and FAULTS[fault].when == "after"
+    assert (link.stage is Stage.ACTIVE) == (does_no_harm or was_done)
+    check(lab)
+
+
+def test_an_endpoint_whose_reply_was_lost_is_adopted_and_not_made_again(lab: Lab) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["unknown, done"])
+    link = lab.create()
+    assert link.stage is Stage.ACTIVE
+    assert lab.network.count("create_endpoint") == 1
+    assert [plan.addon_id for plan in link.current_activations] == [link.addon_id]
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN])
+def test_a_link_without_its_activation_code_is_a_link(lab: Lab, fault: str) -> None:
+    arm(lab.network, "lpa", FAULTS[fault])
+    link = lab.create()
+    assert (link.stage, link.lpa) == (Stage.ACTIVE, None)
+
+
+def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
+    lab: Lab,
+) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["unknown, not done"])
+    link = lab.create()
+    for _ in range(5):
+        assert lab.work(link.id).stage is Stage.ENDPOINT_REQUESTED
+        assert lab.network.count("create_endpoint") == 1
+        lab.clock.forward(seconds=1)
+    link = lab.work(link.id)
+    assert (link.stage, link.attempts) == (Stage.ACTIVE, 2)
+    assert lab.network.count("create_endpoint") == 2
+
+
+@pytest.mark.parametrize("after_s", [0.5, 6, 12, 18])
+@pytest.mark.parametrize("then", ["unavailable", "unknown, not done", "killed after"])
+def test_an_endpoint_that_comes_late_is_adopted_or_removed(
+    lab: Lab, after_s: float, then: str
+) -> None:
+    lab.late.later("create_endpoint", after_s)
+    arm(lab.network, "create_endpoint", FAULTS[then], after_calls=1, times=3)
+    link = lab.create()
+    lab.settle()
+    assert lab.link(link.id).stage in {Stage.ACTIVE, Stage.ENDED}
+    check(lab)
+
+
+def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(lab: Lab) -> None:
+    lab.late.later("create_endpoint", 17)
+    lab.network.before("create_endpoint", int, FAULTS["rejected"].error())
+    link = lab.create()
+    assert (link.stage, link.attempts) == (Stage.FAILED, 2)
+    assert link.failure is not None
+    assert link.failure.settled_at == lab.clock() + CALL + lab.network.settles_after
+    lab.settle()
+    assert lab.network.count("remove_endpoint") == 1
+    check(lab)
+
+
+def test_an_endpoint_of_somebody_else_is_neither_adopted_nor_removed(lab: Lab) -> None:
+    link_id = lab.request()
+    plan = lab.link(link_id).requested.plan.at_provider
+    foreign: list[Endpoint] = []
+
+    def take_it() -> None:
+        iccid = lab.link(link_id).iccid
+        assert iccid is not None
+        made = lab.simulator.create_endpoint(iccid, plan, "base-1", "somebody", timeout_s=1.0)
+        foreign.append(made)
+
+    lab.network.before("create_endpoint", take_it)
+    link = lab.work(link_id)
+    lab.clock.forward(minutes=1)
+    assert lab.work(link_id).stage is Stage.FAILED  # Nobody else may have its eSIM meanwhile.
+    assert link.failure is not None
+    assert (link.failure.code, lab.network.count("remove_endpoint")) == (ERROR, 0)
+    lab.simulator.remove_endpoint(foreign[0].endpoint_id, timeout_s=1.0)
+    lab.settle()
+    check(lab)
+
+
+def test_an_endpoint_that_is_found_under_another_reference_fails_the_link(lab: Lab) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["unknown, not done"])
+    found = lab.simulator.find_endpoint
+    foreign = Endpoint("ep-1", "8988000000000000000", str(uuid4()), "ad-1")
+    lab.simulator.find_endpoint = lambda *_, **__: foreign
+    link = lab.create()
+    lab.simulator.find_endpoint = found
+    assert link.failure is not None
+    assert (link.failure.code, lab.network.count("remove_endpoint")) == (ERROR, 0)
+    lab.settle()
+    check(lab)
+
+
+@pytest.mark.parametrize("price", ["500.01", "1000"])
+def test_a_price_that_the_wallet_cannot_pay_takes_nothing(lab: Lab, price: str) -> None:
+    link = lab.create(price=price)
+    assert (link.stage, link.iccid) == (Stage.ENDED, None)
+    assert link.failure is not None
+    assert link.failure.code == InsufficientBalance.code
+    assert link.failure.details["available"] == DEPOSIT
+    assert lab.network.count("create_endpoint") == 0
+    check(lab)
+
+
+@pytest.mark.parametrize(
+    ("plan", "code"),
+    [
+        ("sandbox-no-endpoint", FAILED),
+        ("sandbox-provider-error", ERROR),
+        ("sandbox-no-esim", ERROR),
+        ("sandbox-lost-reply", None),
+        ("sandbox-slow", ERROR),
+        ("sandbox-unreachable", None),
+    ],
+)
+def test_each_plan_of_the_sandbox_ends_as_promised(lab: Lab, plan: str, code: str | None) -> None:
+    link = lab.create(plan)
+    lab.settle()
+    link = lab.link(link.id)
+    assert (link.failure.code if link.failure is not None else None) == code
+
+
+def test_a_message_that_comes_again_after_the_end_changes_nothing(lab: Lab) -> None:
+    done, failed = lab.create(), lab.create("sandbox-no-endpoint")
+    lab.settle()
+    head, calls = lab.process.log.head(), len(lab.network.calls)
+    for _ in range(2):
+        lab.work(done.id)
+        lab.work(failed.id)
+    assert (lab.process.log.head(), len(lab.network.calls)) == (head, calls)
+
+
+def test_a_message_for_what_does_not_exist_changes_nothing(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = lab.process.log.head()
+    lab.process.provisioning.work(uuid4())
+    lab.process.plan_changes.work(uuid4())
+    assert lab.process.log.head() == head
+    assert [record.levelname for record in caplog.records] == ["ERROR", "ERROR"]
+
+
+def test_a_first_reading_that_is_not_kept_costs_nothing(
+    lab: Lab, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise OSError
+
+    lab.process.readings.keep_usage = fails
+    assert lab.create().stage is Stage.ACTIVE
+    assert "was not kept" in caplog.text
+    check(lab)
+
+
+def test_an_endpoint_whose_addon_is_not_told_is_asked_for_it(lab: Lab) -> None:
+    lab.never_tell_addons()
+    link = lab.create()
+    assert link.addon_id is not None
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    assert lab.create().addon_id is None

@@ -1,0 +1,154 @@
+"""The sweep of links and plan changes: what is due, in which order, how often, and no more."""
+
+from datetime import timedelta
+from itertools import pairwise
+from uuid import UUID
+
+import pytest
+
+from tests.workers.link_lab import Lab
+from tests.workers.network_faults import FAULTS, arm
+from workers.provisioning_sweep import BACK_OFF_MAX, BACKLOG_MAX, WORK_MAX, ProvisioningSweep
+from workers.routes import Message
+
+
+class Sent:
+    """Keeps messages; nobody works on them."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.waiting = 0
+
+    def publish(self, message: Message) -> None:
+        self.messages.append(message)
+
+    def backlog(self, queue: str) -> int:
+        assert queue == "provision"
+        return self.waiting
+
+    def taken(self) -> list[UUID]:
+        taken = [UUID(str(message.arguments[0])) for message in self.messages]
+        self.messages = []
+        return taken
+
+
+class Swept:
+    """A sweep whose messages a test looks at."""
+
+    def __init__(self, lab: Lab) -> None:
+        self.lab = lab
+        self.sent = Sent()
+        process = lab.process
+        self.sweep = ProvisioningSweep(process.views, process.unfinished, self.sent, lab.clock)
+
+    def run(self, *, everything: bool = False, work_max: int = WORK_MAX) -> list[UUID]:
+        self.lab.process.projector.catch_up()
+        sent = self.sweep.run(everything=everything, work_max=work_max)
+        assert sent == len(self.sent.messages)
+        return self.sent.taken()
+
+
+@pytest.fixture
+def swept(lab: Lab) -> Swept:
+    return Swept(lab)
+
+
+def test_a_request_that_nobody_works_on_is_asked_for_after_two_seconds(
+    lab: Lab, swept: Swept
+) -> None:
+    link_id = lab.request()
+    lab.clock.forward(seconds=1.9)
+    assert swept.run() == []
+    lab.clock.forward(seconds=0.1)
+    assert swept.run() == [link_id]
+
+
+def test_an_intent_is_asked_for_when_it_has_run_out(lab: Lab, swept: Swept) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["killed before"])
+    link = lab.create()
+    lab.clock.forward(seconds=4.9)
+    assert swept.run() == []
+    lab.clock.forward(seconds=0.1)
+    assert swept.run() == [link.id]
+
+
+def test_a_change_is_asked_for_with_a_message_of_its_own(lab: Lab, swept: Swept) -> None:
+    link = lab.create()
+    change_id = lab.request_change(link.id, [], [lab.plan("t1", "1.00")])
+    lab.clock.forward(seconds=2)
+    lab.process.projector.catch_up()
+    swept.sweep.run()
+    assert swept.sent.messages == [Message("work_plan_change", "provision", (str(change_id),))]
+
+
+def test_what_has_ended_is_never_asked_for(lab: Lab, swept: Swept) -> None:
+    lab.create()
+    lab.create("sandbox-no-endpoint")
+    lab.settle()
+    lab.clock.forward(days=1)
+    assert swept.run() == []
+    assert swept.run(everything=True) == []
+
+
+def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, swept: Swept) -> None:
+    link_id = lab.request()
+    lab.clock.forward(seconds=2)
+    moments = []
+    for second in range(150):
+        if swept.run() == [link_id]:
+            moments.append(second)
+        lab.clock.forward(seconds=1)
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert gaps == [2, 4, 8, 16, 30, 30, 30]
+
+
+def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_tick(
+    lab: Lab, swept: Swept
+) -> None:
+    asked = []
+    for _ in range(7):
+        asked.append(lab.request())
+        lab.clock.forward(seconds=0.1)
+    lab.clock.forward(seconds=2)
+    assert [swept.run(work_max=3) for _ in range(4)] == [asked[:3], asked[3:6], asked[6:], []]
+
+
+def test_work_that_never_ends_does_not_keep_others_from_their_turn(lab: Lab, swept: Swept) -> None:
+    asked = [lab.request() for _ in range(9)]
+    lab.clock.forward(seconds=2)
+    for _ in range(5):
+        while swept.run(work_max=3):
+            lab.clock.forward(seconds=0.1)
+        lab.clock.forward(minutes=1)  # Now all of them are due at once.
+    turns: list[UUID] = []
+    for _ in range(3):
+        turns += swept.run(work_max=3)
+        lab.clock.forward(seconds=1)
+    assert sorted(turns) == sorted(asked)
+
+
+def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, swept: Swept) -> None:
+    link_id = lab.request()
+    lab.clock.forward(seconds=2)
+    swept.sent.waiting = BACKLOG_MAX + 1
+    assert swept.run(everything=True) == []
+    swept.sent.waiting = BACKLOG_MAX
+    assert swept.run() == [link_id]
+
+
+def test_at_boot_everything_is_asked_for_whatever_its_moment(lab: Lab, swept: Swept) -> None:
+    link_id = lab.request()
+    assert swept.run() == []
+    assert swept.run(everything=True) == [link_id]
+    lab.clock.forward(days=-1)  # The clock was set back while nothing ran.
+    assert Swept(lab).run(everything=True) == [link_id]
+
+
+def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, swept: Swept) -> None:
+    first = lab.request()
+    lab.clock.forward(hours=2)
+    assert swept.run() == [first]
+    lab.clock.forward(hours=-1)
+    assert swept.run() == [first]
+    lab.clock.forward(seconds=BACK_OFF_MAX / timedelta(seconds=1))
+    assert swept.run() == [first]

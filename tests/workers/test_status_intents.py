@@ -1,0 +1,196 @@
+"""A request that suspends or reactivates may die at any point; the sweep asks what came of it."""
+
+from typing import Literal
+from uuid import UUID
+
+import pytest
+
+from domain.commands.link_status import Target
+from domain.errors import ProvisioningError
+from domain.network import LinkStatus, NoSuchEndpoint
+from tests.workers.link_checks import check
+from tests.workers.link_lab import Lab
+from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.places import When, die
+from workers.provisioning import CALL
+
+Call = Literal["suspend", "resume"]
+WAYS: list[tuple[Call, LinkStatus, Target]] = [
+    ("suspend", "active", "suspended"),
+    ("resume", "suspended", "active"),
+]
+
+
+def a_link(lab: Lab, status: LinkStatus) -> UUID:
+    link = lab.create()
+    if status != "active":
+        lab.switch(link.id, "suspended")
+    assert lab.link(link.id).status == status
+    return link.id
+
+
+def at_network(lab: Lab, link_id: UUID) -> LinkStatus:
+    endpoint_id = lab.link(link_id).endpoint_id
+    assert endpoint_id is not None
+    return lab.simulator.usage(endpoint_id, timeout_s=1.0).status
+
+
+def dead_switch(lab: Lab, call: Call, fault: str) -> UUID:
+    """Let a request die in the midst of its call; return its link, whose intent is open."""
+    way = next(each for each in WAYS if each[0] == call)
+    link_id = a_link(lab, way[1])
+    arm(lab.network, call, FAULTS[fault])
+    assert not lab.live(lambda: lab.switch(link_id, way[2]))
+    assert lab.link(link_id).status_intent is not None
+    return link_id
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+@pytest.mark.parametrize(("call", "before", "target"), WAYS)
+def test_the_log_ends_with_the_status_that_the_network_has(
+    lab: Lab, call: Call, before: LinkStatus, target: Target, fault: str
+) -> None:
+    link_id = a_link(lab, before)
+    arm(lab.network, call, FAULTS[fault])
+    lab.live(lambda: lab.switch(link_id, target))
+    lab.settle()
+    was_done = FAULTS[fault].when == "after"
+    assert lab.link(link_id).status == (target if was_done else before)
+    assert at_network(lab, link_id) == lab.link(link_id).status
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, "unknown, not done"])
+@pytest.mark.parametrize(("call", "before", "target"), WAYS)
+def test_a_request_that_was_not_done_says_so(
+    lab: Lab, call: Call, before: LinkStatus, target: Target, fault: str
+) -> None:
+    link_id = a_link(lab, before)
+    arm(lab.network, call, FAULTS[fault])
+    with pytest.raises(ProvisioningError):
+        lab.process.link_status.run(link_id, target, lab.process.cause())
+    link = lab.link(link_id)
+    assert link.status == before
+    assert (link.status_intent is None) == (fault in REFUSALS)  # Else it may still be done.
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("way", WAYS)
+def test_an_intent_is_settled_by_what_the_network_shows(
+    lab: Lab, way: tuple[Call, LinkStatus, Target], place: int, when: When
+) -> None:
+    call, before, target = way
+    link_id = a_link(lab, before)
+    lab.network.calls.clear()
+    lab.commits.at(place, when, die)  # The intent, and its outcome.
+    assert not lab.live(lambda: lab.switch(link_id, target))
+    lab.settle()
+    assert lab.network.count(call) == (1 if place == 2 else 0)  # Nobody tells it again.
+    assert lab.link(link_id).status == (target if place == 2 else before)
+    check(lab)
+
+
+@pytest.mark.parametrize("call", ["suspend", "resume"])
+def test_an_open_intent_is_left_alone_until_its_time_has_run_out(lab: Lab, call: Call) -> None:
+    link_id = dead_switch(lab, call, "killed after")
+    lab.network.calls.clear()
+    for _ in range(int(CALL.total_seconds())):
+        lab.work(link_id)
+        lab.sweep()
+        assert lab.network.calls == []
+        lab.clock.forward(seconds=1)
+    lab.sweep()
+    assert lab.network.calls == ["usage"]
+    assert lab.link(link_id).status_intent is None
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "unknown, not done", "killed before"])
+def test_an_intent_waits_for_a_network_that_cannot_be_reached(lab: Lab, fault: str) -> None:
+    link_id = dead_switch(lab, "suspend", "killed after")
+    arm(lab.network, "usage", FAULTS[fault], times=1_000)
+    for _ in range(30):
+        lab.clock.forward(minutes=1)
+        lab.sweep()
+        assert lab.link(link_id).status == "active"
+        assert lab.link(link_id).status_intent is not None
+    lab.forget_faults()
+    lab.settle()
+    assert lab.link(link_id).status == "suspended"
+    check(lab)
+
+
+@pytest.mark.parametrize("call", ["suspend", "resume"])
+def test_an_endpoint_that_has_gone_settles_the_intent_without_a_change(
+    lab: Lab, call: Call
+) -> None:
+    link_id = dead_switch(lab, call, "killed before")
+    before = lab.link(link_id).status
+    lab.network.before("usage", NoSuchEndpoint())
+    lab.clock.forward(seconds=5)
+    lab.sweep()
+    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == (before, None)
+
+
+def test_a_status_that_the_network_took_by_itself_is_kept(lab: Lab) -> None:
+    link_id = dead_switch(lab, "suspend", "killed before")
+    endpoint_id = lab.link(link_id).endpoint_id
+    assert endpoint_id is not None
+    lab.simulator.deactivate(endpoint_id)
+    lab.settle()
+    assert lab.link(link_id).status == "inactive"
+    check(lab)
+
+
+def test_an_inactive_link_is_reactivated(lab: Lab) -> None:
+    link = lab.create()
+    assert link.endpoint_id is not None
+    lab.simulator.deactivate(link.endpoint_id)
+    lab.switch(link.id, "active")
+    assert (lab.link(link.id).status, at_network(lab, link.id)) == ("active", "active")
+
+
+def test_a_reader_in_the_midst_of_a_switch_does_not_hold_it_up(lab: Lab) -> None:
+    link_id = a_link(lab, "active")
+
+    def see_it_installed() -> None:
+        link = lab.link(link_id)
+        link.note_seen(link.status, lab.clock(), None, lab.process.cause())
+        lab.process.log.append(link)
+
+    lab.network.after("suspend", see_it_installed)
+    lab.switch(link_id, "suspended")
+    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("suspended", None)
+    check(lab)
+
+
+@pytest.mark.parametrize("after_s", [1, 4])
+def test_a_switch_that_is_done_late_is_seen_when_its_intent_ends(lab: Lab, after_s: float) -> None:
+    link_id = a_link(lab, "active")
+    lab.late.later("suspend", after_s)
+    lab.switch(link_id, "suspended")
+    lab.settle()
+    assert (lab.link(link_id).status, at_network(lab, link_id)) == ("suspended", "suspended")
+    check(lab)
+
+
+def test_the_sweep_and_the_request_may_settle_one_intent_at_once(lab: Lab) -> None:
+    link_id = a_link(lab, "active")
+
+    def sweep() -> None:
+        lab.clock.forward(seconds=5)
+        lab.sweep()
+
+    lab.network.after("suspend", sweep)
+    lab.switch(link_id, "suspended")
+    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("suspended", None)
+    check(lab)
+
+
+def test_a_change_of_plans_and_a_switch_do_not_disturb_each_other(lab: Lab) -> None:
+    link_id = dead_switch(lab, "suspend", "killed after")
+    change = lab.change(link_id, add=["t3"])
+    assert change.failure is None
+    lab.settle()
+    assert lab.link(link_id).status == "suspended"
+    check(lab)

@@ -1,0 +1,107 @@
+"""Finding an eSIM for a link and taking it: eSIM, link and charge in one commit."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from domain.application import Log
+from domain.cause import Cause, Clock
+from domain.commands.link_create import ProvisioningRules
+from domain.commands.provisioning_failure import link_metadata
+from domain.committer import Committer
+from domain.errors import (
+    BillingNotConfigured,
+    Conflict,
+    InsufficientBalance,
+    ProvisioningError,
+    Refused,
+)
+from domain.esim import Esim, esim_id
+from domain.link import Link
+from domain.link_events import Stage
+from domain.network import AvailableEsim, EsimNetwork
+from domain.plan import SponsorProfile
+from domain.ports import ProviderError
+from domain.wallet import Charge, Reference, wallet_id
+
+PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
+
+
+@dataclass(frozen=True)
+class EsimReservation:
+    """Takes the first free eSIM of the first sponsor profile that has one."""
+
+    log: Log
+    committer: Committer
+    network: EsimNetwork
+    rules: ProvisioningRules
+    clock: Clock
+
+    def reserve(self, link: Link, timeout_s: float) -> Refused | None:
+        """Take an eSIM and the price of the link; return why that was not possible.
+
+        Nothing was taken then. Raises Conflict when somebody else has moved the link.
+        """
+        try:
+            profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
+            for profile in profiles or [None]:
+                for found in self._free(link, profile, timeout_s):
+                    if self._take(link, found, profile):
+                        return None
+        except (InsufficientBalance, BillingNotConfigured) as refusal:
+            return refusal
+        except ProviderError:
+            return ProvisioningError()
+        return ProvisioningError()
+
+    def _free(
+        self, link: Link, profile: SponsorProfile | None, timeout_s: float
+    ) -> Iterator[AvailableEsim]:
+        """Yield what the network shows as free, each link from a place of its own.
+
+        Many links at once would all run for the same first one.
+        """
+        wanted = profile.id if profile is not None else None
+        plan = link.requested.plan.at_provider
+        for page in range(PAGES_MAX):
+            found = self.network.available_esims(
+                plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
+            )
+            if not found:
+                return
+            start = link.id.int % len(found)
+            yield from [*found[start:], *found[:start]]
+
+    def _take(self, link: Link, found: AvailableEsim, profile: SponsorProfile | None) -> bool:
+        """Take one eSIM; False when another link holds it or was first."""
+        cause = Cause(self.clock(), link.requested.request_id)
+        esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
+        if esim is None:
+            esim = Esim.register(self.network.name, found.iccid, cause)
+        if esim.link_id is not None:
+            return False
+        mine = self.log.get(Link, link.id)  # As on the log: an earlier try may have spoilt ours.
+        if mine.stage is not Stage.REQUESTED:
+            raise Conflict(link.id)
+        esim.reserve(link.id, cause)
+        mine.reserve_esim(found.iccid, profile, cause)
+        try:
+            self._commit(mine, esim, cause)
+        except Conflict:
+            return False  # Of the eSIM; if it was of the link, the next look will tell.
+        return True
+
+    def _commit(self, link: Link, esim: Esim, cause: Cause) -> None:
+        price = link.requested.price
+        if price is None:
+            self.log.append(link, esim)
+            return
+        charge = Charge(
+            transaction_id=price.transaction_id,
+            kind="activation",
+            amount_micros=price.amount_micros,
+            reference=Reference("link", str(link.id)),
+            description=f"Activation: {link.requested.plan.name}",
+            metadata=link_metadata(link),
+        )
+        wallet = wallet_id(link.organization_id)
+        self.committer.commit(wallet, lambda held: held.charge(charge, cause), link, esim)

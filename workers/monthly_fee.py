@@ -1,0 +1,181 @@
+"""The monthly fee by the clock: every month of every organization once, the oldest month first."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from itertools import islice
+from typing import Protocol
+from uuid import UUID
+
+from sqlalchemy import Connection
+
+from domain.application import Log
+from domain.cause import Cause, Clock, month_of
+from domain.commands.monthly_billing import MonthlyBilling
+from domain.errors import BillingNotConfigured, InsufficientBalance
+from domain.monthly_fee import monthly_fee_id
+from domain.months import months_after
+from projections.database import Database
+from projections.monthly_fees import FeeBook
+from projections.organizations import Organizations
+
+# An event may be stamped before the first instant of a month and reach the log after it: a commit
+# of another process waits for its queue and for locks, its clock may be behind. By then it is over.
+COMMITTED_WITHIN = timedelta(seconds=60)
+RETRY = timedelta(days=1)  # Of a charge that the balance did not cover.
+PAUSE = timedelta(minutes=10)  # Of an organization whose turn ended by an error.
+ORGANIZATIONS_MAX = 2_000  # Per tick, for most of which there is nothing to write.
+STEPS_MAX = 500  # Per tick. Each waits for the disk, and so does everybody else meanwhile.
+FAILURES_MAX = 3  # In a row: then it is the log, and each more of them costs its whole time-out.
+
+logger = logging.getLogger(__name__)
+
+
+class ActiveLinks(Protocol):
+    """Knows when which link was active."""
+
+    def active_at(
+        self, connection: Connection, organization_id: UUID, moment: datetime
+    ) -> Sequence[UUID]:
+        """Return the links of an organization that were active at a moment."""
+        ...
+
+
+@dataclass(frozen=True)
+class FeeReads:
+    """What fees are reckoned from; `reach` brings all of it up to a position, or says False."""
+
+    database: Database
+    organizations: Organizations
+    links: ActiveLinks
+    book: FeeBook
+    reach: Callable[[int], bool]
+
+
+@dataclass(slots=True)
+class _Account:
+    """What this process knows of one organization."""
+
+    organization_id: UUID
+    settled: str  # The newest month that is frozen or for which nothing is due.
+    owed: list[str] = field(default_factory=list)  # Frozen and not charged, oldest first.
+    short_until: datetime | None = None
+    paused_until: datetime | None = None
+
+    def is_short(self, now: datetime) -> bool:
+        return _lies_ahead(self.short_until, now, RETRY)
+
+    def has_work(self, month: str, now: datetime) -> bool:
+        if _lies_ahead(self.paused_until, now, PAUSE):
+            return False
+        return self.settled < month or (bool(self.owed) and not self.is_short(now))
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What one tick has come to; a step is a fee that was frozen, or a charge that was tried."""
+
+    steps: int = 0
+    charges: int = 0
+    failures: int = 0
+
+
+class MonthlyFees:
+    """Freezes what is due, then charges it; a process that starts again charges at once.
+
+    The log decides what is done. What is kept here only spares looking at settled months again.
+    """
+
+    def __init__(self, log: Log, billing: MonthlyBilling, reads: FeeReads, clock: Clock) -> None:
+        self._log = log
+        self._billing = billing
+        self._reads = reads
+        self._clock = clock
+        self._month = ""  # Up to which months are frozen.
+        self._accounts: dict[UUID, _Account] = {}
+
+    def run(self, organizations_max: int = ORGANIZATIONS_MAX, steps_max: int = STEPS_MAX) -> int:
+        """Go on with some organizations that have work; return how many charges were made."""
+        now, tally = self._clock(), _Tally()
+        month = month_of(now - COMMITTED_WITHIN)
+        if month != self._month:
+            self._open(month)
+        with_work = (each for each in self._accounts.values() if each.has_work(self._month, now))
+        for account in islice(with_work, organizations_max):
+            self._visit(account, now, tally)
+            if tally.steps >= steps_max or tally.failures == FAILURES_MAX:
+                break
+        if tally.charges:
+            logger.info("monthly fees were charged: %d", tally.charges)
+        return tally.charges
+
+    def _open(self, month: str) -> None:
+        """Learn who might owe a fee of this month, from read models that hold all before it."""
+        reads = self._reads
+        if not reads.reach(self._log.head()):
+            logger.warning("monthly fees of %s wait for read models that stopped", month)
+            return
+        with reads.database.reading() as connection:
+            organizations = reads.organizations.all(connection)
+            newest = reads.book.newest(connection)
+            fees = reads.book.owed(connection)
+        for row in organizations:
+            account = self._account(row.id, month_of(row.created_at))
+            account.settled = max(account.settled, newest.get(row.id, ""))
+            account.owed = []
+        for fee in fees:
+            self._account(fee.organization_id, fee.month).owed.append(fee.month)
+        self._month = month
+
+    def _account(self, organization_id: UUID, settled: str) -> _Account:
+        return self._accounts.setdefault(organization_id, _Account(organization_id, settled))
+
+    def _visit(self, account: _Account, now: datetime, tally: _Tally) -> None:
+        try:
+            self._freeze(account, tally)
+            self._charge(account, now, tally)
+            tally.failures = 0
+        except Exception:
+            logger.exception("the monthly fee of %s failed", account.organization_id)
+            account.paused_until = now + PAUSE
+            tally.failures += 1
+
+    def _freeze(self, account: _Account, tally: _Tally) -> None:
+        """Freeze what is due for each month that has begun, whether older ones are paid or not."""
+        missing = [*months_after(account.settled, self._month)]
+        if not missing:
+            return
+
+        def active_at(moment: datetime) -> Sequence[UUID]:
+            with self._reads.database.reading() as connection:
+                return self._reads.links.active_at(connection, account.organization_id, moment)
+
+        history = self._log.history(account.organization_id)
+        for month in missing:
+            if self._billing.freeze(history, month, active_at, self._cause(month)):
+                account.owed.append(month)
+                tally.steps += 1
+            account.settled = month
+
+    def _charge(self, account: _Account, now: datetime, tally: _Tally) -> None:
+        """Charge what is owed, oldest first; the first that cannot be paid holds up the others."""
+        while account.owed and not account.is_short(now):
+            month = account.owed[0]
+            fee_id = monthly_fee_id(account.organization_id, month)
+            tally.steps += 1
+            try:
+                tally.charges += self._billing.charge(fee_id, self._cause(month))
+            except (InsufficientBalance, BillingNotConfigured) as refusal:
+                logger.info("%s owes the fee of %s: %s", account.organization_id, month, refusal)
+                account.short_until = now + RETRY
+            else:
+                del account.owed[0]
+
+    def _cause(self, month: str) -> Cause:
+        return Cause(self._clock(), f"monthly-fee-{month}")
+
+
+def _lies_ahead(moment: datetime | None, now: datetime, at_most: timedelta) -> bool:
+    """Tell whether a moment is still to come; one farther ahead shows a clock that was set back."""
+    return moment is not None and now < moment <= now + at_most

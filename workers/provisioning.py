@@ -1,0 +1,243 @@
+"""The work of a link: the steps of the table, each safe to be begun by any worker at any time."""
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from domain.activation import match_addons
+from domain.application import Log
+from domain.cause import Cause, Clock, month_of
+from domain.commands.link_create import ProvisioningRules
+from domain.commands.provisioning_failure import Failing
+from domain.errors import Conflict, ProvisioningError, ProvisioningFailed, Refused
+from domain.esim import Esim, esim_id
+from domain.link import Link
+from domain.link_events import Stage
+from domain.network import (
+    AddonUsage,
+    Endpoint,
+    EsimNetwork,
+    NoEndpoint,
+    OutcomeUnknown,
+    Readings,
+    Rejected,
+    Usage,
+)
+from domain.ports import ProviderError, Sealed, Vault
+from domain.provisioning import Step, after_no_endpoint, after_nothing, next_step
+from workers.esim_reservation import EsimReservation
+
+CALL = timedelta(seconds=5)  # One call of the network; within a deadline there is time for two.
+STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, and they go on.
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Provisioning:
+    """Works on links; any message may come twice, late or never."""
+
+    log: Log
+    network: EsimNetwork
+    readings: Readings
+    vault: Vault
+    reservation: EsimReservation
+    failing: Failing
+    rules: ProvisioningRules
+    clock: Clock
+
+    def work(self, link_id: UUID) -> None:
+        """Bring a link as far as it goes now."""
+        for _ in range(STEPS_MAX):
+            link = self.log.find(Link, link_id)
+            if link is None:
+                logger.error("link %s does not exist", link_id)
+                return
+            try:
+                if not self._do(next_step(link, self.clock()), link):
+                    return
+            except Conflict:
+                continue  # Somebody else has moved the link: look again.
+
+    def _do(self, step: Step, link: Link) -> bool:
+        """Do one step; True when there may be another one now."""
+        match step:
+            case Step.RESERVE:
+                return self._reserve(link)
+            case Step.CREATE:
+                return self._create(link)
+            case Step.LOOK_UP:
+                return self._look_up(link)
+            case Step.FAIL:
+                return self._fail(link, ProvisioningError(), outcome_known=False)
+            case Step.CLEAN_UP:
+                return self._clean_up(link)
+            case Step.RELEASE:
+                return self._release(link)
+            case Step.SETTLE_STATUS:
+                return self._settle_status(link)
+            case _:
+                return False
+
+    def _reserve(self, link: Link) -> bool:
+        refusal = self.reservation.reserve(link, self._call_s(link))
+        if refusal is not None:  # Of the link as it was: another worker may have got further.
+            self._fail(link, refusal, outcome_known=True)
+        return True
+
+    def _create(self, link: Link) -> bool:
+        """Append the intent, and only then call: whoever loses the race for it must not."""
+        assert link.iccid is not None
+        lpa = self._lpa(link)
+        now = self.clock()
+        until = min(now + CALL, link.requested.deadline)
+        if until <= now:
+            return True
+        link.request_endpoint(until, self._cause(link))
+        self.log.claim(link)
+        left_s = min(until - self.clock(), CALL).total_seconds()  # The clock may be set back.
+        if left_s <= 0:  # It took so long to append that others take the call for over.
+            return True
+        try:
+            endpoint = self.network.create_endpoint(
+                link.iccid,
+                link.requested.plan.at_provider,
+                self.rules.base_plan,
+                str(link.id),
+                timeout_s=left_s,
+            )
+        except NoEndpoint:
+            return self._fail(link, ProvisioningFailed(), outcome_known=True)
+        except OutcomeUnknown:
+            return True  # Looked up at once: most replies are lost after the fact.
+        except ProviderError:
+            return self._fail(link, ProvisioningError(), outcome_known=True)
+        try:
+            return self._activate(link, endpoint, lpa, adopted=False)
+        except Conflict:
+            self._take_back(link, endpoint)
+            raise
+
+    def _look_up(self, link: Link) -> bool:
+        assert link.iccid is not None
+        try:
+            endpoint = self.network.find_endpoint(link.iccid, timeout_s=self._call_s(link))
+        except ProviderError:
+            return False
+        if endpoint is None:
+            step = after_nothing(link, self.clock())
+            return step is not Step.WAIT and self._do(step, link)
+        if endpoint.reference != str(link.id):
+            return self._fail(link, ProvisioningError(), outcome_known=False)
+        return self._activate(link, endpoint, self._lpa(link), adopted=True)
+
+    def _activate(
+        self, link: Link, endpoint: Endpoint, lpa: Sealed | None, *, adopted: bool
+    ) -> bool:
+        endpoint, usage = self._with_addon(link, endpoint)
+        try:  # Before the link is there: its first reader wants the MSISDN.
+            self.readings.keep_usage(link.organization_id, link.id, usage)
+        except Exception:  # It is a cache: the link comes to be whatever becomes of it.
+            logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
+        link.activate(endpoint, lpa, self._cause(link), adopted=adopted)
+        self.log.append(link)
+        return False
+
+    def _take_back(self, link: Link, endpoint: Endpoint) -> None:
+        """End an endpoint that was held up until its failed link had been cleaned up without it."""
+        if self.log.get(Link, link.id).stage is not Stage.ENDED:
+            return
+        logger.error("an endpoint of link %s came after its end", link.id)
+        with suppress(ProviderError):
+            self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
+            self.network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
+
+    def _with_addon(self, link: Link, endpoint: Endpoint) -> tuple[Endpoint, Usage]:
+        """Return the endpoint with the id of its first plan, as far as the network tells it."""
+        plan, now = link.requested.plan, self.clock()
+        if endpoint.addon_id is not None:
+            addon = AddonUsage(endpoint.addon_id, plan.provider_plan_id, 0.0, float(plan.data_mb))
+            return endpoint, Usage("active", [addon], now, msisdn=endpoint.msisdn)
+        try:
+            usage = self.network.usage(endpoint.endpoint_id, timeout_s=self._call_s(link))
+        except ProviderError:
+            return endpoint, Usage("active", [], now, msisdn=endpoint.msisdn)
+        _, new = match_addons([], usage.addons)
+        mine = next((a.addon_id for a in new if a.provider_plan_id == plan.provider_plan_id), None)
+        reference, msisdn = endpoint.reference, endpoint.msisdn or usage.msisdn
+        return Endpoint(endpoint.endpoint_id, endpoint.iccid, reference, mine, msisdn), usage
+
+    def _fail(self, link: Link, refusal: Refused, *, outcome_known: bool) -> bool:
+        self.failing.fail_link(link, refusal, outcome_known=outcome_known)
+        return True
+
+    def _clean_up(self, link: Link) -> bool:
+        """Look for an endpoint that came late; end it, or free the eSIM once none can come."""
+        assert link.iccid is not None
+        timeout_s = CALL.total_seconds()
+        try:
+            endpoint = self.network.find_endpoint(link.iccid, timeout_s=timeout_s)
+            if endpoint is None or endpoint.reference != str(link.id):
+                step = after_no_endpoint(link, self.clock())
+                return step is not Step.WAIT and self._do(step, link)
+            self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=timeout_s)
+        except ProviderError:
+            return False
+        link.note_endpoint_removed(endpoint.endpoint_id, self._cause(link))
+        self.log.append(link)
+        return True
+
+    def _release(self, link: Link) -> bool:
+        assert link.iccid is not None
+        esim = self.log.get(Esim, esim_id(self.network.name, link.iccid))
+        if esim.link_id != link.id:
+            raise Conflict(link.id)  # Another worker was first, and has ended the link.
+        try:
+            self.network.release_esim(link.iccid, timeout_s=CALL.total_seconds())
+        except ProviderError:
+            return False
+        esim.release(link.id, self._cause(link))
+        link.note_esim_released(self._cause(link))
+        self.log.append(link, esim)
+        return False
+
+    def _settle_status(self, link: Link) -> bool:
+        """Close an intent that its sender did not: the network tells what became of it.
+
+        Another status than the intended one counts only once the call can have no effect any more.
+        """
+        assert link.endpoint_id is not None
+        assert link.status_intent is not None
+        intent = link.status_intent
+        settled = self.clock() >= intent.until + self.network.settles_after
+        try:
+            status = self.network.usage(link.endpoint_id, timeout_s=CALL.total_seconds()).status
+        except Rejected:  # There is no endpoint that could still change.
+            status, settled = link.status, True
+        except ProviderError:
+            return False
+        if status != intent.status and not settled:
+            return False
+        link.settle_status(status, self._cause(link))
+        self.log.append(link)
+        return False
+
+    def _lpa(self, link: Link) -> Sealed | None:
+        """Return the activation code, sealed; a later read asks again for one that is missing."""
+        assert link.iccid is not None
+        try:
+            lpa = self.network.lpa(link.iccid, timeout_s=self._call_s(link))
+        except ProviderError:
+            return None
+        month = month_of(self.clock())
+        return self.vault.seal(link.organization_id, month, link.id, lpa.encode())
+
+    def _cause(self, link: Link) -> Cause:
+        return Cause(self.clock(), link.requested.request_id)
+
+    def _call_s(self, link: Link) -> float:
+        """Return how long a call may take: never longer than the time that is left."""
+        left = link.requested.deadline - self.clock()
+        return max(0.0, min(CALL, left).total_seconds())
