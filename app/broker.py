@@ -16,6 +16,8 @@ class InProcessBroker(StubBroker):
 
     def __init__(self) -> None:
         super().__init__(middleware=[Retries()])
+        # Each queue has a worker of its own, and each worker brings its middleware.
+        self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         self.dead_letters_by_queue = defaultdict(_nothing_kept)
 
 

@@ -1,12 +1,15 @@
-"""The demo installation: one organization with money and a client, made once."""
+"""The demo installation: one organization with money and a client, made once, and sample plans."""
 
+import json
 from dataclasses import dataclass
 from os import urandom
+from pathlib import Path
 from uuid import UUID
 
 from app.container import Container
 from app.tokens.secrets import new_client_secret
 from domain.cause import Cause
+from domain.commands.plan_file import read_plans
 from domain.ids import derive_id
 from domain.money import format_amount
 from domain.organization import ApiClient, Organization, api_client_id
@@ -15,6 +18,7 @@ from domain.wallet import Wallet, wallet_id
 NAME = "Demo Telecom"
 DEPOSIT_MICROS = 100_000_000
 REQUEST_ID = "serve-demo"
+PLANS = Path(__file__).with_name("data") / "demo_plans.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ def prepare_demo(container: Container) -> Demo:
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
     _ensure_client(container, client_id, secret, organization_id, cause)
+    _import_plans(container, cause)
     return Demo(
         url=container.settings.public,
         organization=organization_id,
@@ -72,3 +77,11 @@ def _ensure_client(
         container.accounts.change_client(
             client_id, lambda client: client.rotate_secret(secret_hash, cause)
         )
+
+
+def _import_plans(container: Container, cause: Cause) -> None:
+    """Make the sample plans what they were; a demo in another currency has the same figures."""
+    currency = container.settings.currency
+    sample = json.loads(PLANS.read_bytes())
+    plans = [{**plan, "currency": currency} for plan in sample["plans"]]
+    container.catalogue.import_plans(read_plans({"plans": plans}, currency), cause)

@@ -17,7 +17,8 @@ from projections.health import strangers
 from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild
 
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
-STORES_VERSION = 1
+STORES_VERSION = 2
+NETWORK_VERSION = 1
 KEYS_VERSION = 1
 POSITIONS_VERSION = 1
 
@@ -58,9 +59,12 @@ def _create_stores(container: Container) -> None:
         container.leases,
         container.throttle,
         container.sandbox_attempts,
+        container.readings,
     )
     tables = [store.metadata for store in own]
     ensure(container.stores, "stores", STORES_VERSION, tables, cheap=True)
+    network = [container.simulated_network.metadata]
+    ensure(container.stores, "simulated_network", NETWORK_VERSION, network, cheap=True)
     keys = container.vault
     ensure(keys.database, "personal_keys", KEYS_VERSION, [keys.metadata], cheap=False)
     # Without positions every read model is rebuilt and the dispatcher sweeps.
@@ -72,6 +76,7 @@ def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
     return (
         is_current(container.stores, "stores", STORES_VERSION)
+        and is_current(container.stores, "simulated_network", NETWORK_VERSION)
         and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
         and is_current(container.views, "positions", POSITIONS_VERSION)
     )

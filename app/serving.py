@@ -13,8 +13,8 @@ from app.container import Container
 from app.http.application import create_app
 from app.http.waitress_errors import answer_in_json
 from app.runtime import Runtime
+from app.threads import HTTP_THREADS
 
-HTTP_THREADS = 16
 BODY_BYTES_MAX = 16 * 1024 * 1024  # The edge refuses more than 1 MiB, once it has been sent.
 CHANNEL_TIMEOUT_S = 30
 

@@ -11,7 +11,11 @@ from urllib.parse import urlsplit
 from app.currencies import CURRENCIES
 from domain.money import format_amount, parse_amount
 
-DEMO = {"PRICE_PER_LOOKUP": "0.005", "SANDBOX": "true"}  # What `serve --demo` takes for unset.
+DEMO = {  # What `serve --demo` takes for unset.
+    "PRICE_PER_LOOKUP": "0.005",
+    "SANDBOX": "true",
+    "NETWORK_BASE_PLAN": "demo-base",
+}
 
 WHOLE_DIGITS_MAX = 9
 
@@ -135,6 +139,16 @@ class Settings:
         "how long an answer is kept, 0 for never", "86400", _whole(0, 31_536_000)
     )
     bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
+    network_provider: Literal["simulated"] = _setting(
+        "the network that links run on", "simulated", _one_of("simulated")
+    )
+    network_base_plan: str = _setting(
+        "the network's default base plan; without it no link can be created", "", str
+    )
+    network_esim_product: str = _setting("the eSIM product to take; empty: any", "", str)
+    provisioning_deadline_s: int = _setting(
+        "how long creating a link or changing its plans may take", "15", _whole(1, 60)
+    )
     token_ttl_s: int = _setting("how long a token lives", "3600", _whole(120, 86_400))
     token_issuer: str = _setting("the issuer of tokens; empty: AUTH_URL", "", _url)
     token_audience: str = _setting("the audience of tokens", "carrier-links", str)
@@ -145,7 +159,7 @@ class Settings:
     secret_pepper: str = _setting(
         "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
     )
-    sandbox: bool = _setting("whether sandbox numbers fail on demand", "false", _switch)
+    sandbox: bool = _setting("whether sandbox numbers and plans fail on demand", "false", _switch)
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
     )

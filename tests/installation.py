@@ -141,6 +141,7 @@ class Installation:
             "SIGNING_KEYS": str(directory / "keys"),
             "PRICE_PER_LOOKUP": "0.005",
             "SANDBOX": "true",
+            "NETWORK_BASE_PLAN": "base-1",
             **environment,
         }
         self._processes: list[Process] = []

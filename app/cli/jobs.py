@@ -4,17 +4,13 @@ from datetime import timedelta
 from uuid import UUID
 
 import click
-from dramatiq import Worker
 
 from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show
+from app.cli.working import working
 from app.container import Container
 from domain.bulk_job import BulkJob
 from workers.sweep import JOBS_MAX
-
-WORKER_THREADS = 4
-WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
-STOP_MS = 25_000  # A clean end takes at most 30 s; what is cut off is swept again later.
 
 
 @click.group(name="jobs")
@@ -37,13 +33,9 @@ def retry(*, as_json: bool) -> None:
 
 def _retry(container: Container) -> tuple[int, int]:
     """Sweep and work until a sweep has nothing new to ask for; return messages and jobs ended."""
-    worker = Worker(
-        container.broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS
-    )
-    worker.start()
     sent = 0
     swept: set[UUID] = set()
-    try:
+    with working(container) as drain:
         while True:
             catch_up(container)
             waiting = _unfinished(container)
@@ -52,9 +44,7 @@ def _retry(container: Container) -> tuple[int, int]:
                 break
             sent += asked
             swept |= waiting
-            _drain(container)
-    finally:
-        worker.stop(STOP_MS)
+            drain()
     return sent, sum(_is_finished(container, job_id) for job_id in swept)
 
 
@@ -62,13 +52,6 @@ def _unfinished(container: Container) -> set[UUID]:
     with container.views.reading() as connection:
         found = container.jobs.unfinished(connection, container.clock(), JOBS_MAX)
     return {job.id for job in found}
-
-
-def _drain(container: Container) -> None:
-    """Wait until every message has been worked on, those tried a second time too."""
-    broker = container.broker
-    for queue in set(broker.queues) - broker.delay_queues:
-        broker.join(queue, fail_fast=False)
 
 
 def _is_finished(container: Container, job_id: UUID) -> bool:

@@ -27,7 +27,7 @@ def command() -> None:
 )
 @as_json_option
 def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> None:
-    """Make numbers and results of earlier months unreadable for ever.
+    """Make numbers, results and LPA strings of earlier months unreadable for ever.
 
     Jobs and lookups of that time answer 404 then; money stays. There is no way back: a backup of
     the keys, or of the cache of lookups, is all that still opens them.
@@ -35,6 +35,7 @@ def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> N
     with installation() as container:
         _check(container, before, organization_id)
         answers = container.lookup_cache.forget(before, organization_id)
+        container.readings.forget(before, organization_id)  # They hold MSISDNs.
         container.leases.forget_lapsed()
         wiped = container.stores.wipe()
         keys = container.vault.erase(month_of(before), organization_id)

@@ -19,6 +19,8 @@ COMMANDS = {
     "org": "Organizations: who may call, and for how much.",
     "client": "API clients and their secrets.",
     "wallet": "Wallets: what organizations have paid in.",
+    "plans": "The catalogue: data plans, and who may see them.",
+    "links": "Links: the eSIMs that partners have bought.",
     "keys": "The keys that sign tokens.",
     "settings": "Print every setting with its value, default and meaning.",
     "projections": "The read models that are built from the log.",

@@ -23,7 +23,8 @@ def command(*, demo: bool, as_json: bool) -> None:
     """Serve HTTP and do all the work in this one process.
 
     Migrates first. With --demo it serves a sandbox: once it makes an organization, a wallet that
-    holds 100.00 and a client; at each start the client gets a new secret, which is printed.
+    holds 100.00, a client and the sample plans; at each start the client gets a new secret, which
+    is printed.
     """
     settings = _demo_settings if demo else Settings.load
     with installation(migrated=False, settings=settings) as container:
@@ -69,7 +70,13 @@ JOB=$(curl -s {bearer} -H 'Content-Type: application/json' \\
   | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["job_id"])')
 curl -s {bearer} {bulk}/$JOB | head -c 600; echo
 
-# The wallet that paid for it, and its transactions
+# An eSIM with a plan that works in France; `lpa_profile` is what a QR code for a phone holds
+PLAN=$(curl -s {bearer} "{settings.base}/v1/plans?country=FR" \\
+  | python3 -c 'import json, sys; print(json.load(sys.stdin)["data"]["data"][0]["id"])')
+curl -s {bearer} -H 'Content-Type: application/json' \\
+  -d '{{"plan_id": "'$PLAN'", "name": "Trip to Paris"}}' {settings.base}/v1/links; echo
+
+# The wallet that paid for all of it, and its transactions
 curl -s {bearer} {settings.base}/v1/wallet; echo
 curl -s {bearer} "{settings.base}/v1/transactions?per_page=5"; echo
 

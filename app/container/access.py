@@ -25,7 +25,7 @@ class Access(Work):
 
     def backlog(self) -> int:
         """How many messages wait for a worker."""
-        return self.publisher.backlog("lookup")
+        return sum(self.publisher.backlog(queue) for queue in ("lookup", "provision"))
 
     def oldest_job_s(self) -> float:
         """For how many seconds the unfinished job that is longest idle has not moved."""

@@ -13,14 +13,17 @@ from app.settings import WrongSetting
 from domain.commands.accounts import Accounts
 from domain.commands.answers import AnswerRules, Answers
 from domain.commands.bulk_create import BulkCreate
+from domain.commands.catalogue import Catalogue
 from domain.commands.in_flight import InFlight
+from domain.commands.plan_matching import PlansByKey
 from domain.commands.single_lookup import SingleLookup
 from domain.committer import Committer
+from domain.errors import NotPossible
 from domain.ports import NumberLookup
 
 CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
 CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.
-IN_FLIGHT_MAX = 12  # Of the 16 HTTP threads: one organization must not hold them all.
+IN_FLIGHT_MAX = 12  # Of the HTTP threads: one organization must not hold them all.
 
 
 class Commands(Reading):
@@ -95,6 +98,22 @@ class Commands(Reading):
     def accounts(self) -> Accounts:
         """Operators' commands."""
         return Accounts(self.log, self.committer, self.settings.currency, uuid4)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Operators' commands on plans."""
+        return Catalogue(self.log, self._known_plans)
+
+    def _known_plans(self) -> PlansByKey:
+        """Read what plans are known by, once their table is as new as the log."""
+        goal = self.log.head()
+        self.projector.catch_up(goal)
+        with self.views.reading() as connection:
+            place = self.positions.get(connection, self.plans.name)
+            if place is None or place.position < goal:
+                message = "read model plans is behind the log; see: projections status"
+                raise NotPossible(message)
+            return self.plans.keys(connection)
 
 
 def _never(_: str) -> bool:

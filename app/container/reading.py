@@ -6,11 +6,17 @@ from app.container.storage import Storage
 from app.persistence.sqlite_waker import SqliteWaker
 from projections.api_clients import ApiClients
 from projections.jobs import Jobs
+from projections.link_spans import LinkSpans
+from projections.links import Links
+from projections.monthly_fees import FeeBook
 from projections.organizations import Organizations
+from projections.plans import Plans
 from projections.positions import Positions
 from projections.projector import Projector
 from projections.read_model import ReadModel
+from projections.timelines import Timelines
 from projections.transactions import Transactions
+from projections.unfinished import Unfinished
 from projections.wallets import Wallets
 
 
@@ -47,10 +53,52 @@ class Reading(Storage):
         """Bulk jobs as read."""
         return Jobs()
 
+    @cached_property
+    def plans(self) -> Plans:
+        """The catalogue as read."""
+        return Plans()
+
+    @cached_property
+    def links(self) -> Links:
+        """Links as listed."""
+        return Links()
+
+    @cached_property
+    def link_spans(self) -> LinkSpans:
+        """When links were active."""
+        return LinkSpans()
+
+    @cached_property
+    def timelines(self) -> Timelines:
+        """What has happened to links."""
+        return Timelines()
+
+    @cached_property
+    def unfinished(self) -> Unfinished:
+        """Links and plan changes whose work has not ended."""
+        return Unfinished()
+
+    @cached_property
+    def fee_book(self) -> FeeBook:
+        """Monthly fees as read."""
+        return FeeBook()
+
     @property
     def models(self) -> list[ReadModel]:
         """Every read model."""
-        return [self.organizations, self.clients, self.wallets, self.transactions, self.jobs]
+        return [
+            self.organizations,
+            self.clients,
+            self.wallets,
+            self.transactions,
+            self.jobs,
+            self.plans,
+            self.links,
+            self.link_spans,
+            self.timelines,
+            self.unfinished,
+            self.fee_book,
+        ]
 
     @cached_property
     def waker(self) -> SqliteWaker:

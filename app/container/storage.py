@@ -9,6 +9,7 @@ from app.persistence.sqlite import engine_for
 from app.settings import Settings
 from app.stores.leases import SqlLeases
 from app.stores.lookup_cache import SqlLookupCache
+from app.stores.network_readings import SqlReadings
 from app.stores.personal_keys import PersonalKeys
 from app.stores.sandbox_attempts import SqlSandboxAttempts
 from app.stores.throttle import SqlThrottle
@@ -86,3 +87,8 @@ class Storage:
     def sandbox_attempts(self) -> SqlSandboxAttempts:
         """Counters of attempts at sandbox numbers."""
         return SqlSandboxAttempts(self.stores)
+
+    @cached_property
+    def readings(self) -> SqlReadings:
+        """Usage and status of links as last seen."""
+        return SqlReadings(self.stores)

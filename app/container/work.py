@@ -3,22 +3,29 @@
 from functools import cached_property
 
 from app.broker import InProcessBroker
-from app.container.commands import Commands
+from app.container.links import Links
+from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
 from workers.bulk_lookup import BulkLookup
 from workers.dispatcher import Dispatcher
+from workers.esim_reservation import EsimReservation
+from workers.monthly_fee import FeeReads, MonthlyFees
+from workers.plan_changes import PlanChanges
+from workers.provisioning import Provisioning
+from workers.provisioning_sweep import ProvisioningSweep
 from workers.publisher import DramatiqPublisher
 from workers.sweep import Sweep
 
 
-class Work(Commands):
+class Work(Links):
     """What happens after the answer."""
 
     @cached_property
     def broker(self) -> InProcessBroker:
         """The queues, with every actor declared."""
         broker = InProcessBroker()
-        actors.register(broker, self.bulk_lookup)
+        services = actors.Services(self.bulk_lookup, self.provisioning, self.plan_changes)
+        actors.register(broker, services)
         return broker
 
     @cached_property
@@ -37,8 +44,61 @@ class Work(Commands):
         return BulkLookup(self.log, self.committer, self.vault, self.answers, self.clock)
 
     @cached_property
+    def provisioning(self) -> Provisioning:
+        """The work of links."""
+        return Provisioning(
+            log=self.log,
+            network=self.network,
+            readings=self.readings,
+            vault=self.vault,
+            reservation=self._reservation,
+            failing=self.failing,
+            rules=self.rules,
+            clock=self.clock,
+        )
+
+    @property
+    def _reservation(self) -> EsimReservation:
+        return EsimReservation(self.log, self.committer, self.network, self.rules, self.clock)
+
+    @cached_property
+    def plan_changes(self) -> PlanChanges:
+        """The work of plan changes."""
+        return PlanChanges(self.log, self.network, self.failing, self.clock)
+
+    @cached_property
+    def provisioning_sweep(self) -> ProvisioningSweep:
+        """What asks again for links and plan changes that are due."""
+        return ProvisioningSweep(self.views, self.unfinished, self.publisher, self.clock)
+
+    @cached_property
+    def monthly_fees(self) -> MonthlyFees:
+        """What charges for active links, month by month."""
+        billing = MonthlyBilling(self.log, self.committer, self.settings.currency)
+        reads = FeeReads(
+            database=self.views,
+            organizations=self.organizations,
+            links=self.link_spans,
+            book=self.fee_book,
+            reach=self._reach_fees,
+        )
+        return MonthlyFees(self.log, billing, reads, self.clock)
+
+    def _reach_fees(self, position: int) -> bool:
+        """Project up to a position; False when a read model of the fees has stopped before it."""
+        self.projector.catch_up(position)
+        with self.views.reading() as connection:
+            places = self.positions.all(connection)
+        needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
+        return all(name in places and places[name].position >= position for name in needed)
+
+    @cached_property
     def dispatcher(self) -> Dispatcher:
         """What turns events into messages."""
         return Dispatcher(
-            self.log, self.views, self.positions, self.publisher, self.sweep.run, self.clock
+            self.log, self.views, self.positions, self.publisher, self._sweep_all, self.clock
         )
+
+    def _sweep_all(self) -> None:
+        self.sweep.run()
+        self.provisioning_sweep.run()

@@ -9,7 +9,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app.container import Container
 from app.http import access_log, errors, openapi, reply_headers, request_context
 from app.http.bodies import BODY_BYTES_MAX
-from app.http.routes import auth, docs, health, lookups, wallet
+from app.http.routes import auth, docs, health, link_plans, links, lookups, plans, wallet
 
 
 def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flask:
@@ -26,7 +26,15 @@ def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flas
     if container.settings.metrics_port:
         app.extensions[access_log.METRICS] = container.metrics
     errors.register(app)
-    groups = (auth.blueprint, lookups.blueprint, wallet.blueprint, health.blueprint)
+    groups = (
+        auth.blueprint,
+        lookups.blueprint,
+        plans.blueprint,
+        links.blueprint,
+        link_plans.blueprint,
+        wallet.blueprint,
+        health.blueprint,
+    )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.register_blueprint(docs.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)

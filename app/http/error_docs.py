@@ -64,7 +64,7 @@ def _documented(status: int, schema: type, bodies: Mapping[str, Any]) -> dict[st
     headers: dict[str, Any] = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE
-    if status in {409, 429, 503}:
+    if status in {409, 429, 502, 503}:
         headers |= RETRY_AFTER
     examples = {code: {"value": body} for code, body in bodies.items()}
     codes = ", ".join(f"`{code}`" for code in bodies)

@@ -21,9 +21,16 @@ DESCRIPTION = Path(__file__).with_name("openapi.md")
 
 SCOPES = {
     "lookup": "Look up phone numbers.",
+    "plans": "Read the data plans.",
+    "links": "Buy, read and change links.",
     "wallet": "Read the balance and the transactions.",
 }
-ID_PARAMETERS = {"job_id": "The id of the job.", "transaction_id": "The id of the transaction."}
+ID_PARAMETERS = {
+    "identifier": "The id of the link, or its ICCID (18 to 22 digits).",
+    "job_id": "The id of the job.",
+    "plan_id": "The id of the plan.",
+    "transaction_id": "The id of the transaction.",
+}
 COMMON_HEADERS = {
     "X-Request-Id": "An id of your own (1–128 letters, digits and `._~:/@=+-`). It is sent back, "
     "stored with what the request causes, and stands on our log lines.",
@@ -80,7 +87,8 @@ def _complete(path: str, operations: dict[str, Any], settings: Settings) -> None
         operations["servers"] = [{"url": server}]
     for parameter in operations.get("parameters", []):
         parameter["description"] = ID_PARAMETERS[parameter["name"]]
-        parameter["schema"] = {"type": "string", "format": "uuid"}
+        is_uuid = parameter["name"].endswith("_id")
+        parameter["schema"] = {"type": "string", **({"format": "uuid"} if is_uuid else {})}
     for method in HTTP_METHODS & operations.keys():
         operation = operations[method]
         operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
-from functools import wraps
+from functools import partial, wraps
 from typing import Any
 
 from flask import Response
@@ -25,6 +25,7 @@ from domain.errors import Refused
 
 View = Callable[..., Response]
 Feature = Callable[[Caller], None]
+Resource = Callable[..., Any]
 
 _EVERYWHERE = (
     errors.Unauthorized(),
@@ -40,12 +41,15 @@ def operation(
     scope: str,
     refusals: Sequence[Refused] = (),
     feature: Feature | None = None,
+    resource: Resource | None = None,
     takes_body: bool = False,
 ) -> Callable[[View], View]:
-    """Check token, organization and scope, then the feature, then that a body can be read.
+    """Check token, organization, scope, feature and path, then that a body can be read.
 
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
-    `refusals` are examples of what else the operation answers, for its documentation.
+    `resource` finds what the path names, or raises NotFound before the input is looked at; the view
+    gets what it has found, behind the Caller, in place of the parameters of the path. `refusals`
+    are examples of what else the operation answers, for its documentation.
     """
 
     def decorate(view: View) -> View:
@@ -54,10 +58,13 @@ def operation(
             caller = authenticate(scope)
             if feature is not None:
                 feature(caller)
+            called = partial(view, caller, *args, **kwargs)
+            if resource is not None:
+                called = partial(view, caller, resource(caller, **kwargs), *args)
             if takes_body:
                 check_body()
-                return view(caller, *args, **kwargs)
-            response = view(caller, *args, **kwargs)
+                return called()
+            response = called()
             check_body()  # A read changes nothing, and its path counts before a body it ignores.
             read_json()
             return response

@@ -20,7 +20,7 @@ class Parser(FlaskParser):
         """Return the body; what is no object lacks every field that is required."""
         body = read_json()
         if not isinstance(body, dict):
-            raise ValidationFailed({name: [NOT_AN_OBJECT] for name in schema.fields})
+            raise ValidationFailed({name: [NOT_AN_OBJECT] for name in schema.fields or ("body",)})
         return body
 
     def load_querystring(self, req: Request, _: Schema) -> Any:

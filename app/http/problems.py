@@ -24,6 +24,10 @@ STATUS: Mapping[type[Refused], int] = {
     errors.IdempotencyKeyReused: 422,
     errors.IdempotencyInProgress: 409,
     errors.RateLimited: 429,
+    errors.ConfigError: 500,
+    errors.ProvisioningFailed: 502,
+    errors.ProvisioningError: 502,
+    errors.NetworkUnavailable: 503,
     errors.NumberLookupUnavailable: 503,
     errors.ServiceUnavailable: 503,
 }

@@ -1,6 +1,10 @@
-"""How waitress answers by itself: its errors are JSON like ours, and a 304 keeps its connection."""
+"""How waitress answers by itself: its errors are JSON like ours, and a 304 keeps its connection.
 
-from collections.abc import Callable
+Nor does it say more than we do: its log lines name no path, which may hold an ICCID.
+"""
+
+from collections.abc import Callable, MutableMapping
+from logging import Logger, LoggerAdapter
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -42,6 +46,16 @@ class KeepingTask(WSGITask):
             super().set_close_on_finish()
 
 
+class PathlessLogger(LoggerAdapter[Logger]):
+    """Cuts the path off the two lines of a channel that name one."""
+
+    def process(
+        self, msg: object, kwargs: MutableMapping[str, Any]
+    ) -> tuple[str, MutableMapping[str, Any]]:
+        """Return what there is to log."""
+        return str(msg).partition(" while serving ")[0], kwargs
+
+
 def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel]:
     class JsonErrorTask(ErrorTask):
         def execute(self) -> None:
@@ -61,5 +75,6 @@ def _channel_class(clock: Clock, new_id: Callable[[], UUID]) -> type[HTTPChannel
     class JsonChannel(HTTPChannel):
         task_class = KeepingTask
         error_task_class = JsonErrorTask
+        logger = PathlessLogger(HTTPChannel.logger)
 
     return JsonChannel

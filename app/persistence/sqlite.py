@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
+CONNECTIONS_MAX = 256  # A thread keeps the one that it reads on; `serve` has about a hundred.
 BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
 
 
@@ -15,7 +16,7 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
         hide_parameters=True,  # An error text ends in a log; what was written must not.
         pool_size=16,
-        max_overflow=48,
+        max_overflow=CONNECTIONS_MAX - 16,
     )
 
     @event.listens_for(engine, "connect")

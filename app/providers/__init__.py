@@ -1,1 +1,1 @@
-"""Sources of carrier data behind `domain.ports.NumberLookup`; only the container imports them."""
+"""Adapters of carrier data and of the eSIM network; only the container imports them."""

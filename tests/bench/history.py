@@ -4,8 +4,9 @@ from uuid import UUID, uuid4
 
 from domain.application import Log
 from domain.bulk_job import BulkJob
-from domain.number_lookup import NumberLookup, Price
+from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
+from domain.price import Price
 from domain.wallet import Charge, Reference, Wallet, wallet_id
 from domain.wallet_snapshot import INTERVAL_EVENTS
 from tests.bench.installation import PRICE_MICROS, cause

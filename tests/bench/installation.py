@@ -12,15 +12,17 @@ from app.settings import Settings
 from domain.cause import Cause, utc_now
 
 PRICE_MICROS = 5_000
+BASE_PLAN = "bench-base"
 DEPOSIT_MICROS = 1_000_000_000_000  # Nobody runs out of money while being measured.
 
 
 def environment(directory: Path, **more: str) -> dict[str, str]:
-    """Return the settings of an installation in a directory: lookups cost money, caches are on."""
+    """Return settings of an installation: lookups cost money, caches are on, links can be sold."""
     return {
         "DATABASE_URL": f"sqlite:///{directory}/service.db",
         "SIGNING_KEYS": f"{directory}/keys",
         "PRICE_PER_LOOKUP": "0.005",
+        "NETWORK_BASE_PLAN": BASE_PLAN,
         **more,
     }
 

@@ -1,10 +1,12 @@
 """How a figure comes about: both sides take turns, and the median of each is what counts."""
 
-from collections.abc import Callable
-from statistics import median
+from collections.abc import Callable, Sequence
+from itertools import chain
+from statistics import median, quantiles
 from time import perf_counter
 
 Measurement = Callable[[], float]  # One repetition: a rate, or a time.
+Round = Callable[[], Sequence[float]]  # One repetition: how long each of many calls took.
 
 
 def medians(ours: Measurement, limit: Measurement, *, repeats: int) -> tuple[float, float]:
@@ -13,6 +15,24 @@ def medians(ours: Measurement, limit: Measurement, *, repeats: int) -> tuple[flo
     limit()
     pairs = [(ours(), limit()) for _ in range(repeats)]
     return median(pair[0] for pair in pairs), median(pair[1] for pair in pairs)
+
+
+def all_times(ours: Round, limit: Round, *, repeats: int) -> tuple[list[float], list[float]]:
+    """Take turns in the same way, and return the times of all calls for `percentile`."""
+    ours()
+    limit()
+    pairs = [(ours(), limit()) for _ in range(repeats)]
+    return [*chain(*(pair[0] for pair in pairs))], [*chain(*(pair[1] for pair in pairs))]
+
+
+def percentile(times: Sequence[float], percent: int) -> float:
+    """Return the time within which so many of a hundred calls were done."""
+    return quantiles(times, n=100, method="inclusive")[percent - 1]
+
+
+def each_ms(count: int, run: Callable[[], object]) -> list[float]:
+    """Return how many milliseconds each of so many calls takes."""
+    return [seconds(run) * 1_000 for _ in range(count)]
 
 
 def seconds(run: Callable[[], object]) -> float:

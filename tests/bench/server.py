@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 from pathlib import Path
 from time import perf_counter
 
-from app.serving import HTTP_THREADS
+from app.threads import HTTP_THREADS
 from tests.bench.limits import bare_view
 
 HOST = "127.0.0.1"

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable
 
-from tests.bench.row import Row
+from tests.bench.row import Aim, Row
 
 HEADINGS = ("row", "ours", "limit", "unit", "ratio", "aim", "")
 
@@ -38,8 +38,14 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.unit,
         f"{row.ratio:.2f}",
         row.aim.text(row.unit),
-        "met" if row.met else "missed",
+        _verdict(row),
     )
+
+
+def _verdict(row: Row) -> str:
+    if row.aim == Aim():
+        return ""
+    return "met" if row.met else "missed"
 
 
 def _figure(value: float) -> str:

@@ -7,6 +7,7 @@ from flask import Response
 from app.authorization import Caller
 from app.http import job_view
 from app.http.blueprint import Blueprint
+from app.http.commanding import current_cause, replay_headers
 from app.http.conditional import conditional
 from app.http.envelope import format_time, success
 from app.http.feature import lookup_price_micros, require_lookup
@@ -20,11 +21,10 @@ from app.http.lookup_docs import (
     SINGLE_REFUSALS,
 )
 from app.http.operation import operation
-from app.http.request_context import container, request_context
+from app.http.request_context import container
 from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
 from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply
 from app.http.schemas.request_headers import IdempotencyHeader
-from domain.cause import Cause
 from domain.commands.bulk_create import BulkRequest
 from domain.commands.single_lookup import LookupRequest, LookupResult
 from domain.errors import NotFound, ValidationFailed
@@ -73,8 +73,9 @@ def look_up(
         parts.settings.currency,
         header.get("key"),
     )
-    result = parts.single_lookup.run(wanted, _cause())
-    return success(result.facts, meta=_lookup_meta(result), headers=_replayed(result.replayed))
+    result = parts.single_lookup.run(wanted, current_cause())
+    headers = replay_headers(result.replayed)
+    return success(result.facts, meta=_lookup_meta(result), headers=headers)
 
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
@@ -96,9 +97,9 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
         parts.settings.currency,
         header.get("key"),
     )
-    job_id, replayed = parts.bulk_create.run(wanted, _cause())
+    job_id, replayed = parts.bulk_create.run(wanted, current_cause())
     location = f"{parts.settings.numbers}/number-lookup/bulk/{job_id}"
-    headers = {"Location": location, "Retry-After": POLL_S, **_replayed(replayed)}
+    headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
     return success({"job_id": job_id}, 202, headers=headers)
 
 
@@ -116,14 +117,6 @@ def read_job(caller: Caller, job_id: str) -> Response:
     row = job_view.find_job(parts, caller.organization_id, parse_id(job_id))
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
     return conditional(job_view.encode_job(parts, row), headers)
-
-
-def _cause() -> Cause:
-    return Cause(container().clock(), request_context().request_id)
-
-
-def _replayed(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - what a command has returned.
-    return {"Idempotency-Replayed": "true"} if replayed else {}
 
 
 def _lookup_meta(result: LookupResult) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from app.http.blueprint import Blueprint
 from app.http.envelope import success
 from app.http.identifiers import parse_id
 from app.http.operation import operation
+from app.http.paging import offset_of, show_page
 from app.http.request_context import container
 from app.http.schemas.wallet import (
     TransactionPageReply,
@@ -56,7 +57,6 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """
     parts = container()
     _wait_for(parts.transactions.name)
-    page, per_page = query["page"], query["per_page"]
     wanted = Filter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
@@ -65,16 +65,11 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
             connection,
             caller.organization_id,
             wanted,
-            offset=(page - 1) * per_page,
-            limit=per_page,
+            offset=offset_of(query),
+            limit=query["per_page"],
         )
-    meta = {
-        "total": total,
-        "per_page": per_page,
-        "current_page": page,
-        "last_page": max(1, -(-total // per_page)),
-    }
-    return success({"data": [transaction_view.show(entry) for entry in entries], "meta": meta})
+    shown = [transaction_view.show(entry) for entry in entries]
+    return success(show_page(shown, total, query))
 
 
 @blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])

@@ -15,8 +15,8 @@ class IdempotencyHeader(Schema):
         data_key="Idempotency-Key",
         validate=validate.Regexp(KEY, error=NOT_A_KEY),
         metadata=described(
-            "Any text of your own, new for each lookup or job. The same key with the same request "
-            "gives the first outcome again, without a second charge.",
+            "Any text of your own, new for each lookup, job, link or change of plans. The same key "
+            "with the same request gives the first outcome again, without a second charge.",
             example="order-4711",
         ),
     )

@@ -4,9 +4,11 @@ import sqlite3
 
 import pytest
 
+from app.container import Container
+from app.settings import Settings
 from tests.app.cli.shell import Shell
 
-MODELS = ["organizations", "api_clients", "wallets", "transactions", "jobs"]
+MODELS = [model.name for model in Container(Settings.from_env({})).models]
 
 
 def spoil(shell: Shell, statement: str) -> None:

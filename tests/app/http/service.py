@@ -23,6 +23,7 @@ DEFAULTS = {
     "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
     "PRICE_PER_LOOKUP": "0.005",
     "SANDBOX": "true",
+    "NETWORK_BASE_PLAN": "base-1",
     "PUBLIC_URL": "https://api.example",
 }
 

@@ -11,13 +11,16 @@ from sqlalchemy.exc import InterfaceError
 from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
+from app.http.link_docs import CHANGE_REFUSALS, CREATE_REFUSALS
 from app.http.lookup_docs import BULK_REFUSALS, SINGLE_REFUSALS
 from app.http.problems import STATUS, problem_of, problem_of_status
 from domain.errors import (
     Conflict,
     IdempotencyInProgress,
     InsufficientBalance,
+    NetworkUnavailable,
     NumberLookupUnavailable,
+    ProvisioningError,
     RateLimited,
     Refused,
     ServiceUnavailable,
@@ -54,7 +57,14 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
     problem = problem_of(example_of(kind))
     details = problem.error().get("details", {})
     stated = problem.status in {409, 429} or problem.status >= 500
-    retryable = {IdempotencyInProgress, RateLimited, NumberLookupUnavailable, ServiceUnavailable}
+    retryable = {
+        IdempotencyInProgress,
+        RateLimited,
+        NetworkUnavailable,
+        NumberLookupUnavailable,
+        ProvisioningError,
+        ServiceUnavailable,
+    }
     assert ("retryable" in details) == stated
     assert details.get("retryable", False) == (kind in retryable)
     assert ("Retry-After" in problem.headers) == (kind in retryable)
@@ -66,15 +76,10 @@ def test_empty_details_are_never_sent() -> None:
 
 
 def test_the_documented_refusals_are_sendable() -> None:
-    assert {problem_of(each).status for each in (*SINGLE_REFUSALS, *BULK_REFUSALS)} == {
-        402,
-        403,
-        404,
-        409,
-        422,
-        429,
-        503,
-    }
+    lookups, links = (*SINGLE_REFUSALS, *BULK_REFUSALS), (*CREATE_REFUSALS, *CHANGE_REFUSALS)
+    common = {402, 403, 409, 422}
+    assert {problem_of(each).status for each in lookups} == common | {404, 429, 503}
+    assert {problem_of(each).status for each in links} == common | {404, 500, 502}
 
 
 def raising(app: Flask, error: Exception) -> TestResponse:

@@ -1,18 +1,51 @@
 """Nothing of another organization is ever visible: it answers as if it did not exist."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import Service, Tenant
+from tests.plan_files import import_plans, plan
 
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
+
+
+def own_plan(tenant: Tenant) -> str:
+    plan_id = str(uuid4())
+    import_plans(tenant.service.container, plan(id=plan_id, organization_id=str(tenant.id)))
+    return plan_id
+
+
+@cache
+def shop_of(tenant: Tenant) -> Buyer:
+    return Buyer(tenant)
+
+
+def link_of(tenant: Tenant) -> str:
+    return str(shop_of(tenant).link(FREE)["id"])
+
 
 # What an id in a path can name: whoever adds an operation says here how to make one of it.
 SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("read_job", "job_id"): lambda tenant: tenant.finished_job(["+971508245915"])["job_id"],
     ("read_transaction", "transaction_id"): lambda tenant: tenant.transactions()[0]["id"],
+    ("read_plan", "plan_id"): own_plan,
+    ("read_plan_coverage", "plan_id"): own_plan,
+    ("read_link", "identifier"): link_of,
+    ("change_link_plans", "identifier"): link_of,
+    ("list_topup_plans", "identifier"): link_of,
+    ("suspend_link", "identifier"): link_of,
+    ("reactivate_link", "identifier"): link_of,
+    ("list_link_history", "identifier"): link_of,
+    ("read_network_status", "identifier"): link_of,
+}
+# The bodies of those that need one.
+BODIES: dict[str, Callable[[Tenant], dict[str, Any]]] = {
+    "change_link_plans": lambda tenant: {"add": [shop_of(tenant).plans[FREE]]},
 }
 
 
@@ -37,10 +70,10 @@ def test_what_belongs_to_another_organization_does_not_exist(
     service: Service, acme: Tenant, rival: Tenant
 ) -> None:
     for method, path, name, parameter in operations(service):
-        sample = SAMPLES[name, parameter](acme)
-        own = acme.open(method, path.replace(f"{{{parameter}}}", sample))
-        foreign = rival.open(method, path.replace(f"{{{parameter}}}", sample))
-        missing = rival.open(method, path.replace(f"{{{parameter}}}", MISSING))
+        sample, body = SAMPLES[name, parameter](acme), BODIES.get(name, lambda _: None)(acme)
+        own = acme.open(method, path.replace(f"{{{parameter}}}", sample), json=body)
+        foreign = rival.open(method, path.replace(f"{{{parameter}}}", sample), json=body)
+        missing = rival.open(method, path.replace(f"{{{parameter}}}", MISSING), json=body)
         assert own.status_code == 200, name
         assert foreign.status_code == missing.status_code == 404, name
         assert foreign.json["error"] == missing.json["error"], name
@@ -62,3 +95,16 @@ def test_the_transactions_of_another_cannot_be_found_by_reference(
     job_id = acme.finished_job(["+971508245915"])["job_id"]
     assert acme.transactions(reference=job_id)
     assert rival.transactions(reference=job_id) == []
+
+
+def test_a_link_of_another_cannot_be_found_by_its_iccid_or_in_a_list(
+    acme: Tenant, rival: Tenant
+) -> None:
+    link = shop_of(acme).link(FREE)
+    foreign, missing = rival.get(f"{LINKS}/{link['iccid']}"), rival.get(f"{LINKS}/{'1' * 19}")
+    assert acme.get(f"{LINKS}/{link['iccid']}").status_code == 200
+    assert foreign.status_code == missing.status_code == 404
+    assert foreign.json["error"] == missing.json["error"]
+    for search in ("", link["id"], link["iccid"], link["iccid"][-6:], FREE):
+        page = rival.get(LINKS, query_string={"search": search}).json["data"]
+        assert (page["data"], page["meta"]["total"]) == ([], 0)

@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from werkzeug.test import TestResponse
 
+from app.providers.simulated_network.script import Fault
 from domain.errors import Refused
+from tests.app.http.buying import FREE, Buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
 from tests.app.http.test_errors import every_subclass
+from tests.plan_files import import_plans, plan
 
 METHODS = {"get", "post", "put", "patch", "delete"}
 NO_TOKEN = {
@@ -107,6 +111,15 @@ def test_all_but_the_open_operations_need_a_token(document: dict[str, Any]) -> N
     assert named == flow["scopes"].keys()
 
 
+def test_a_link_is_named_by_its_id_or_its_iccid(document: dict[str, Any]) -> None:
+    for path in document["paths"]:
+        for parameter in document["paths"][path].get("parameters", []):
+            schema = {"type": "string"}
+            if parameter["name"] != "identifier":
+                schema["format"] = "uuid"
+            assert parameter["schema"] == schema, path
+
+
 def test_every_error_has_an_example_of_its_code(document: dict[str, Any]) -> None:
     codes = set()
     for path, _, operation in operations(document):
@@ -133,7 +146,8 @@ def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
 def test_replies_may_grow_and_bodies_may_not(document: dict[str, Any]) -> None:
     schemas = document["components"]["schemas"]
     strict = {name for name, schema in schemas.items() if "additionalProperties" in schema}
-    assert {"BulkBody", "LookupBody"} <= strict <= {"BulkBody", "LookupBody", "TokenForm"}
+    bodies = {"BulkBody", "LookupBody", "LinkBody", "LinkPlansBody", "NoBody"}
+    assert bodies <= strict <= {*bodies, "TokenForm"}
 
 
 def keys_match(document: dict[str, Any], schema: dict[str, Any], value: Any, place: str) -> None:
@@ -158,12 +172,14 @@ def test_every_example_of_a_success_looks_as_described(document: dict[str, Any])
             if "example" in media:
                 keys_match(document, media["schema"], media["example"], f"{method} {path}")
                 shown += 1
-    assert shown == 7
+    assert shown == 20
 
 
 def test_replies_look_as_described(document: dict[str, Any], acme: Tenant) -> None:
     job = acme.finished_job(["+971508245915", "+9991234567", "+15005550001"])
     entry = acme.transactions()[0]
+    import_plans(acme.service.container, plan(organization_id=str(acme.id)))
+    plan_id = acme.get("/v1/plans").json["data"]["data"][0]["id"]
     asked = {
         ("/number-lookup", "post", ""): acme.look_up("+971508245915"),
         ("/number-lookup/bulk", "post", ""): acme.create_job(["+971508245915"]),
@@ -175,6 +191,12 @@ def test_replies_look_as_described(document: dict[str, Any], acme: Tenant) -> No
         ("/v1/transactions/{transaction_id}", "get", ""): acme.get(
             f"/v1/transactions/{entry['id']}"
         ),
+        ("/v1/plans", "get", ""): acme.get("/v1/plans"),
+        ("/v1/plans/regions", "get", ""): acme.get("/v1/plans/regions"),
+        ("/v1/plans/{plan_id}", "get", ""): acme.get(f"/v1/plans/{plan_id}"),
+        ("/v1/plans/{plan_id}/coverage", "get", ""): acme.get(f"/v1/plans/{plan_id}/coverage"),
+        ("/v1/plans", "get", "wrong"): acme.get("/v1/plans?country=UK"),
+        **ask_for_links(Buyer(acme)),
         ("/number-lookup/bulk", "post", "wrong"): acme.create_job([]),
         ("/v1/transactions/{transaction_id}", "get", "wrong"): acme.get("/v1/transactions/none"),
         ("/auth/token", "post", "wrong"): acme.service.client.post("/auth/token"),
@@ -192,6 +214,27 @@ def test_replies_look_as_described(document: dict[str, Any], acme: Tenant) -> No
         keys_match(document, schema, reply.json, f"{method} {path} {reply.status_code}")
 
 
+def ask_for_links(shop: Buyer) -> dict[tuple[str, str, str], TestResponse]:
+    """Return a reply of each operation on links, and some that are none of success."""
+    bought, topup = shop.create(), Fault.NO_ENDPOINT.value
+    link, one = bought.json["data"], "/v1/links/{identifier}"
+    return {
+        ("/v1/links", "post", ""): bought,
+        ("/v1/links", "get", ""): shop.get("/v1/links"),
+        (one, "get", ""): shop.read(link),
+        (f"{one}/plans", "put", ""): shop.change(link, add=[FREE]),
+        (f"{one}/topup-plans", "get", ""): shop.read(link, "/topup-plans"),
+        (f"{one}/suspend", "post", ""): shop.post(f"/v1/links/{link['id']}/suspend"),
+        (f"{one}/reactivate", "post", ""): shop.post(f"/v1/links/{link['id']}/reactivate"),
+        (f"{one}/history", "get", ""): shop.read(link, "/history"),
+        (f"{one}/network-status", "get", ""): shop.read(link, "/network-status"),
+        ("/v1/links", "post", "wrong"): shop.create(name=1),
+        ("/v1/links", "post", "failed"): shop.create(topup),
+        (f"{one}/plans", "put", "failed"): shop.change(link, add=[topup]),
+        (one, "get", "stale"): shop.read(shop.link(Fault.UNREACHABLE.value)),
+    }
+
+
 def test_the_three_groups_may_live_at_three_addresses(make_service: MakeService) -> None:
     service = make_service(
         AUTH_URL="https://id.example",
@@ -202,6 +245,7 @@ def test_the_three_groups_may_live_at_three_addresses(make_service: MakeService)
     assert paths["/auth/token"]["servers"] == [{"url": "https://id.example"}]
     assert paths["/number-lookup"]["servers"] == [{"url": "https://n.example/a"}]
     assert paths["/v1/wallet"]["servers"] == [{"url": "https://b.example"}]
+    assert paths["/v1/links"]["servers"] == [{"url": "https://b.example"}]
     assert "servers" not in paths["/livez"]
     reply = service.tenant().create_job(["+14155552671"])
     assert reply.headers["Location"].startswith("https://n.example/a/number-lookup/bulk/")

@@ -32,13 +32,19 @@ def measure() -> Iterator[Row]:
 @contextmanager
 def running() -> Iterator[Container]:
     """Run all threads of an installation but HTTP."""
-    with installation() as container:
-        runtime = Runtime(container)
-        runtime.start()
-        try:
-            yield container
-        finally:
-            runtime.stop()
+    with installation() as container, threads_of(container):
+        yield container
+
+
+@contextmanager
+def threads_of(container: Container) -> Iterator[None]:
+    """Run the same for an installation that has a past."""
+    runtime = Runtime(container)
+    runtime.start()
+    try:
+        yield
+    finally:
+        runtime.stop()
 
 
 def _jobs(container: Container, numbers: list[str]) -> float:

@@ -1,0 +1,220 @@
+"""`links`: eSIMs that partners have bought, and what has happened to each."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from uuid import UUID
+
+import click
+from msgspec import to_builtins
+
+from app.cli.installation import catch_up, installation
+from app.cli.output import as_json_option, show, show_list
+from app.cli.working import working
+from app.container import Container
+from domain.activation import Activation
+from domain.errors import NotFound
+from domain.esim import Esim, esim_id
+from domain.link import Link
+from domain.money import format_amount
+from domain.organization import Organization
+from projections.links import LinkRow
+from projections.timelines import TimelineEntry
+from workers.provisioning_sweep import FOREVER
+
+RETRY_MAX = 10_000  # More cannot be under way at once.
+CHUNK = 1_000  # Links read at once: a list of all of them must not hold up the projector.
+
+_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
+
+
+class Identifier(click.ParamType[UUID | str, str]):
+    """What a link is known by: its id, or the ICCID of its eSIM."""
+
+    name = "id|iccid"
+
+    def convert(
+        self, value: UUID | str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> UUID | str:
+        if isinstance(value, UUID) or _ICCID.fullmatch(value):
+            return value
+        try:
+            return UUID(value)
+        except ValueError:
+            self.fail(f"{value!r} is neither the id of a link nor an ICCID", param, ctx)
+
+
+@click.group(name="links")
+def command() -> None:
+    """Links: the eSIMs that partners have bought."""
+
+
+@command.command()
+@as_json_option
+def retry(*, as_json: bool) -> None:
+    """Work on all unfinished links and plan changes now, as the clock would do later.
+
+    What has to wait for the network, such as a late endpoint, stays unfinished. A running service
+    may work on the same links: nothing is charged or refunded twice.
+    """
+    with installation() as container:
+        catch_up(container)
+        with working(container) as drain:
+            sent = container.provisioning_sweep.run(everything=True, work_max=RETRY_MAX)
+            drain()
+        catch_up(container)
+        with container.views.reading() as connection:
+            left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
+    show({"sent": sent, "unfinished": left}, as_json=as_json)
+
+
+@command.command(name="list")
+@click.option(
+    "--org", "organization_id", metavar="ID", type=click.UUID, help="Of this organization only."
+)
+@as_json_option
+def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
+    """List links, newest first; one that failed is none."""
+    with installation() as container:
+        if organization_id is not None and not container.log.find(Organization, organization_id):
+            message = f"there is no organization {organization_id}"
+            raise NotFound(message)
+        catch_up(container)
+        rows = [_short_facts(row) for row in _read_all(container, organization_id)]
+    show_list(rows, as_json=as_json)
+
+
+@command.command(name="show")
+@click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
+@as_json_option
+def show_one(*, identifier: UUID | str, as_json: bool) -> None:
+    """Show a link by its id or ICCID, with every event about it in order.
+
+    By its id one that failed, or is not active yet, is shown too.
+    """
+    with installation() as container:
+        link = _find(container, identifier)
+        catch_up(container)
+        with container.views.reading() as connection:
+            timeline = container.timelines.of_link(connection, link.id)
+        msisdn = _msisdn(container, link.id)
+    facts = _facts(link, msisdn)
+    activations = [_activation(each) for each in link.activations.values()]
+    if as_json:
+        told = [_entry(each) for each in timeline]
+        show({**facts, "activations": activations, "timeline": told}, as_json=True)
+        return
+    show(facts, as_json=False)
+    if activations:
+        click.echo()
+        show_list(activations, as_json=False)
+    click.echo()
+    show_list([{**_entry(each), "facts": _line(each.facts)} for each in timeline], as_json=False)
+
+
+def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
+    before = None
+    while True:
+        with container.views.reading() as connection:
+            rows = container.links.all(connection, organization_id, before=before, limit=CHUNK)
+        yield from rows
+        if len(rows) < CHUNK:
+            return
+        before = rows[-1].position
+
+
+def _find(container: Container, identifier: UUID | str) -> Link:
+    """Find a link on the log itself, which also knows those that no list has."""
+    link_id: UUID | None
+    if isinstance(identifier, UUID):
+        link_id = identifier
+    else:
+        esim = container.log.find(Esim, esim_id(container.network.name, identifier))
+        link_id = esim.link_id if esim is not None else None
+    link = container.log.find(Link, link_id) if link_id is not None else None
+    if link is None:
+        message = "there is no link with this id or ICCID"
+        raise NotFound(message)
+    return link
+
+
+def _msisdn(container: Container, link_id: UUID) -> str | None:
+    reading = container.readings.find([link_id]).get(link_id)
+    return reading.usage.msisdn if reading is not None and reading.usage is not None else None
+
+
+def _short_facts(row: LinkRow) -> dict[str, Any]:
+    """Return what fits on a line."""
+    return {
+        "id": row.id,
+        "organization": row.organization_id,
+        "name": row.name,
+        "iccid": row.iccid,
+        "status": row.status,
+        "plans": [each.plan.name for each in row.current_activations],
+        "created_at": row.created_at,
+    }
+
+
+def _facts(link: Link, msisdn: str | None) -> dict[str, Any]:
+    profile, failure = link.sponsor_profile, link.failure
+    return {
+        "id": link.id,
+        "organization": link.organization_id,
+        "name": link.requested.name,
+        "stage": link.stage,
+        "status": link.status if link.is_visible else None,
+        "iccid": link.iccid,
+        "msisdn": msisdn,
+        "endpoint_id": link.endpoint_id,
+        "sponsor_profile": None if profile is None else to_builtins(profile),
+        "failure": None if failure is None else failure.code,
+        "requested_at": link.requested.timestamp,
+        "deadline": link.requested.deadline,
+        "created_at": link.activated_at,
+        "installed_at": link.installed_at,
+        "first_used_at": link.first_used_at,
+        "open_change": link.open_change,
+    }
+
+
+def _activation(activation: Activation) -> dict[str, Any]:
+    plan = activation.plan
+    return {
+        "activation": activation.id,
+        "plan": plan.plan_id,
+        "name": plan.name,
+        "provider_plan_id": plan.provider_plan_id,
+        "price": format_amount(plan.price_micros),
+        "mb": plan.data_mb,
+        "days": plan.validity_days,
+        "addon_id": activation.addon_id,
+        "bought_at": activation.bought_at,
+        "removed_at": activation.removed_at,
+    }
+
+
+def _entry(entry: TimelineEntry) -> dict[str, Any]:
+    return {
+        "position": entry.position,
+        "at": entry.at,
+        "what": entry.what,
+        "facts": entry.facts,
+    }
+
+
+def _line(facts: Mapping[str, Any]) -> str:
+    """Write the facts of an event on one line, each with its name."""
+    return ", ".join(f"{name} {_words(value)}" for name, value in facts.items())
+
+
+def _words(value: object) -> str:
+    match value:
+        case bool():
+            return "yes" if value else "no"
+        case list():
+            return f"[{'; '.join(map(_words, value))}]"
+        case Mapping():
+            return _line(value)
+        case _:
+            return str(value)

@@ -1,0 +1,150 @@
+"""`plans`: the catalogue."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from typing import IO, Any
+from uuid import UUID
+
+import click
+import msgspec
+
+from app.cli.arguments import organization_argument
+from app.cli.installation import catch_up, cause_of, installation, require_currency
+from app.cli.output import as_json_option, show, show_list
+from domain.cause import Cause
+from domain.commands.catalogue import Catalogue
+from domain.commands.plan_file import FILE_BYTES_MAX, PlansRefused, read_plan_file
+from domain.money import format_amount
+from domain.plan import Plan
+from projections.plans import PlanRow
+
+Change = Callable[[Catalogue, Cause], Plan]
+
+id_argument = click.argument("plan_id", metavar="ID", type=click.UUID)
+
+
+class Refusals(click.ClickException):
+    """Ends a command with a line for each thing that is wrong."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self._lines = lines
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for line in self._lines:
+            click.echo(f"Error: {line}", file=file, err=True)
+
+
+@click.group(name="plans")
+def command() -> None:
+    """The catalogue: data plans, and who may see them."""
+
+
+@command.command(name="import")
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@as_json_option
+def import_file(*, file: IO[bytes], as_json: bool) -> None:
+    """Make or change the plans of a JSON file, all or none; `-` is the standard input.
+
+    Plans that the file lacks stay as they are. The same file again changes nothing.
+    """
+    data = file.read(FILE_BYTES_MAX + 1)
+    with installation() as container:
+        require_currency(container)
+        try:
+            entries = read_plan_file(data, container.settings.currency)
+            imported = container.catalogue.import_plans(entries, cause_of(container))
+        except PlansRefused as refused:
+            raise Refusals(refused.lines) from refused
+    show(asdict(imported), as_json=as_json)
+
+
+@command.command(name="list")
+@as_json_option
+def list_all(*, as_json: bool) -> None:
+    """List all plans by name; with --json each as the file of an import has it."""
+    with installation() as container:
+        catch_up(container)
+        with container.views.reading() as connection:
+            rows = container.plans.all(connection)
+    facts = _facts if as_json else _short_facts
+    show_list([facts(row) for row in rows], as_json=as_json)
+
+
+@command.command()
+@id_argument
+@as_json_option
+def enable(*, plan_id: UUID, as_json: bool) -> None:
+    """Offer a plan to those who may see it."""
+    _change(lambda plans, cause: plans.switch(plan_id, cause, enabled=True), as_json=as_json)
+
+
+@command.command()
+@id_argument
+@as_json_option
+def disable(*, plan_id: UUID, as_json: bool) -> None:
+    """Offer a plan no longer; what was bought of it stays."""
+    _change(lambda plans, cause: plans.switch(plan_id, cause, enabled=False), as_json=as_json)
+
+
+@command.command()
+@id_argument
+@organization_argument
+@as_json_option
+def exclude(*, plan_id: UUID, organization_id: UUID, as_json: bool) -> None:
+    """Hide a global plan from an organization."""
+    _change(lambda plans, cause: plans.exclude(plan_id, organization_id, cause), as_json=as_json)
+
+
+@command.command()
+@id_argument
+@organization_argument
+@as_json_option
+def include(*, plan_id: UUID, organization_id: UUID, as_json: bool) -> None:
+    """Show a global plan to an organization again."""
+    _change(lambda plans, cause: plans.include(plan_id, organization_id, cause), as_json=as_json)
+
+
+def _change(change: Change, *, as_json: bool) -> None:
+    with installation() as container:
+        plan = change(container.catalogue, cause_of(container))
+    row = PlanRow(
+        id=plan.id,
+        organization_id=plan.organization_id,
+        terms=plan.terms,
+        enabled=plan.enabled,
+        excluded=sorted(plan.excluded, key=str),
+    )
+    show(_facts(row) if as_json else _short_facts(row), as_json=as_json)
+
+
+def _facts(row: PlanRow) -> dict[str, Any]:
+    """Return a plan in the words of a plan file, so that the list of all can be imported again."""
+    terms = msgspec.to_builtins(row.terms)
+    price = format_amount(terms.pop("retail_price_micros"))
+    return {
+        "id": row.id,
+        "organization_id": row.organization_id,
+        "enabled": row.enabled,
+        "excluded_organizations": row.excluded,
+        "retail_price": price,
+        **terms,
+    }
+
+
+def _short_facts(row: PlanRow) -> dict[str, Any]:
+    """Return what fits on a line."""
+    terms = row.terms
+    return {
+        "id": row.id,
+        "name": terms.name,
+        "provider_plan_id": terms.provider_plan_id,
+        "price": f"{format_amount(terms.retail_price_micros)} {terms.currency}",
+        "mb": terms.data_mb,
+        "days": terms.validity_days,
+        "coverage": terms.coverage_type,
+        "countries": len(terms.coverage),
+        "organization": row.organization_id,
+        "enabled": row.enabled,
+        "excluded": row.excluded,
+    }

@@ -1,0 +1,108 @@
+"""The network, and what partners can ask of it."""
+
+from datetime import timedelta
+from functools import cached_property
+from threading import Event
+from uuid import UUID, uuid4
+
+from app.container.commands import Commands
+from app.providers.simulated_network.network import SimulatedNetwork
+from app.threads import WAITING_MAX
+from domain.commands.link_create import LinkCreate, ProvisioningRules
+from domain.commands.link_plans import LinkPlans
+from domain.commands.link_readings import LinkReadings
+from domain.commands.link_status import LinkStatusSwitch
+from domain.commands.provisioning_failure import Failing
+from domain.commands.waiting import Waiting
+from domain.network import EsimNetwork
+from domain.plan import PlanTerms
+
+SEED = "carrier-links"  # Of the simulator: the same installation gives the same eSIMs again.
+
+
+class Links(Commands):
+    """Links and their network."""
+
+    @cached_property
+    def network(self) -> EsimNetwork:
+        """Where links run."""
+        return self.simulated_network
+
+    @cached_property
+    def simulated_network(self) -> SimulatedNetwork:
+        """The network that needs no network; its eSIMs and endpoints are in the stores."""
+        sandbox = self.settings.sandbox
+        return SimulatedNetwork(
+            self.stores,
+            self.clock,
+            SEED,
+            sandbox=sandbox,
+            wait=Event().wait,
+            patience=self.rules.deadline,
+        )
+
+    @cached_property
+    def rules(self) -> ProvisioningRules:
+        """What the operator has set about links."""
+        settings = self.settings
+        return ProvisioningRules(
+            base_plan=settings.network_base_plan,
+            product=settings.network_esim_product,
+            currency=settings.currency,
+            deadline=timedelta(seconds=settings.provisioning_deadline_s),
+        )
+
+    @cached_property
+    def failing(self) -> Failing:
+        """How links and changes of their plans fail."""
+        network = self.network
+        return Failing(self.log, self.committer, network.name, network.settles_after, self.clock)
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        """Who may wait for the network."""
+        return Waiting(WAITING_MAX)
+
+    @cached_property
+    def link_create(self) -> LinkCreate:
+        """The command that creates links."""
+        return LinkCreate(
+            log=self.log,
+            failing=self.failing,
+            offers=self._offer,
+            waiting=self.waiting,
+            rules=self.rules,
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    @cached_property
+    def link_plans(self) -> LinkPlans:
+        """The command that changes the plans of a link."""
+        return LinkPlans(
+            log=self.log,
+            committer=self.committer,
+            failing=self.failing,
+            offers=self._offer,
+            waiting=self.waiting,
+            rules=self.rules,
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    @cached_property
+    def link_status(self) -> LinkStatusSwitch:
+        """The command that suspends and reactivates links."""
+        return LinkStatusSwitch(self.log, self.network, self.waiting, self.clock)
+
+    @cached_property
+    def link_readings(self) -> LinkReadings:
+        """What links are like now."""
+        return LinkReadings(
+            self.log, self.network, self.readings, self.vault, self.waiting, self.clock
+        )
+
+    def _offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        with self.views.reading() as connection:
+            plan = self.plans.get(connection, organization_id, plan_id)
+        return plan.terms if plan is not None else None

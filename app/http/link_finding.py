@@ -1,0 +1,31 @@
+"""The link that a path names, by id or ICCID: read from the log itself, so that it is never old."""
+
+import re
+from uuid import UUID
+
+from app.authorization import Caller
+from app.http.identifiers import parse_id
+from app.http.request_context import container
+from domain.errors import NotFound
+from domain.esim import Esim, esim_id
+from domain.link import Link
+
+_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not looked at.
+
+
+def find_link(caller: Caller, identifier: str) -> Link:
+    """Return a link of the caller; NotFound for any other, and for one that is not active yet."""
+    link_id = _holder_of(identifier) if _ICCID.fullmatch(identifier) else parse_id(identifier)
+    link = container().log.find(Link, link_id)
+    if link is None or link.organization_id != caller.organization_id or not link.is_visible:
+        raise NotFound
+    return link
+
+
+def _holder_of(iccid: str) -> UUID:
+    """Return the one link that an eSIM belongs to."""
+    parts = container()
+    esim = parts.log.find(Esim, esim_id(parts.network.name, iccid))
+    if esim is None or esim.link_id is None:
+        raise NotFound
+    return esim.link_id

@@ -1,0 +1,52 @@
+"""The list of links as partners read it: from the read model, with what the network said last."""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from app.container import Container
+from app.freshness import wait_until_projected
+from app.http.link_view import show_row
+from app.http.paging import offset_of
+from domain.commands.link_readings import usage_of
+from domain.network import Reading
+from projections.links import LinkFilter, LinkRow
+
+# Phone numbers are kept beside the read model, so what matches there is handed over by id. A part
+# of a number that so many links share is no search.
+NUMBERS_MAX = 10_000
+
+
+def list_items(
+    parts: Container, organization_id: UUID, query: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], int]:
+    """Return one page of links, newest first, and how many there are in all."""
+    wait_until_projected(parts.log, parts.views, parts.positions, [parts.links.name])
+    search = query.get("search")
+    also = _with_number(parts, organization_id, search) if search else ()
+    wanted = LinkFilter(query.get("status"), search, also)
+    with parts.views.reading() as connection:
+        rows, total = parts.links.page(
+            connection,
+            organization_id,
+            wanted,
+            offset=offset_of(query),
+            limit=query["per_page"],
+        )
+    seen = parts.readings.find([row.id for row in rows])
+    now = parts.clock()
+    return [_item(parts, row, seen.get(row.id, Reading()), now) for row in rows], total
+
+
+def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:
+    """Return the links whose phone number holds what is searched for."""
+    if not any(character.isdigit() for character in search):
+        return ()
+    return parts.readings.with_msisdn(organization_id, search, NUMBERS_MAX)
+
+
+def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> dict[str, Any]:
+    plans = usage_of(row.current_activations, row.activations, seen.usage, now)
+    lpa = parts.link_readings.open_lpa(row.organization_id, row.id, row.lpa)
+    return show_row(row, plans, seen.usage, lpa)

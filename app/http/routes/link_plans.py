@@ -1,0 +1,76 @@
+"""The plans of a link: which can be added, and the one operation that removes and adds."""
+
+from typing import Any
+
+from flask import Response
+
+from app.authorization import Caller
+from app.freshness import wait_until_projected
+from app.http.blueprint import Blueprint
+from app.http.commanding import REPLAYED, current_cause, replay_headers
+from app.http.envelope import failure, success
+from app.http.link_docs import CHANGE_REFUSALS, CHANGED, TOPUP_PLANS
+from app.http.link_finding import find_link
+from app.http.link_reply import reply_link
+from app.http.operation import operation
+from app.http.plan_view import show_plan
+from app.http.problems import problem_of
+from app.http.request_context import container
+from app.http.schemas.link import ChangedLinkReply, TopupPlansReply
+from app.http.schemas.link_input import LinkPlansBody
+from app.http.schemas.request_headers import IdempotencyHeader
+from domain.commands.link_plans import BoundFailure, ChangeRequest
+from domain.errors import NotFound
+from domain.link import Link
+from domain.money import format_amount
+
+blueprint = Blueprint(
+    "Plans of links",
+    __name__,
+    description="What runs on a link: plans are added for money and removed without.",
+)
+
+
+@blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
+@operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
+@blueprint.arguments(LinkPlansBody, location="json")
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.alt_response(200, schema=ChangedLinkReply, **CHANGED)
+def change_link_plans(
+    caller: Caller, link: Link, body: dict[str, Any], header: dict[str, Any]
+) -> Response:
+    """Remove plans from a link and add others.
+
+    Everything is checked before anything is done. The removals come first and give no money back;
+    all additions are charged at once and made in their order. At the first failure it ends: that
+    addition and the later ones are refunded, and the reply says what has been done.
+    """
+    parts = container()
+    wanted = ChangeRequest(
+        caller.organization_id, link.id, body["remove"], body["add"], header.get("key")
+    )
+    try:
+        change, replayed = parts.link_plans.run(wanted, current_cause())
+    except BoundFailure as bound:
+        return failure(problem_of(bound.refusal), REPLAYED)
+    paid = {
+        "amount_charged": format_amount(change.kept_micros),
+        "currency": parts.settings.currency,
+    }
+    return reply_link(parts.log.get(Link, link.id), paid, replay_headers(replayed))
+
+
+@blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
+@operation(scope="links", resource=find_link, refusals=[NotFound()])
+@blueprint.alt_response(200, schema=TopupPlansReply, **TOPUP_PLANS)
+def list_topup_plans(caller: Caller, link: Link) -> Response:
+    """List the plans that can be added to a link.
+
+    They run on its sponsor profile. Where that is not known, all that you can buy are listed.
+    """
+    parts = container()
+    wait_until_projected(parts.log, parts.views, parts.positions, [parts.plans.name])
+    profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
+    with parts.views.reading() as connection:
+        rows = parts.plans.compatible(connection, caller.organization_id, profile_id)
+    return success([show_plan(row) for row in rows])

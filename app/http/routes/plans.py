@@ -1,0 +1,114 @@
+"""The data plans that the calling organization can buy."""
+
+from typing import Any
+
+import msgspec
+from flask import Response
+
+from app.authorization import Caller
+from app.freshness import wait_until_projected
+from app.http.blueprint import Blueprint
+from app.http.conditional import conditional
+from app.http.identifiers import parse_id
+from app.http.operation import operation
+from app.http.paging import offset_of, show_page
+from app.http.plan_docs import COVERAGE, LIST_REFUSALS, NOT_MODIFIED, PLAN, PLAN_PAGE, REGION_LIST
+from app.http.plan_view import show_coverage, show_plan
+from app.http.request_context import container
+from app.http.schemas.plan import (
+    FILTERS,
+    CoverageReply,
+    PlanPageReply,
+    PlanQuery,
+    PlanReply,
+    RegionsReply,
+)
+from domain.errors import NotFound
+from domain.regions import REGIONS
+from projections.plans import PlanFilter, PlanRow
+
+blueprint = Blueprint(
+    "Plans", __name__, description="Data plans: what they offer, what they cost, where they work."
+)
+
+
+@blueprint.route("/v1/plans", methods=["GET"])
+@operation(scope="plans", refusals=LIST_REFUSALS)
+@blueprint.arguments(PlanQuery, location="query")
+@blueprint.alt_response(200, schema=PlanPageReply, **PLAN_PAGE)
+@blueprint.alt_response(304, description=NOT_MODIFIED)
+def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
+    """List the plans that you can buy, by name.
+
+    All filters can be combined. A page past the end is an empty list.
+    """
+    parts = container()
+    _wait()
+    wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
+    with parts.views.reading() as connection:
+        rows, total = parts.plans.page(
+            connection,
+            caller.organization_id,
+            wanted,
+            offset=offset_of(query),
+            limit=query["per_page"],
+        )
+    return _reply(show_page([show_plan(row) for row in rows], total, query))
+
+
+@blueprint.route("/v1/plans/regions", methods=["GET"])
+@operation(scope="plans")
+@blueprint.alt_response(200, schema=RegionsReply, **REGION_LIST)
+@blueprint.alt_response(304, description=NOT_MODIFIED)
+def list_regions(_: Caller) -> Response:
+    """List the regions and their countries.
+
+    Each country belongs to exactly one region, by UN M49. A plan matches a region when it covers
+    at least one of its countries.
+    """
+    return _reply(list(REGIONS.values()))
+
+
+@blueprint.route("/v1/plans/<plan_id>", methods=["GET"])
+@operation(scope="plans", refusals=[NotFound()])
+@blueprint.alt_response(200, schema=PlanReply, **PLAN)
+@blueprint.alt_response(304, description=NOT_MODIFIED)
+def read_plan(caller: Caller, plan_id: str) -> Response:
+    """Read one plan.
+
+    404 for one that you cannot buy, for whatever reason.
+    """
+    return _reply(show_plan(_find(caller, plan_id)))
+
+
+@blueprint.route("/v1/plans/<plan_id>/coverage", methods=["GET"])
+@operation(scope="plans", refusals=[NotFound()])
+@blueprint.alt_response(200, schema=CoverageReply, **COVERAGE)
+@blueprint.alt_response(304, description=NOT_MODIFIED)
+def read_plan_coverage(caller: Caller, plan_id: str) -> Response:
+    """Read where a plan works.
+
+    Every country with the networks that the plan can use there, and their generations.
+    """
+    return _reply(show_coverage(_find(caller, plan_id)))
+
+
+def _find(caller: Caller, plan_id: str) -> PlanRow:
+    parts = container()
+    wanted = parse_id(plan_id)
+    _wait()
+    with parts.views.reading() as connection:
+        row = parts.plans.get(connection, caller.organization_id, wanted)
+    if row is None:
+        raise NotFound
+    return row
+
+
+def _wait() -> None:
+    """Let the read model pass what an operator has just changed."""
+    parts = container()
+    wait_until_projected(parts.log, parts.views, parts.positions, [parts.plans.name])
+
+
+def _reply(data: object) -> Response:
+    return conditional(msgspec.json.encode(data))

@@ -1,0 +1,81 @@
+"""One call over the simulator's tables: its moment, its time-out, errors in the port's words."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import SQLAlchemyError
+
+from domain.cause import Clock
+from domain.network import OutcomeUnknown
+from domain.ports import Unavailable
+from projections.database import Database
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A call under way; everything in it happens at the moment when it began."""
+
+    connection: Connection
+    now: datetime
+    deadline: datetime
+
+
+class Calls:
+    """Begins calls. One that the database holds up past its time-out has no effect."""
+
+    def __init__(self, database: Database, clock: Clock) -> None:
+        self._database = database
+        self._clock = clock
+
+    @contextmanager
+    def reading(self, timeout_s: float) -> Iterator[Call]:
+        """Lend a connection for single statements; every trouble is Unavailable."""
+        now, deadline = self._begin(timeout_s)
+        try:
+            with self._database.reading() as connection:
+                yield Call(connection, now, deadline)
+        except SQLAlchemyError as error:
+            raise Unavailable(_trouble(error)) from None
+        if self._clock() > deadline:
+            message = "the simulated network has met its time-out"
+            raise Unavailable(message)
+
+    @contextmanager
+    def changing(self, timeout_s: float) -> Iterator[Call]:
+        """Lend a transaction; OutcomeUnknown when it is its commit that fails."""
+        now, deadline = self._begin(timeout_s)
+        committing = False
+        try:
+            with self._database.writing() as connection:
+                yield Call(connection, now, deadline)
+                if self._clock() > deadline:
+                    message = "the simulated network has met its time-out"
+                    raise OutcomeUnknown(message)
+                committing = True
+        except SQLAlchemyError as error:
+            kind = OutcomeUnknown if committing else Unavailable
+            raise kind(_trouble(error)) from None
+
+    def left_s(self, call: Call) -> float:
+        """Return the seconds that are left of the time-out of a call."""
+        return max(0.0, (call.deadline - self._clock()).total_seconds())
+
+    def _begin(self, timeout_s: float) -> tuple[datetime, datetime]:
+        if timeout_s <= 0:
+            message = "no time is left to ask the simulated network"
+            raise Unavailable(message)
+        now = self._clock()
+        return now, now + timedelta(seconds=timeout_s)
+
+
+def _trouble(error: SQLAlchemyError) -> str:
+    # Only the type: the text of a foreign error may hold what was asked for.
+    kind = type(error).__name__
+    _log.warning("the tables of the simulated network: %s", kind)
+    return f"the tables of the simulated network cannot be used: {kind}"

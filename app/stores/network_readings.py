@@ -1,0 +1,146 @@
+"""What the network last told of each link, shared by processes; losing it costs network reads."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    func,
+    or_,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import SQLAlchemyError
+
+from domain.network import NetworkStatus, Reading, Usage
+from projections.database import Database, to_micros
+
+_USAGE = msgspec.json.Decoder(Usage)
+_STATUS = msgspec.json.Decoder(NetworkStatus)
+
+
+class SqlReadings:
+    """One row per link, usage and status beside each other, each with its own age.
+
+    The MSISDN stands in a column only, where it can be searched; one that was told once is kept
+    until another is told. A store that fails is one that has seen nothing.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "network_readings",
+            self.metadata,
+            Column("link_id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("msisdn", String),
+            Column("usage", LargeBinary),
+            Column("usage_as_of", BigInteger),
+            Column("status", LargeBinary),
+            Column("status_as_of", BigInteger),
+            Index("network_readings_by_msisdn", "organization_id", "msisdn"),
+        )
+        columns = self._rows.c
+        # Built once: every read of a link asks it.
+        self._find = select(columns.link_id, columns.msisdn, columns.usage, columns.status).where(
+            columns.link_id.in_(bindparam("links", expanding=True))
+        )
+
+    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
+        """Return what was last seen of these links; a link never seen is left out."""
+        try:
+            with self._database.reading() as connection:
+                rows = connection.execute(self._find, {"links": [*link_ids]}).all()
+        except SQLAlchemyError:
+            return {}
+        readings = ((row.link_id, _read(row.msisdn, row.usage, row.status)) for row in rows)
+        return {link_id: reading for link_id, reading in readings if reading is not None}
+
+    def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
+        """Keep a usage, unless a newer one is there."""
+        part = {
+            "msisdn": usage.msisdn,
+            "usage": msgspec.json.encode(msgspec.structs.replace(usage, msisdn=None)),
+            "usage_as_of": to_micros(usage.as_of),
+        }
+        self._keep(organization_id, link_id, part, "usage_as_of")
+
+    def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
+        """Keep a status, unless a newer one is there."""
+        part = {"status": msgspec.json.encode(status), "status_as_of": to_micros(status.as_of)}
+        self._keep(organization_id, link_id, part, "status_as_of")
+
+    def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
+        """Return links whose MSISDN holds these characters, at most so many, by id."""
+        columns = self._rows.c
+        statement = (
+            select(columns.link_id)
+            .where(
+                columns.organization_id == organization_id,
+                columns.msisdn.contains(part, autoescape=True),
+            )
+            .order_by(columns.link_id)
+            .limit(limit)
+        )
+        try:
+            with self._database.reading() as connection:
+                return connection.execute(statement).scalars().all()
+        except SQLAlchemyError:
+            return []
+
+    def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
+        """Forget links of which something older than a moment is kept; return how many."""
+        columns, oldest = self._rows.c, to_micros(before)
+        statement = self._rows.delete().where(
+            or_(columns.usage_as_of < oldest, columns.status_as_of < oldest)
+        )
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        with self._database.writing() as connection:
+            return connection.execute(statement).rowcount
+
+    def _keep(
+        self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
+    ) -> None:
+        """Write one part of a row and leave the other; one statement, so no race can come between.
+
+        One of the same moment replaces the one that is there: it was asked for later.
+        """
+        row = {"link_id": link_id, "organization_id": organization_id, **part}
+        columns, dialect = self._rows.c, self._database.engine.dialect.name
+        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows).values(row)
+        values = {name: insert.excluded[name] for name in part}
+        if "msisdn" in part:
+            values["msisdn"] = func.coalesce(insert.excluded.msisdn, columns.msisdn)
+        statement = insert.on_conflict_do_update(
+            index_elements=["link_id"],
+            set_=values,
+            where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
+        )
+        try:
+            with self._database.writing() as connection:
+                connection.execute(statement)
+        except SQLAlchemyError:
+            return
+
+
+def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> Reading | None:
+    try:
+        return Reading(
+            None if usage is None else msgspec.structs.replace(_USAGE.decode(usage), msisdn=msisdn),
+            None if status is None else _STATUS.decode(status),
+        )
+    except msgspec.MsgspecError:
+        return None

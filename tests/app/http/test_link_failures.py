@@ -1,0 +1,133 @@
+"""Links that cannot be created: what is told, and where the money is."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from app.providers.simulated_network.script import Fault
+from app.threads import HTTP_THREADS, WAITING_MAX
+from tests.app.http.buying import BASIC, LINKS, UNSOLD, Buyer, buyer
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, code_of
+
+
+def test_the_plan_comes_before_the_configuration_and_that_before_the_wallet(
+    make_service: MakeService,
+) -> None:
+    service = make_service(NETWORK_BASE_PLAN="").start()
+    shop = buyer(service, None)
+    assert shop.create(UNSOLD).status_code == 422
+    reply = shop.create(BASIC)
+    assert (reply.status_code, code_of(reply)) == (500, "CONFIG_ERROR")
+    assert reply.json["error"]["details"] == {"retryable": False}
+
+
+def test_a_balance_that_is_short_is_a_402_with_its_numbers(service: Service) -> None:
+    shop = buyer(service, "4.49")
+    reply = shop.create()
+    assert (reply.status_code, code_of(reply)) == (402, "INSUFFICIENT_BALANCE")
+    details = {"required": "4.50", "available": "4.49", "currency": "USD"}
+    assert reply.json["error"]["details"] == details
+    assert shop.get(LINKS).json["data"]["data"] == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "code", "refunded", "retry_after"),
+    [
+        (Fault.NO_ENDPOINT, "PROVISIONING_FAILED", "1.00", None),
+        (Fault.PROVIDER_ERROR, "PROVISIONING_ERROR", "1.00", "5"),
+        (Fault.NO_ESIM, "PROVISIONING_ERROR", "0.00", "5"),
+    ],
+)
+def test_a_creation_that_fails_gives_its_money_back_first(
+    service: Service, fault: Fault, code: str, refunded: str, retry_after: str | None
+) -> None:
+    shop = buyer(service, "1.00")
+    reply = shop.create(fault.value)
+    assert (reply.status_code, code_of(reply)) == (502, code)
+    details = {"refunded": refunded, "retryable": retry_after is not None}
+    assert reply.json["error"]["details"] == details
+    assert reply.headers.get("Retry-After") == retry_after
+    assert shop.balance() == "1.00"
+    assert shop.get(LINKS).json["data"]["data"] == []
+    kinds = [entry["kind"] for entry in shop.transactions()]
+    taken = refunded != "0.00"
+    assert kinds == (["refund", "activation", "deposit"] if taken else ["deposit"])
+    assert_all_paid_back(shop)
+
+
+def assert_all_paid_back(shop: Buyer) -> None:
+    """Check that the references of the refunds name a link that does not exist."""
+    for entry in shop.transactions(kind="refund"):
+        assert shop.get(f"{LINKS}/{entry['reference']['id']}").status_code == 404
+
+
+def test_an_endpoint_whose_reply_was_lost_is_found(service: Service) -> None:
+    shop = buyer(service, "1.00")
+    link = shop.link(Fault.LOST_REPLY.value)
+    assert link["amount_charged"] == "1.00"
+    assert shop.balance() == "0.00"
+    assert shop.read(link).json["data"]["status"] == "active"
+
+
+@pytest.fixture(scope="module")
+def hasty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that gives the network one second."""
+    running = Service(tmp_path_factory.mktemp("hasty"), PROVISIONING_DEADLINE_S="1").start()
+    yield running
+    running.stop()
+
+
+def test_a_network_that_is_too_slow_is_not_waited_for(hasty: Service) -> None:
+    shop = buyer(hasty, "1.00")
+    reply = shop.create(Fault.SLOW.value)
+    assert (reply.status_code, code_of(reply)) == (502, "PROVISIONING_ERROR")
+    assert reply.json["error"]["details"] == {"refunded": "1.00", "retryable": True}
+    assert 1_000 <= reply.json["meta"]["response_time_ms"] < 4_500
+    assert shop.balance() == "1.00"
+    assert shop.get(LINKS).json["data"]["data"] == []
+
+
+def test_what_the_balance_pays_for_is_created_and_no_more(service: Service) -> None:
+    shop = buyer(service, "21.00")
+    called = Fault.LOST_REPLY.value  # At 1.00 each.
+
+    def ask(number: int) -> int:
+        client = service.app.test_client()
+        body = {"plan_id": shop.plans[called], "name": str(number)}
+        return client.post(LINKS, json=body, headers=shop.headers).status_code
+
+    with ThreadPoolExecutor(WAITING_MAX) as pool:
+        statuses = sorted(pool.map(ask, range(40)))
+    assert statuses == [201] * 21 + [402] * 19
+    assert shop.balance() == "0.00"
+    links = shop.get(LINKS, query_string={"per_page": 100}).json["data"]
+    assert links["meta"]["total"] == 21
+    assert len({link["iccid"] for link in links["data"]}) == 21
+
+
+def test_half_of_the_threads_answer_while_the_others_wait(make_service: MakeService) -> None:
+    assert 2 * WAITING_MAX == HTTP_THREADS
+    service = make_service().start()
+    shop = buyer(service)
+    link = shop.link()
+    with ExitStack() as taken:
+        for _ in range(WAITING_MAX):
+            taken.enter_context(service.container.waiting.place())
+        reply = shop.create()
+        assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
+        assert reply.headers["Retry-After"] == "5"
+        assert shop.read(link).status_code == 200
+    assert shop.create().status_code == 201
+    assert shop.balance() == "91.00"
+
+
+def test_without_its_log_nothing_is_sold(service: Service, tmp_path: Path) -> None:
+    shop, lost = buyer(service), service.without_its_database(tmp_path)
+    body = {"plan_id": shop.plans[BASIC]}
+    reply = lost.client.post(LINKS, json=body, headers=shop.headers)
+    lost.stop()
+    assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")

@@ -1,0 +1,124 @@
+"""Creations of links over HTTP: what they add to the calls of the network that each one makes."""
+
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.client import HTTPConnection
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from uuid import uuid4
+
+from app.container import Container
+from app.migrate import migrate
+from app.settings import Settings
+from domain.network import EsimNetwork, Rejected
+from tests.bench.crowd import crowd
+from tests.bench.fleet import PLAN, PROFILE
+from tests.bench.installation import BASE_PLAN, environment, installation
+from tests.bench.measure import all_times, each_ms, percentile
+from tests.bench.partners import Partner, new_partner, tokens
+from tests.bench.row import Aim, Row
+from tests.bench.server import HOST, free_port, service
+from tests.plan_files import import_plans, plan, stored
+
+CREATIONS = 40  # Of one round, by all clients together.
+REPEATS = 5
+CROWD = 8
+CROWD_REPEATS = 3
+CALL_S = 5.0
+
+Action = Callable[[], object]
+Start = Callable[[], Action]  # Called by each client for what it then does over and over.
+
+
+def measure() -> Iterator[Row]:
+    with TemporaryDirectory(prefix="bench-") as name, installation() as alone:
+        directory, port = Path(name), free_port()
+        settings = environment(directory)
+        partner, body = _prepare(settings)
+        with service(settings, port, directory / "serve.log"):
+            (bearer,) = tokens(HOST, port, [partner])
+            create = partial(_creator, port, bearer, body)
+            # The network of another installation, whose tables nobody else uses meanwhile.
+            sell = partial(_seller, alone.network)
+            yield from _rows(create, sell)
+
+
+def _rows(create: Start, sell: Start) -> Iterator[Row]:
+    ours, limit = all_times(
+        lambda: _round_ms(1, create), lambda: _round_ms(1, sell), repeats=REPEATS
+    )
+    yield _row("link creation, added at p50", 50, ours, limit, Aim(ours_max=20))
+    yield _row("link creation, added at p99", 99, ours, limit, Aim())
+    ours, limit = all_times(
+        lambda: _round_ms(CROWD, create), lambda: _round_ms(CROWD, sell), repeats=CROWD_REPEATS
+    )
+    yield _row(f"link creation, added at p50, {CROWD} at once", 50, ours, limit, Aim())
+
+
+def _row(name: str, percent: int, ours: list[float], limit: list[float], aim: Aim) -> Row:
+    """Return a row whose limit is the network's own time, and ours what comes on top of it."""
+    alone = percentile(limit, percent)
+    return Row(name, percentile(ours, percent) - alone, alone, "ms", aim)
+
+
+def _prepare(settings: dict[str, str]) -> tuple[Partner, bytes]:
+    """Make the installation; return who buys there, and the request that buys."""
+    container = Container(Settings.from_env(settings))
+    migrate(container)
+    container.keys.ensure()
+    try:
+        import_plans(container, plan())
+        body = {"plan_id": str(stored(container).id), "name": "Device"}
+        return new_partner(container), json.dumps(body).encode()
+    finally:
+        container.close()
+
+
+def _round_ms(clients: int, start: Start) -> list[float]:
+    """Let so many clients share a round; return what each creation has taken."""
+    times: list[float] = []
+
+    def act() -> None:
+        action = start()
+        action()  # The first one of a thread opens its connections.
+        times.extend(each_ms(CREATIONS // clients, action))
+
+    crowd(clients, act)
+    return times
+
+
+def _creator(port: int, bearer: str, body: bytes) -> Action:
+    connection = HTTPConnection(HOST, port, timeout=30)
+    headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+
+    def create() -> None:
+        connection.request("POST", "/v1/links", body, headers)
+        reply = connection.getresponse()
+        answer = reply.read()
+        assert reply.status == 201, answer
+
+    return create
+
+
+def _seller(network: EsimNetwork) -> Action:
+    """Return what asks the network for all that a creation needs, and for nothing more."""
+    wanted = PLAN.at_provider
+
+    def sell() -> None:
+        reference = uuid4()
+        found = network.available_esims(wanted, PROFILE.id, "", page=0, timeout_s=CALL_S)
+        start = reference.int % len(found)
+        for each in [*found[start:], *found[:start]]:
+            network.lpa(each.iccid, timeout_s=CALL_S)
+            try:
+                network.create_endpoint(
+                    each.iccid, wanted, BASE_PLAN, str(reference), timeout_s=CALL_S
+                )
+            except Rejected:  # Another one of the crowd was first.
+                continue
+            return
+        message = "the network has no free eSIM"
+        raise RuntimeError(message)
+
+    return sell

@@ -1,0 +1,21 @@
+"""Every eSIM network, one test at a time."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from domain.network import EsimNetwork
+from tests.contracts.esim_networks import NETWORKS, FarSide
+
+
+@pytest.fixture(params=list(NETWORKS))
+def far_side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FarSide]:
+    made = NETWORKS[request.param](tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def network(far_side: FarSide) -> EsimNetwork:
+    return far_side.connect()

@@ -1,0 +1,109 @@
+"""The networks that the contract of the eSIM port is held against, each with its far side."""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+
+from app.persistence.sqlite import engine_for
+from app.providers.simulated_network.network import SimulatedNetwork
+from domain.cause import Clock
+from domain.network import EsimNetwork, ProviderPlan
+from projections.database import Database
+from tests.installation import SetClock
+
+PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)
+OTHER_PLAN = ProviderPlan("eu-3gb-30d", data_mb=3_000, validity_days=30)
+BASE_PLAN = "base"
+SPONSOR = "sp-atlas"
+UNKNOWN_ICCID = "8900000000000000000"
+UNKNOWN_ENDPOINT = "no-such-endpoint"
+TIMEOUT_S = 5.0
+
+
+class FarSide(Protocol):
+    """A network with its own side, which no adapter can reach.
+
+    With the plan `slow` it never answers a change in time. `product` is one that it sells.
+    """
+
+    slow: ProviderPlan
+    product: str
+
+    def connect(self) -> EsimNetwork:
+        """Return an adapter as another process would have it."""
+        ...
+
+    def forward(self, by: timedelta) -> None:
+        """Let time pass at the network."""
+        ...
+
+    def deactivate(self, endpoint_id: str) -> None:
+        """Make an endpoint inactive."""
+        ...
+
+    def break_down(self) -> None:
+        """Answer nobody any more."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class SimulatedSide:
+    """The simulator over one file; waiting costs no time but moves its clock."""
+
+    slow = ProviderPlan("sandbox-slow", data_mb=1_000, validity_days=7)
+    product = "esim"
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "network.db"
+        self._databases: list[Database] = []
+        self.clock = SetClock()
+        self.waits_s: list[float] = []
+        with self.database().writing() as connection:
+            self.connect().metadata.create_all(connection)
+
+    def database(self) -> Database:
+        opened = Database(engine_for(self._path, synchronous="NORMAL"))
+        self._databases.append(opened)
+        return opened
+
+    def connect(
+        self, seed: str = "seed", *, sandbox: bool = True, clock: Clock | None = None
+    ) -> SimulatedNetwork:
+        chosen = clock or self.clock
+        return SimulatedNetwork(self.database(), chosen, seed, sandbox=sandbox, wait=self._wait)
+
+    def forward(self, by: timedelta) -> None:
+        self.clock.now += by
+
+    def deactivate(self, endpoint_id: str) -> None:
+        self.connect().deactivate(endpoint_id)
+
+    def break_down(self) -> None:
+        with self._databases[0].writing() as connection:
+            self.connect().metadata.drop_all(connection)
+
+    def close(self) -> None:
+        for database in self._databases:
+            database.close()
+
+    def _wait(self, seconds: float) -> None:
+        self.waits_s.append(seconds)
+        self.clock.forward(seconds=seconds)
+
+
+NETWORKS: Mapping[str, Callable[[Path], FarSide]] = {"simulated": SimulatedSide}
+
+
+def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:
+    """Return the ICCID of the first eSIM that is free for a plan."""
+    esims = network.available_esims(plan, SPONSOR, "", page=0, timeout_s=TIMEOUT_S)
+    return esims[0].iccid
+
+
+def a_link(network: EsimNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> str:
+    """Create an endpoint on the first free eSIM and return its id."""
+    iccid = a_free_esim(network)
+    made = network.create_endpoint(iccid, plan, BASE_PLAN, reference, timeout_s=TIMEOUT_S)
+    return made.endpoint_id

@@ -1,0 +1,201 @@
+"""The contract that every EsimNetwork signs: the plans of an endpoint, its usage and its status."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+
+from domain.network import AddonUsage, EsimNetwork, NoSuchEndpoint
+from tests.contracts.esim_networks import (
+    OTHER_PLAN,
+    PLAN,
+    TIMEOUT_S,
+    UNKNOWN_ENDPOINT,
+    FarSide,
+    a_link,
+)
+
+
+def addons(network: EsimNetwork, endpoint_id: str) -> dict[str, AddonUsage]:
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    return {addon.addon_id: addon for addon in usage.addons}
+
+
+def add(network: EsimNetwork, endpoint_id: str, reference: str) -> str:
+    return network.add_plan(endpoint_id, OTHER_PLAN, reference, timeout_s=TIMEOUT_S)
+
+
+def statuses(network: EsimNetwork, endpoint_id: str) -> set[str]:
+    """Return what both reads say; they must agree."""
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
+    return {usage.status, status.status}
+
+
+def test_an_added_plan_is_listed_at_once_under_a_new_id(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    endpoint_id = a_link(network)
+    before = addons(network, endpoint_id)
+
+    addon_id = add(network, endpoint_id, "topup-1")
+
+    assert addon_id not in before
+    for each in (network, far_side.connect()):
+        listed = addons(each, endpoint_id)
+        assert listed.keys() == {*before, addon_id}
+        assert listed[addon_id].provider_plan_id == OTHER_PLAN.provider_plan_id
+        assert listed[addon_id].remaining_mb == OTHER_PLAN.data_mb
+
+
+def test_the_same_plan_added_twice_is_two_plans(network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+
+    added = [add(network, endpoint_id, f"topup-{number}") for number in range(3)]
+
+    assert len(set(added)) == 3
+    assert len(addons(network, endpoint_id)) == 4
+
+
+def test_additions_at_once_are_all_made(far_side: FarSide, network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    processes = [far_side.connect() for _ in range(3)]
+
+    def top_up(number: int) -> str:
+        return add(processes[number % 3], endpoint_id, f"topup-{number}")
+
+    with ThreadPoolExecutor(6) as pool:
+        added = set(pool.map(top_up, range(12)))
+
+    assert len(added) == 12
+    assert added < addons(network, endpoint_id).keys()
+
+
+def test_a_removed_plan_is_not_listed_and_may_be_removed_again(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    endpoint_id = a_link(network)
+    (first,) = addons(network, endpoint_id)
+    second = add(network, endpoint_id, "topup-1")
+
+    for each in (network, network, far_side.connect()):
+        each.remove_plan(endpoint_id, first, timeout_s=TIMEOUT_S)
+        assert list(addons(each, endpoint_id)) == [second]
+    network.remove_plan(endpoint_id, "no-such-addon", timeout_s=TIMEOUT_S)
+    network.remove_plan(endpoint_id, second, timeout_s=TIMEOUT_S)
+    assert addons(network, endpoint_id) == {}
+
+
+def test_the_plans_of_an_endpoint_that_is_gone_are_gone(network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    (addon_id,) = addons(network, endpoint_id)
+    network.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
+
+    network.remove_plan(endpoint_id, addon_id, timeout_s=TIMEOUT_S)
+
+
+def test_an_endpoint_without_plans_takes_another_one(network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    (first,) = addons(network, endpoint_id)
+    network.remove_plan(endpoint_id, first, timeout_s=TIMEOUT_S)
+
+    addon_id = add(network, endpoint_id, "topup-1")
+
+    assert addon_id != first
+    assert list(addons(network, endpoint_id)) == [addon_id]
+
+
+def test_what_was_used_and_what_remains_are_the_plan(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    endpoint_id = a_link(network)
+    for _ in range(10):
+        usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+        (addon,) = usage.addons
+        assert addon.used_mb >= 0
+        assert addon.used_mb + addon.remaining_mb == pytest.approx(PLAN.data_mb)
+        assert (addon.expires_at is None) == (addon.used_mb == 0)
+        if addon.expires_at is not None:
+            assert usage.as_of < addon.expires_at
+        far_side.forward(timedelta(hours=12))
+
+
+def test_the_facts_of_an_endpoint_keep_their_forms(far_side: FarSide, network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    far_side.forward(timedelta(hours=1))
+
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
+
+    moments = [usage.as_of, usage.installed_at, usage.first_used_at]
+    moments += [status.as_of, status.last_seen_at]
+    assert all(moment.utcoffset() == timedelta(0) for moment in moments if moment)
+    assert usage.msisdn is None or re.fullmatch(r"\+[1-9][0-9]{1,14}", usage.msisdn)
+    assert status.connected or status.network is None
+    if status.network is not None:
+        assert re.fullmatch(r"[A-Z]{2}", status.network.country_code)
+        assert re.fullmatch(r"[0-9]{3}", status.network.mcc)
+        assert re.fullmatch(r"[0-9]{2,3}", status.network.mnc)
+        assert status.network.operator
+        assert status.network.radio in {"2G", "3G", "4G", "5G"}
+
+
+def test_a_suspended_endpoint_is_seen_so_until_it_is_resumed(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    endpoint_id, elsewhere = a_link(network), far_side.connect()
+
+    for _ in range(2):
+        network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
+        assert statuses(network, endpoint_id) == {"suspended"}
+        assert statuses(elsewhere, endpoint_id) == {"suspended"}
+    for _ in range(2):
+        network.resume(endpoint_id, timeout_s=TIMEOUT_S)
+        assert statuses(network, endpoint_id) == {"active"}
+        assert statuses(elsewhere, endpoint_id) == {"active"}
+
+
+def test_an_inactive_endpoint_is_resumed_too(far_side: FarSide, network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+
+    far_side.deactivate(endpoint_id)
+    assert statuses(network, endpoint_id) == {"inactive"}
+
+    network.resume(endpoint_id, timeout_s=TIMEOUT_S)
+    assert statuses(network, endpoint_id) == {"active"}
+
+
+def test_a_suspended_endpoint_has_no_connection_and_no_traffic(
+    far_side: FarSide, network: EsimNetwork
+) -> None:
+    endpoint_id = a_link(network)
+    far_side.forward(timedelta(hours=6))
+    network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
+    before = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+
+    far_side.forward(timedelta(hours=6))
+
+    assert network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons == before.addons
+    assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
+
+
+def test_plans_can_be_changed_while_an_endpoint_is_suspended(network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    (first,) = addons(network, endpoint_id)
+    network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
+
+    addon_id = add(network, endpoint_id, "topup-1")
+    network.remove_plan(endpoint_id, first, timeout_s=TIMEOUT_S)
+
+    assert list(addons(network, endpoint_id)) == [addon_id]
+    assert statuses(network, endpoint_id) == {"suspended"}
+
+
+def test_an_endpoint_that_nobody_made_is_told_so(network: EsimNetwork) -> None:
+    for call in (network.usage, network.status, network.suspend, network.resume):
+        with pytest.raises(NoSuchEndpoint):
+            call(UNKNOWN_ENDPOINT, timeout_s=TIMEOUT_S)
+    with pytest.raises(NoSuchEndpoint):
+        add(network, UNKNOWN_ENDPOINT, "topup-1")
+    network.remove_plan(UNKNOWN_ENDPOINT, "no-such-addon", timeout_s=TIMEOUT_S)

@@ -1,0 +1,75 @@
+"""Plan files as operators write them."""
+
+import json
+from typing import Any
+from uuid import UUID
+
+from app.container import Container
+from domain.cause import Cause
+from domain.commands.catalogue import Imported
+from domain.commands.plan_file import PlansRefused, read_plan_file
+from domain.plan import Plan, key_of, plan_id
+
+Written = dict[str, Any]
+
+
+def covering(*countries: str, operators: int = 1) -> list[dict[str, Any]]:
+    """Return the coverage of these countries, each with so many networks."""
+    networks = [
+        {"name": f"Operator {number}", "network_types": ["4G", "5G"]} for number in range(operators)
+    ]
+    return [{"country_code": code, "operators": networks} for code in countries]
+
+
+def profile(profile_id: str = "sp-1") -> dict[str, str]:
+    return {"id": profile_id, "name": f"Profile {profile_id}", "color": "#1F6FEB"}
+
+
+def plan(called: str = "Germany 1 GB", /, **changes: Any) -> Written:
+    """Return one plan; what is changed to Ellipsis is left out."""
+    whole = {
+        "provider_plan_id": called.lower().replace(" ", "-"),
+        "name": called,
+        "retail_price": "4.50",
+        "currency": "USD",
+        "data_mb": 1000,
+        "validity_days": 7,
+        "sponsor_profiles": [profile()],
+        "coverage": covering("DE"),
+        **changes,
+    }
+    return {member: value for member, value in whole.items() if value is not ...}
+
+
+def written(*plans: object) -> bytes:
+    return json.dumps({"plans": plans}).encode()
+
+
+def import_plans(parts: Container, *plans: Written, request_id: str = "import") -> Imported:
+    """Import a file with these plans."""
+    entries = read_plan_file(written(*plans), parts.settings.currency)
+    return parts.catalogue.import_plans(entries, Cause(parts.clock(), request_id))
+
+
+def refusal(parts: Container, *plans: Written) -> list[str]:
+    """Import a file that has to be refused as a whole; return the lines that say why."""
+    head = parts.log.head()
+    try:
+        import_plans(parts, *plans)
+    except PlansRefused as refused:
+        assert parts.log.head() == head
+        return refused.lines
+    message = "the import was not refused"
+    raise AssertionError(message)
+
+
+def topics(parts: Container, after: int = 0) -> list[str]:
+    """Return the events since a position, by topic."""
+    recorded = parts.log.read(after, 1_000)
+    return [type(each.event).TOPIC for each in recorded]  # type: ignore[attr-defined]  # every event has one
+
+
+def stored(parts: Container, called: str = "Germany 1 GB", owner: UUID | None = None) -> Plan:
+    """Return the plan that was imported under this name without an id."""
+    key = key_of(owner, called.lower().replace(" ", "-"), called)
+    return parts.log.get(Plan, plan_id(key))
