@@ -51,6 +51,9 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(route).observe(seconds)
 
+    def listen(self) -> None:
+        """Nothing yet."""
+
     def serve(self, host: str, port: int) -> None:
         """Answer `/metrics` in a thread of its own. Raises OSError when the port is taken."""
         start_http_server(port, addr=host, registry=self.registry)

@@ -1,11 +1,4 @@
-"""Makes or upgrades every table; safe to run twice and from two processes at once."""
-
-import fcntl
-import os
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+"""Makes or upgrades every table; safe to run twice and from two machines at once."""
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy import select
@@ -29,25 +22,18 @@ class CannotMigrate(Exception):
 
 def migrate(container: Container, progress: Progress = ignore_progress) -> list[str]:
     """Make what is missing; return the names of the read models that were built anew."""
-    path = container.settings.database_path
+    persistence = container.persistence
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with _alone(container.beside_the_log("migrate").with_suffix(".lock")):
-            for file in (
-                path,
-                container.beside_the_log("views"),
-                container.beside_the_log("stores"),
-            ):
-                file.touch(mode=0o600)  # They hold personal data and keys; SQLite keeps the mode.
+        with persistence.migrating():
             container.open_log(create=True).close()
             _create_stores(container)
             built = _build_models(container, progress)
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
-    except (OSError, sqlite3.Error, SQLAlchemyError, PersistenceError) as error:
+    except (OSError, SQLAlchemyError, PersistenceError, persistence.error) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        message = f"DATABASE_URL: cannot use {path}: {_first_line(reason)}"
+        message = f"DATABASE_URL: cannot use {persistence.place}: {_first_line(reason)}"
         raise CannotMigrate(message) from error
     check_currency(container)
     return built
@@ -99,17 +85,6 @@ def check_currency(container: Container) -> None:
     if found is not None and found != container.settings.currency:
         message = f"CURRENCY must stay {found}: wallets of this installation hold it"
         raise CannotMigrate(message)
-
-
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock file, so that two processes take turns."""
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _first_line(reason: object) -> str:

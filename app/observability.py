@@ -8,7 +8,16 @@ from datetime import UTC, datetime
 from typing import Literal
 
 # These say each request or each message at INFO; our own lines say it better.
-QUIET = ("dramatiq", "waitress", "eventsourcing", "sqlalchemy", "werkzeug")
+QUIET = (
+    "dramatiq",
+    "eventsourcing",
+    "granian",
+    "pika",
+    "psycopg",
+    "sqlalchemy",
+    "waitress",
+    "werkzeug",
+)
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 

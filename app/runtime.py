@@ -1,21 +1,27 @@
-"""Everything but HTTP in one process: projector, dispatcher, worker and clock, as threads."""
+"""The work of one process besides HTTP, as threads: any of projector, dispatcher, worker, clock."""
 
 import gc
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from threading import Event, Thread
+from typing import Literal
 
 from dramatiq import Worker
 
 from app.container import Container
 from app.threads import WAITING_MAX
-from projections.follower import Follower
-from workers.schedule import Schedule, Task
+from projections.follower import Follower, Step
+from projections.standby import Standby
+from workers.schedule import Schedule, Task, keep_time
+
+Role = Literal["projector", "dispatcher", "worker", "clock"]
+ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
 LOOKUP_THREADS = 4
 PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
+BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.
 SWEEP_S = 10.0
 PROVISIONING_SWEEP_S = 1.0
 BOOT_JOBS_MAX = 10_000  # Their messages died with the queue: at boot all are asked for.
@@ -28,31 +34,30 @@ logger = logging.getLogger(__name__)
 
 
 class Runtime:
-    """Starts and stops the threads of one installation; its tables must be there."""
+    """Starts and stops the threads of one process; the tables must be there."""
 
-    def __init__(self, container: Container) -> None:
+    def __init__(self, container: Container, roles: Collection[Role] = ROLES) -> None:
         self._container = container
+        self._roles = roles
         self._stop = Event()
         self._threads: list[Thread] = []
         self._workers: list[Worker] = []
+        self._standbys: list[Standby] = []
 
     def start(self) -> None:
         """Start all threads, then ask again for the work that died with an earlier process."""
-        container = self._container
-        projector = Follower("projector", container.projector.step, container.waker)
-        dispatcher = Follower("dispatcher", container.dispatcher.step, container.waker)
-        self._workers = [
-            self._worker("lookup", LOOKUP_THREADS),
-            self._worker("provision", PROVISION_THREADS),
-        ]
-        for worker in self._workers:
-            worker.start()
-        self._spawn("projector", lambda: projector.run(self._stop))
-        self._sweep_boot()
-        self._spawn("dispatcher", lambda: dispatcher.run(self._stop))
-        self._spawn("clock", lambda: self._schedule().run(self._stop))
-        self._spawn("fees", lambda: self._fees().run(self._stop))
-        self._spawn("warm", container.offline_lookup.warm)
+        container, roles = self._container, self._roles
+        if "worker" in roles:
+            self._start_workers()
+        if "projector" in roles:
+            self._follow("projector", container.projector.step)
+        if "dispatcher" in roles:
+            if container.settings.has_own_broker:
+                self._sweep_boot()
+            self._follow("dispatcher", container.dispatcher.step)
+        if "clock" in roles:
+            tick = self._standby("clock", self._schedule().tick)
+            self._spawn("clock", lambda: keep_time(self._stop, tick))
         _settle_memory()
 
     def stop(self) -> None:
@@ -67,7 +72,28 @@ class Runtime:
             stop.join()
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        for standby in self._standbys:
+            standby.release()
         self._container.close()
+
+    def _start_workers(self) -> None:
+        self._workers = [
+            self._worker("lookup", LOOKUP_THREADS),
+            self._worker("provision", PROVISION_THREADS),
+            self._worker("billing", BILLING_THREADS),
+        ]
+        for worker in self._workers:
+            worker.start()
+        self._spawn("warm", self._container.offline_lookup.warm)
+
+    def _follow(self, name: str, step: Step) -> None:
+        follower = Follower(name, self._standby(name, step), self._container.waker)
+        self._spawn(name, lambda: follower.run(self._stop))
+
+    def _standby(self, name: str, step: Step) -> Standby:
+        standby = Standby(self._container.persistence.lock(name), step)
+        self._standbys.append(standby)
+        return standby
 
     def _sweep_boot(self) -> None:
         """The queue of this process began empty, so whatever is unfinished has no message."""
@@ -81,14 +107,10 @@ class Runtime:
             [
                 Task("sweep", SWEEP_S, container.sweep.run),
                 Task("provisioning", PROVISIONING_SWEEP_S, container.provisioning_sweep.run),
+                Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, at_once=True),
                 Task("purge", PURGE_S, self._purge),
             ]
         )
-
-    def _fees(self) -> Schedule:
-        """A clock of its own: hundreds of charges wait for the disk, and no sweep for them."""
-        run = self._container.monthly_fees.run
-        return Schedule([Task("monthly fees", MONTHLY_FEES_S, run, at_once=True)])
 
     def _purge(self) -> None:
         """Drop what own stores no longer need."""

@@ -1,6 +1,7 @@
 """Every setting, read from the environment in this one place; a wrong value stops the process."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
@@ -18,6 +19,8 @@ DEMO = {  # What `serve --demo` takes for unset.
 }
 
 WHOLE_DIGITS_MAX = 9
+# In the URL of a database or a broker: up to the last @ before a comma, or as a parameter.
+PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
@@ -65,11 +68,31 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _database(text: str) -> str:
+    if text.startswith(("postgresql://", "postgres://")) and _has_host_or_name(text):
+        return text
     path = text.removeprefix("sqlite:///")
     if path in {text, "", ":memory:"}:
-        message = "must be sqlite:/// followed by the path of a file"
+        message = (
+            "must be sqlite:/// followed by the path of a file, or postgresql://user@host/name"
+        )
         raise ValueError(message)
     return text
+
+
+def _broker(text: str) -> str:
+    urls = [each.strip() for each in text.split(",")]
+    if text != "memory://" and not all(each.startswith(("amqp://", "amqps://")) for each in urls):
+        message = "must be memory://, or amqp://user@host/vhost (several comma-separated)"
+        raise ValueError(message)
+    return ",".join(urls)
+
+
+def _has_host_or_name(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return bool(parts.port or parts.hostname or parts.path.strip("/"))
+    except ValueError:
+        return False
 
 
 def _url(text: str) -> str:
@@ -118,7 +141,12 @@ class Settings:
     """What the environment decides. Amounts are micro-units, durations are in the name."""
 
     database_url: str = _setting("where the log is kept", "sqlite:///var/service.db", _database)
-    broker_url: str = _setting("where messages wait for workers", "memory://", _one_of("memory://"))
+    broker_url: str = _setting("where messages wait for workers", "memory://", _broker)
+    quorum_queues: bool = _setting(
+        "whether RabbitMQ keeps the queues on several machines; queues that exist keep their kind",
+        "false",
+        _switch,
+    )
     host: str = _setting("the address that serve listens on", "127.0.0.1", str)
     port: int = _setting("the port that serve listens on", "8080", _whole(0, 65_535))
     public_url: str = _setting("how clients reach this service", "", _url)
@@ -163,7 +191,7 @@ class Settings:
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
     )
-
+    web_workers: int = _setting("how many processes of `web` answer", "2", _whole(1, 64))
     metrics_port: int = _setting("the port of /metrics, 0 for none", "0", _whole(0, 65_535))
 
     @classmethod
@@ -188,6 +216,11 @@ class Settings:
     def database_path(self) -> Path:
         """The file of the log; the read models and stores lie beside it."""
         return Path(self.database_url.removeprefix("sqlite:///"))
+
+    @property
+    def has_own_broker(self) -> bool:
+        """Whether the queues are inside one process."""
+        return self.broker_url == "memory://"
 
     @property
     def lookup_cache_ttl(self) -> timedelta:
@@ -243,6 +276,8 @@ def name_of(attribute: str) -> str:
 def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straight from the metadata.
     if secret:
         return "********" if value else ""
+    if name in {"database_url", "broker_url"}:
+        return PASSWORD.sub(r"\1\2********", value)
     if name.endswith("_micros"):
         return format_amount(value)
     if isinstance(value, bool):

@@ -8,6 +8,7 @@ from threading import local
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
 
@@ -18,7 +19,8 @@ _MICROSECOND = timedelta(microseconds=1)
 class Database:
     """One engine. Reads run in autocommit, writes in one transaction each.
 
-    A thread keeps the connection that it reads on: borrowing one costs more than most reads.
+    On SQLite a thread keeps the connection that it reads on: borrowing one costs more than most
+    reads. On PostgreSQL, where each one is a process of the server, it gives it back.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -26,6 +28,7 @@ class Database:
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         # SQLite takes the write lock at once: upgrading a read later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
+        self._keeps = engine.dialect.name == "sqlite"
         self._held = local()
 
     @contextmanager
@@ -34,6 +37,10 @@ class Database:
 
         Read every result to its end: one that is left open would hold on to an old state.
         """
+        if not self._keeps:
+            with self._reading.connect() as borrowed:
+                yield borrowed
+            return
         connection: Connection | None = getattr(self._held, "connection", None)
         if connection is None:
             connection = self._held.connection = self._reading.connect()
@@ -46,7 +53,7 @@ class Database:
 
     def wipe(self) -> bool:
         """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""
-        if self.engine.dialect.name != "sqlite":
+        if not self._keeps:
             return True
         with self.reading() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()[0][0]
@@ -63,7 +70,9 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Lend a connection whose statements all see one state; nothing is written."""
-        with self.engine.connect() as connection, connection.begin() as transaction:
+        level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
+        engine = self.engine.execution_options(**level)
+        with engine.connect() as connection, connection.begin() as transaction:
             yield connection
             transaction.rollback()
 
@@ -76,6 +85,8 @@ class Database:
 
 def is_outage(error: Exception) -> bool:
     """Tell whether the database itself is in trouble: locked, full, gone; not a wrong statement."""
+    if isinstance(error, PoolTimeout):
+        return True
     if not isinstance(error, OperationalError | InterfaceError):
         return False
     code = getattr(error.orig, "sqlite_errorcode", None)

@@ -78,8 +78,9 @@ class Positions:
         )
 
     def all(self, connection: Connection) -> dict[str, Position]:
-        """Read every position by name."""
-        return {row.name: _read(row) for row in connection.execute(select(self.rows))}
+        """Read every position by name, in one order for all: so two projectors cannot deadlock."""
+        rows = connection.execute(select(self.rows).order_by(self.rows.c.name))
+        return {row.name: _read(row) for row in rows}
 
     def get(self, connection: Connection, name: str) -> Position | None:
         """Read one position; None for a follower that has never run."""

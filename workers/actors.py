@@ -1,6 +1,7 @@
 """Dramatiq actors: thin shells that turn a message into a call of a service."""
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -9,6 +10,7 @@ import dramatiq
 from dramatiq import Broker
 
 from workers.bulk_lookup import BulkLookup
+from workers.monthly_fee import MonthlyFees
 from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
 
@@ -28,11 +30,12 @@ RETRIES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Services:
-    """What actors call."""
+    """What actors call, made when the first message comes: who only publishes needs none of it."""
 
-    bulk_lookup: BulkLookup
-    provisioning: Provisioning
-    plan_changes: PlanChanges
+    bulk_lookup: Callable[[], BulkLookup]
+    provisioning: Callable[[], Provisioning]
+    plan_changes: Callable[[], PlanChanges]
+    monthly_fees: Callable[[], MonthlyFees]
 
 
 def register(broker: Broker, services: Services) -> None:
@@ -40,12 +43,16 @@ def register(broker: Broker, services: Services) -> None:
 
     @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
     def work_slice(job_id: str, slice_index: int) -> None:
-        services.bulk_lookup.work(UUID(job_id), slice_index)
+        services.bulk_lookup().work(UUID(job_id), slice_index)
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_link(link_id: str) -> None:
-        services.provisioning.work(UUID(link_id))
+        services.provisioning().work(UUID(link_id))
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_plan_change(change_id: str) -> None:
-        services.plan_changes.work(UUID(change_id))
+        services.plan_changes().work(UUID(change_id))
+
+    @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
+    def charge_fees() -> None:
+        services.monthly_fees().run()

@@ -1,5 +1,6 @@
 """How work reaches a queue, whatever the broker."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 from dramatiq import Broker
@@ -16,15 +17,16 @@ class Publisher(Protocol):
         ...
 
     def backlog(self, queue: str) -> int:
-        """How many messages wait in a queue."""
+        """How many messages wait in a queue. Raises while the broker is away."""
         ...
 
 
 class DramatiqPublisher:
     """Publishes through a Dramatiq broker whose transport confirms."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, backlog: Callable[[str], int]) -> None:
         self._broker = broker
+        self.backlog = backlog
 
     def publish(self, message: Message) -> None:
         """Enqueue one message."""
@@ -36,7 +38,3 @@ class DramatiqPublisher:
             options={},
         )
         self._broker.enqueue(envelope)
-
-    def backlog(self, queue: str) -> int:
-        """How many messages wait in a queue of this process."""
-        return int(self._broker.queues[queue].qsize()) if queue in self._broker.queues else 0

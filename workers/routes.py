@@ -11,7 +11,8 @@ from domain.aggregate import Event
 from domain.bulk_job import BulkJob
 from domain.plan_change import PlanChange
 
-Queue = Literal["lookup", "provision"]
+Queue = Literal["lookup", "provision", "billing"]
+QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing")
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -35,6 +36,11 @@ def link_message(link_id: UUID) -> Message:
 def plan_change_message(change_id: UUID) -> Message:
     """Ask for the next steps of a plan change."""
     return Message("work_plan_change", "provision", (str(change_id),))
+
+
+def fees_message() -> Message:
+    """Ask for a round of the monthly fee."""
+    return Message("charge_fees", "billing", ())
 
 
 def _job_created(event: BulkJob.Created) -> list[Message]:

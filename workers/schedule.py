@@ -29,13 +29,8 @@ class Schedule:
         now = time.monotonic()
         self._due = {each.name: now + (0 if each.at_once else each.every_s) for each in tasks}
 
-    def run(self, stop: Event) -> None:
-        """Tick until `stop` is set."""
-        while not stop.wait(TICK_S):
-            self.tick()
-
-    def tick(self) -> None:
-        """Run every task whose time has come."""
+    def tick(self) -> bool:
+        """Run every task whose time has come; nothing is left to do until the next tick."""
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue
@@ -44,3 +39,13 @@ class Schedule:
                 task.run()
             except Exception:
                 logger.exception("task %s failed", task.name)
+        return False
+
+
+def keep_time(stop: Event, tick: Callable[[], bool]) -> None:
+    """Tick until `stop` is set; one that raises, as when its lock cannot be told, is missed."""
+    while not stop.wait(TICK_S):
+        try:
+            tick()
+        except Exception:
+            logger.exception("the clock missed a tick")

@@ -1,6 +1,5 @@
 """The installation that a command works on, and the one line that tells why it could not."""
 
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
@@ -19,7 +18,7 @@ from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from projections.health import strangers
 
 NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
-DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError, sqlite3.Error)
+DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (
     WrongSetting,
     CannotMigrate,
@@ -81,9 +80,8 @@ def require_currency(container: Container) -> None:
 
 
 def _require_tables(container: Container, *, same_log: bool) -> None:
-    # Opening a file that is not there would make an empty one.
     parts = (container.log, container.views, container.positions, container.models)
-    here = container.settings.database_path.is_file() and is_migrated(container)
+    here = container.persistence.exists() and is_migrated(container)
     if not here or (same_log and strangers(*parts)):
         raise click.ClickException(NOT_MIGRATED)
 

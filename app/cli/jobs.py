@@ -23,8 +23,9 @@ def command() -> None:
 def retry(*, as_json: bool) -> None:
     """Work on all unfinished jobs now, as the clock would do later.
 
-    The queue of a running service is inside that process, so the work is done in this one. A
-    running service may work on the same jobs: nothing is charged or refunded twice.
+    Without a broker the queue of a running service is inside that process, so the work is done in
+    this one; with RabbitMQ the workers do it, and this only asks. A running service may work on
+    the same jobs: nothing is charged or refunded twice.
     """
     with installation() as container:
         sent, finished = _retry(container)
@@ -45,6 +46,8 @@ def _retry(container: Container) -> tuple[int, int]:
             sent += asked
             swept |= waiting
             drain()
+            if not container.settings.has_own_broker:
+                break
     return sent, sum(_is_finished(container, job_id) for job_id in swept)
 
 

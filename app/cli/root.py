@@ -16,6 +16,11 @@ INTERRUPTED = 130  # What shells report for a process that SIGINT ended.
 COMMANDS = {
     "serve": "Serve HTTP and do all the work in this one process.",
     "migrate": "Create or upgrade every table.",
+    "web": "Serve HTTP in WEB_WORKERS processes.",
+    "worker": "Run lookups, provisioning and billing from the queues.",
+    "dispatcher": "Follow the log and fill the queues.",
+    "projector": "Follow the log and keep the read models up.",
+    "clock": "Sweep idle work, ask for monthly fees, purge what has lapsed.",
     "org": "Organizations: who may call, and for how much.",
     "client": "API clients and their secrets.",
     "wallet": "Wallets: what organizations have paid in.",
@@ -29,6 +34,8 @@ COMMANDS = {
     "privacy": "Personal data and its end.",
 }
 
+PROCESSES = {"web", "worker", "dispatcher", "projector", "clock"}
+
 
 class Deferred(click.Command):
     """A command whose module is imported when it is called."""
@@ -38,7 +45,11 @@ class Deferred(click.Command):
 
     def load(self) -> click.Command:
         """Import the command itself."""
-        command: click.Command = import_module(f"app.cli.{self.name}").command
+        name = str(self.name)
+        if name in PROCESSES:
+            process: click.Command = import_module("app.cli.process").commands[name]
+            return process
+        command: click.Command = import_module(f"app.cli.{name}").command
         return command
 
     def make_context(

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 from dramatiq import Worker
 
+from app.brokers.in_process import InProcessBroker
 from app.container import Container
 
 WORKER_THREADS = 4
@@ -14,8 +15,15 @@ STOP_MS = 25_000  # A clean end takes at most 30 s; what is cut off is swept aga
 
 @contextmanager
 def working(container: Container) -> Iterator[Callable[[], None]]:
-    """Work on every queue meanwhile; lends what waits until all messages have been worked on."""
+    """Work on every queue meanwhile; lends what waits until all messages have been worked on.
+
+    Where a broker serves several processes the workers there do the work, and nothing is waited
+    for.
+    """
     broker = container.broker
+    if not isinstance(broker, InProcessBroker):
+        yield lambda: None
+        return
     worker = Worker(broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS)
 
     def drain() -> None:

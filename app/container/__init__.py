@@ -23,12 +23,13 @@ class Container(Access):
         held = self.__dict__
         if "circuit" in held:
             self.circuit.close()
+        if "broker" in held:
+            self.broker.close()
         if "committer" in held:
             self.committer.close()
+        if "waker" in held:
+            self.waker.close()
         if "log" in held:
             self.log.close()
-        for name in ("views", "stores"):
-            if name in held:
-                getattr(self, name).close()
-        if "vault" in held:
-            self.vault.database.close()
+        for database in held.get("databases", ()):
+            database.close()

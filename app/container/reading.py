@@ -3,7 +3,7 @@
 from functools import cached_property
 
 from app.container.storage import Storage
-from app.persistence.sqlite_waker import SqliteWaker
+from app.persistence import ListeningWaker
 from projections.api_clients import ApiClients
 from projections.jobs import Jobs
 from projections.link_spans import LinkSpans
@@ -101,9 +101,9 @@ class Reading(Storage):
         ]
 
     @cached_property
-    def waker(self) -> SqliteWaker:
+    def waker(self) -> ListeningWaker:
         """What tells followers that the log has grown."""
-        return SqliteWaker(self.log.appended, self.settings.database_path)
+        return self.persistence.waker(self.log.appended)
 
     @cached_property
     def projector(self) -> Projector:

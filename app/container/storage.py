@@ -1,11 +1,8 @@
 """The three kinds of table: the log, the database of read models, own stores."""
 
 from functools import cached_property
-from pathlib import Path
 
-from sqlalchemy import Engine
-
-from app.persistence.sqlite import engine_for
+from app.persistence import Persistence, persistence_at
 from app.settings import Settings
 from app.stores.leases import SqlLeases
 from app.stores.lookup_cache import SqlLookupCache
@@ -17,8 +14,6 @@ from domain.application import Log
 from domain.cause import Clock, utc_now
 from projections.database import Database
 
-LOG_LOCK_TIMEOUT_S = 10
-
 
 class Storage:
     """Where this installation keeps things."""
@@ -28,45 +23,38 @@ class Storage:
         self.clock = clock
 
     @cached_property
+    def persistence(self) -> Persistence:
+        """The engine that holds all three."""
+        return persistence_at(self.settings.database_url)
+
+    @cached_property
     def log(self) -> Log:
         """The event log; its tables are made by `migrate`."""
         return self.open_log(create=False)
 
     def open_log(self, *, create: bool) -> Log:
-        """Open the log file, making its tables when asked to."""
-        return Log(
-            {
-                "PERSISTENCE_MODULE": "eventsourcing.sqlite",
-                "SQLITE_DBNAME": str(self.settings.database_path),
-                "SQLITE_LOCK_TIMEOUT": str(LOG_LOCK_TIMEOUT_S),
-                "APPLICATION_RECORDER_TOPIC": "app.persistence.sqlite_log:SQLiteLogRecorder",
-                "CREATE_TABLE": "y" if create else "n",
-            }
-        )
+        """Open the log, making its tables when asked to."""
+        return Log({**self.persistence.log_environment(), "CREATE_TABLE": "y" if create else "n"})
+
+    @cached_property
+    def databases(self) -> tuple[Database, Database, Database]:
+        """The databases of the read models, the own stores and the keys."""
+        return self.persistence.databases()
 
     @cached_property
     def views(self) -> Database:
         """The database of read models and positions; a lost tail is followed again."""
-        return Database(self._engine("views", synchronous="NORMAL"))
+        return self.databases[0]
 
     @cached_property
     def stores(self) -> Database:
         """The database of own stores that cost little to lose."""
-        return Database(self._engine("stores", synchronous="NORMAL"))
+        return self.databases[1]
 
     @cached_property
     def vault(self) -> PersonalKeys:
-        """Keys of personal data, in the file of the log and as durable as it."""
-        path = self.settings.database_path
-        return PersonalKeys(Database(engine_for(path, synchronous="FULL")))
-
-    def _engine(self, purpose: str, *, synchronous: str) -> Engine:
-        return engine_for(self.beside_the_log(purpose), synchronous=synchronous)
-
-    def beside_the_log(self, purpose: str) -> Path:
-        """Return the path of another file of this installation."""
-        path = self.settings.database_path
-        return path.with_name(f"{path.stem}-{purpose}{path.suffix}")
+        """Keys of personal data, beside the log and as durable as it."""
+        return PersonalKeys(self.databases[2])
 
     @cached_property
     def lookup_cache(self) -> SqlLookupCache:

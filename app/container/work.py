@@ -2,13 +2,15 @@
 
 from functools import cached_property
 
-from app.broker import InProcessBroker
+from app.brokers.in_process import InProcessBroker
+from app.brokers.rabbitmq import DurableBroker
 from app.container.links import Links
 from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
 from workers.bulk_lookup import BulkLookup
 from workers.dispatcher import Dispatcher
 from workers.esim_reservation import EsimReservation
+from workers.fee_round import FeeRound
 from workers.monthly_fee import FeeReads, MonthlyFees
 from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
@@ -21,17 +23,32 @@ class Work(Links):
     """What happens after the answer."""
 
     @cached_property
-    def broker(self) -> InProcessBroker:
-        """The queues, with every actor declared."""
-        broker = InProcessBroker()
-        services = actors.Services(self.bulk_lookup, self.provisioning, self.plan_changes)
-        actors.register(broker, services)
+    def broker(self) -> InProcessBroker | DurableBroker:
+        """The queues, with every actor declared; nothing is connected before it is used."""
+        settings = self.settings
+        broker: InProcessBroker | DurableBroker = InProcessBroker()
+        if not settings.has_own_broker:
+            broker = DurableBroker(settings.broker_url.split(","), quorum=settings.quorum_queues)
+        actors.register(
+            broker,
+            actors.Services(
+                lambda: self.bulk_lookup,
+                lambda: self.provisioning,
+                lambda: self.plan_changes,
+                lambda: self.monthly_fees,
+            ),
+        )
         return broker
 
     @cached_property
     def publisher(self) -> DramatiqPublisher:
         """What puts messages into queues."""
-        return DramatiqPublisher(self.broker)
+        return DramatiqPublisher(self.broker, self.broker.backlog)
+
+    @cached_property
+    def fee_round(self) -> FeeRound:
+        """What asks for the monthly fees."""
+        return FeeRound(self.publisher)
 
     @cached_property
     def sweep(self) -> Sweep:

@@ -1,35 +1,79 @@
-"""SQLAlchemy engines for SQLite files in WAL mode."""
+"""SQLite: three files beside each other, so that projecting never holds up appending."""
 
+import fcntl
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from app.persistence.file_lock import FileLock
+from app.persistence.sqlite_engine import engine_for
+from app.persistence.sqlite_waker import SqliteWaker
+from domain.signal import Signal
+from projections.database import Database
 
-CONNECTIONS_MAX = 256  # A thread keeps the one that it reads on; `serve` has about a hundred.
-BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
+LOG_LOCK_TIMEOUT_S = 10
 
 
-def engine_for(path: Path, *, synchronous: str) -> Engine:
-    """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
-    engine = create_engine(
-        URL.create("sqlite", database=str(path)),  # Not as text: a name may hold a `?`.
-        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
-        hide_parameters=True,  # An error text ends in a log; what was written must not.
-        pool_size=16,
-        max_overflow=CONNECTIONS_MAX - 16,
-    )
+class SqliteFiles:
+    """Where an installation on SQLite keeps things."""
 
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # The driver must not begin transactions by itself.
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
-        connection.execute("PRAGMA secure_delete = ON")  # What is erased leaves no bytes behind.
+    error: type[Exception] = sqlite3.Error
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        options = connection.get_execution_options()
-        if options.get("isolation_level") != "AUTOCOMMIT":
-            connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
+    def __init__(self, url: str) -> None:
+        self.path = Path(url.removeprefix("sqlite:///"))
 
-    return engine
+    @property
+    def place(self) -> str:
+        """Name the file of the log."""
+        return str(self.path)
+
+    def beside_the_log(self, purpose: str) -> Path:
+        """Return the path of another file of this installation."""
+        return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
+
+    def log_environment(self) -> dict[str, str]:
+        """Return the settings of the event log's library."""
+        return {
+            "PERSISTENCE_MODULE": "eventsourcing.sqlite",
+            "SQLITE_DBNAME": str(self.path),
+            "SQLITE_LOCK_TIMEOUT": str(LOG_LOCK_TIMEOUT_S),
+            "APPLICATION_RECORDER_TOPIC": "app.persistence.sqlite_log:SQLiteLogRecorder",
+        }
+
+    def databases(self) -> tuple[Database, Database, Database]:
+        """Return the read models, the own stores, and the keys, which lie in the log's own file."""
+        views, stores = (
+            Database(engine_for(self.beside_the_log(purpose), synchronous="NORMAL"))
+            for purpose in ("views", "stores")
+        )
+        return views, stores, Database(engine_for(self.path, synchronous="FULL"))
+
+    def waker(self, appended: Signal) -> SqliteWaker:
+        """Return what hears of commits to the log, in whatever process."""
+        return SqliteWaker(appended, self.path)
+
+    def lock(self, name: str) -> FileLock:
+        """Return a lock that one process holds, until it lets go or is gone."""
+        return FileLock(self._lock_file(name))
+
+    def exists(self) -> bool:
+        """Tell whether the log is there: opening a file that is not would make an empty one."""
+        return self.path.is_file()
+
+    @contextmanager
+    def migrating(self) -> Iterator[None]:
+        """Hold a lock file; make the files, which hold personal data and keys, for us alone."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock_file("migrate"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            for file in (self.path, self.beside_the_log("views"), self.beside_the_log("stores")):
+                file.touch(mode=0o600)  # SQLite keeps the mode.
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock_file(self, name: str) -> Path:
+        return self.beside_the_log(name).with_suffix(".lock")

@@ -34,6 +34,16 @@ class SqliteWaker:
             self._look()
         return self._appended.count != seen
 
+    def start(self) -> None:
+        """Do nothing: whoever waits looks by itself."""
+
+    def close(self) -> None:
+        """Look no more."""
+        with self._lock:
+            connection, self._connection = self._connection, None
+            if connection is not None:
+                connection.close()
+
     def _look(self) -> None:
         """Wake everybody in this process when another one has written."""
         with self._lock:

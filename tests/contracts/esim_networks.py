@@ -5,7 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-from app.persistence.sqlite import engine_for
+from app.persistence.sqlite_engine import engine_for
 from app.providers.simulated_network.network import SimulatedNetwork
 from domain.cause import Clock
 from domain.network import EsimNetwork, ProviderPlan

@@ -9,7 +9,9 @@ import pytest
 from tests.tidy.source import ROOT
 
 LINES = (ROOT / "Procfile").read_text("utf-8").splitlines()
-PROCESS = re.compile(r"(?P<name>[a-z]+): python -m app (?P<command>[a-z]+)")
+PROCESS = re.compile(
+    r"(?P<name>[a-z]+): ([A-Z_]+=\S+( \+ \S+)? )?python -m app (?P<command>[a-z]+)"
+)
 
 
 @pytest.mark.parametrize("line", LINES)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.installation import PATIENCE_S
 from workers import schedule
-from workers.schedule import Schedule, Task
+from workers.schedule import Schedule, Task, keep_time
 
 
 def test_a_task_runs_when_its_time_has_come_and_not_before() -> None:
@@ -47,7 +47,8 @@ def test_a_task_that_fails_is_tried_again_and_fails_alone() -> None:
 def test_it_ticks_until_it_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(schedule, "TICK_S", 0.001)
     ticked, stop = Event(), Event()
-    thread = Thread(target=lambda: Schedule([Task("tick", 0, ticked.set)]).run(stop))
+    plan = Schedule([Task("tick", 0, ticked.set)])
+    thread = Thread(target=keep_time, args=(stop, plan.tick))
     thread.start()
     assert ticked.wait(PATIENCE_S)
     stop.set()

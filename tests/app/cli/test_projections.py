@@ -20,7 +20,7 @@ def spoil(shell: Shell, statement: str) -> None:
 
 def test_the_status_tells_how_far_each_is_behind(shell: Shell) -> None:
     before = shell.json("projections", "status")["data"]
-    assert [each["name"] for each in before] == MODELS
+    assert [each["name"] for each in before] == sorted(MODELS)
     assert {(each["position"], each["behind"], each["failure"]) for each in before} == {
         (0, 0, None)
     }

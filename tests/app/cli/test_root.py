@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from app.cli.root import COMMANDS, PROGRAM, Deferred, cli
+from app.cli.root import COMMANDS, PROCESSES, PROGRAM, Deferred, cli
 from domain.cause import Cause, utc_now
 from domain.commands.bulk_create import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
@@ -43,10 +43,12 @@ def test_the_table_tells_the_first_line_of_each_help(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_command_has_help_and_json(nowhere: Shell, path: tuple[str, ...]) -> None:
+def test_every_command_has_help_and_json_unless_it_is_a_process(
+    nowhere: Shell, path: tuple[str, ...]
+) -> None:
     helped = nowhere.run(*path, "--help")
     assert helped.stdout.startswith(f"Usage: {PROGRAM} {' '.join(path)} ")
-    assert "--json" in helped.stdout
+    assert ("--json" in helped.stdout) == (path[0] not in PROCESSES)
     assert helped.stderr == ""
     assert [*nowhere.home.iterdir()] == []
 

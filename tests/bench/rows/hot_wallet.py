@@ -23,7 +23,7 @@ REPEATS = 5
 def measure() -> Iterator[Row]:
     with installation() as container:
         wallet = wallet_id(new_organization(container))
-        path = container.beside_the_log("plain")
+        path = container.persistence.beside_the_log("plain")
         plain_wallet.create(path)
         ours, limit = medians(
             lambda: rate(

@@ -27,7 +27,7 @@ def measure() -> Iterator[Row]:
     with installation() as container:
         partner = new_partner(container)
         append_links(container, partner.organization, LINKS)
-        views = container.beside_the_log("views")
+        views = container.persistence.beside_the_log("views")
         with threads_of(container), closing(PlainPage(views, "links", PAGE_LINKS)) as page:
             reader = reader_of(container, partner)
             assert _total(reader, plain) == LINKS

@@ -19,7 +19,7 @@ def measure() -> Iterator[Row]:
     with installation() as container:
         _fill_log(container)
         _project(container)
-        rows = PlainRows(container.beside_the_log("views"))
+        rows = PlainRows(container.persistence.beside_the_log("views"))
         ours, limit = medians(
             lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
         )

@@ -20,6 +20,14 @@ class InProcessBroker(StubBroker):
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         self.dead_letters_by_queue = defaultdict(_nothing_kept)
 
+    def backlog(self, queue: str) -> int:
+        """Count the messages that wait for a worker of this process."""
+        return int(self.queues[queue].qsize()) if queue in self.queues else 0
+
+    def dead(self, queue: str) -> int:  # noqa: ARG002  # Of the port.
+        """No message is kept once it has been given up."""
+        return 0
+
 
 def _nothing_kept() -> Any:
     return deque(maxlen=0)

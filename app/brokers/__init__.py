@@ -1,0 +1,1 @@
+"""What carries messages to workers: RabbitMQ, or queues inside this process."""

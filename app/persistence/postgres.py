@@ -1,0 +1,110 @@
+"""PostgreSQL: one database holds the log, the read models and the own stores."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Engine, create_engine
+
+from app.persistence.postgres_lock import SessionLock, key_of
+from app.persistence.postgres_waker import PostgresWaker
+from domain.signal import Signal
+from projections.database import Database
+
+POOL_SIZE = 5  # Connections that a process keeps; it may open as many again and more under load.
+POOL_OVERFLOW = 15
+POOL_WAIT_S = 3.0
+MIGRATE = "migrate"
+
+# No call may hang: a server that is gone without a word is noticed by TCP, one that is stuck by
+# the time-out of its statements.
+CALL_OPTIONS: Mapping[str, str | int] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+    "application_name": "carrier-links",
+}
+STATEMENT_TIMEOUT_MS = 30_000
+
+
+class PostgresDatabase:
+    """Where an installation on PostgreSQL keeps things."""
+
+    error: type[Exception] = psycopg.Error
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @property
+    def place(self) -> str:
+        """Name the database to people, without a password."""
+        parts = conninfo_to_dict(self.url)
+        return f"{parts.get('dbname', '')} on {parts.get('host', 'localhost')}"
+
+    def log_environment(self) -> dict[str, str]:
+        """Return the settings of the event log's library."""
+        return {
+            "PERSISTENCE_MODULE": "app.persistence.postgres_log:Factory",
+            "LOG_CONNINFO": conninfo(self.url),
+        }
+
+    def databases(self) -> tuple[Database, Database, Database]:
+        """Return the read models, the own stores, and the keys, which are as durable as the log.
+
+        The first two share connections: a lost tail of either is made again.
+        """
+        relaxed = Database(engine_for(self.url, synchronous_commit=False))
+        durable = Database(engine_for(self.url, synchronous_commit=True))
+        return relaxed, relaxed, durable
+
+    def waker(self, appended: Signal) -> PostgresWaker:
+        """Return what hears of commits to the log, in whatever process."""
+        return PostgresWaker(appended, conninfo(self.url))
+
+    def lock(self, name: str) -> SessionLock:
+        """Return a lock that one process holds, until it lets go or is gone."""
+        return SessionLock(conninfo(self.url, statement_timeout_ms=5_000), key_of(name))
+
+    def exists(self) -> bool:
+        """Tell whether there can be tables; a server that does not answer raises."""
+        return True
+
+    @contextmanager
+    def migrating(self) -> Iterator[None]:
+        """Hold the database for a migration, so that two machines take turns."""
+        with psycopg.connect(conninfo(self.url, statement_timeout_ms=0), autocommit=True) as alone:
+            alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
+            yield
+
+
+def conninfo(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> str:
+    """Return a URL with our time-outs; what the URL itself says stands."""
+    parts = conninfo_to_dict(url)
+    told = str(parts.get("options") or "")
+    options = f"-c statement_timeout={statement_timeout_ms} {told}".strip()
+    return psycopg.conninfo.make_conninfo("", **{**CALL_OPTIONS, **parts, "options": options})
+
+
+def engine_for(url: str, *, synchronous_commit: bool) -> Engine:
+    """Open a pool. Without `synchronous_commit` a crash may lose the newest commits."""
+    target = conninfo(url)
+    setting = "on" if synchronous_commit else "off"
+
+    def connect() -> psycopg.Connection:
+        connection = psycopg.connect(target)
+        connection.execute(f"SET synchronous_commit = {setting}")
+        connection.commit()
+        return connection
+
+    return create_engine(
+        "postgresql+psycopg://",
+        creator=connect,
+        hide_parameters=True,  # An error text ends in a log; what was written must not.
+        pool_size=POOL_SIZE,
+        max_overflow=POOL_OVERFLOW,
+        pool_timeout=POOL_WAIT_S,
+        pool_pre_ping=True,  # A restart of the server costs nobody an error.
+    )

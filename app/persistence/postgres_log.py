@@ -1,0 +1,191 @@
+"""The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import psycopg
+from eventsourcing.persistence import (
+    AggregateRecorder,
+    InfrastructureFactory,
+    InterfaceError,
+    Notification,
+    OperationalError,
+    StoredEvent,
+)
+from eventsourcing.postgres import (
+    PostgresAggregateRecorder,
+    PostgresApplicationRecorder,
+    PostgresDatastore,
+    PostgresFactory,
+)
+from eventsourcing.utils import Environment, EnvType
+from psycopg.rows import dict_row
+from psycopg.sql import SQL, Identifier
+from psycopg_pool import ConnectionPool
+
+from app.persistence.postgres_lock import key_of
+from domain.application import NothingInserted
+
+POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
+POOL_WAIT_S = 3.0
+RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is there again.
+
+# The statement failed and with it the whole insert: disk full, out of memory, read only.
+NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
+
+T = TypeVar("T")
+
+
+class Datastore(PostgresDatastore):
+    """A pool of the log's connections; no composite types, so nothing is asked at construction."""
+
+    def __init__(self, conninfo: str) -> None:
+        super().__init__("", "", "", "", "", originator_id_type="uuid")
+        self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's only adds passwords.
+            conninfo,
+            kwargs={"row_factory": dict_row, "autocommit": True},
+            min_size=0,
+            max_size=POOL_MAX,
+            open=False,
+            timeout=POOL_WAIT_S,
+            reconnect_timeout=RECONNECT_S,
+            name="log",
+        )
+
+    def register_type_adapters(self) -> None:
+        """Ask the server nothing."""
+
+    def again(self, call: Callable[[], T]) -> T:
+        """Call, and once more on sound connections when the first one was broken.
+
+        An insert may then come back as the echo of our own commit; the log knows it.
+        """
+        try:
+            return call()
+        except (InterfaceError, OperationalError) as error:
+            if not _is_lost(error):
+                raise
+            self.pool.check()
+            return call()
+
+
+class Streams(PostgresAggregateRecorder):
+    """Inserts by arrays instead of composite types, without the library's ten retries."""
+
+    datastore: Datastore
+
+    def __init__(
+        self, datastore: PostgresDatastore, *, events_table_name: str = "stored_events"
+    ) -> None:
+        super().__init__(datastore, events_table_name=events_table_name)
+        plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
+        self.sql_create_statements = plain
+        self.insert_statement = SQL(self._insert_sql()).format(
+            table=Identifier(self.datastore.schema, events_table_name)
+        )
+
+    def _insert_sql(self) -> str:
+        return (
+            "INSERT INTO {table} (originator_id, originator_version, topic, state) "
+            "SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bytea[])"
+        )
+
+    def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
+        """Insert all or nothing; return the positions where the table has them."""
+        if not stored_events:
+            return []
+        return self.datastore.again(lambda: self._insert(stored_events))
+
+    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
+        parameters = self._parameters(stored_events)
+        try:
+            with self.datastore.get_connection() as connection, connection.cursor() as cursor:
+                cursor.execute(self.insert_statement, parameters, prepare=True)
+                rows = cursor.fetchall() if cursor.description else []
+        except OperationalError as error:
+            if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
+                raise NothingInserted(*error.args) from error.__cause__
+            raise
+        return [row["notification_id"] for row in rows]
+
+    def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
+        return [
+            [event.originator_id for event in stored_events],
+            [event.originator_version for event in stored_events],
+            [event.topic for event in stored_events],
+            [event.state for event in stored_events],
+        ]
+
+    def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:
+        """Read a stream."""
+        read = _without_retries(PostgresAggregateRecorder.select_events)
+        return self.datastore.again(lambda: read(self, *args, **options))
+
+
+class PostgresLogRecorder(Streams, PostgresApplicationRecorder):
+    """Gives out positions under an exclusive advisory lock, so their order is that of commits.
+
+    The lock, the notification and the rows are one statement: one round trip, where the library
+    needs six. The lock is named after schema and table.
+    """
+
+    def _insert_sql(self) -> str:
+        return (
+            "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
+            "told AS MATERIALIZED (SELECT pg_notify(%s, '') FROM locked) "
+            "INSERT INTO {table} (originator_id, originator_version, topic, state) "
+            "SELECT e.id, e.version, e.topic, e.state FROM told, "
+            "unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bytea[]) "
+            "WITH ORDINALITY AS e (id, version, topic, state, place) "
+            "ORDER BY e.place RETURNING notification_id"
+        )
+
+    def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
+        key = key_of(f"{self.datastore.schema}.{self.events_table_name}")
+        return [key, self.channel_name, *super()._parameters(stored_events)]
+
+    def select_notifications(self, *args: Any, **options: Any) -> Sequence[Notification]:
+        """Read the log."""
+        read = _without_retries(PostgresApplicationRecorder.select_notifications)
+        return self.datastore.again(lambda: read(self, *args, **options))
+
+    def max_notification_id(self) -> int | None:
+        """Return the newest position."""
+        read: Callable[..., int | None]
+        read = _without_retries(PostgresApplicationRecorder.max_notification_id)
+        return self.datastore.again(lambda: read(self))
+
+
+class Factory(PostgresFactory):
+    """Opens the log at `LOG_CONNINFO`."""
+
+    def __init__(self, env: Environment | EnvType | None) -> None:
+        InfrastructureFactory.__init__(self, env)  # Ours has no settings by parts.
+        self.datastore = Datastore(self.env["LOG_CONNINFO"])
+
+    def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
+        """Return what keeps streams beside the log, such as snapshots."""
+        recorder = Streams(self.datastore, events_table_name=f"{self.env.name}_{purpose}")
+        if self.env_create_table():
+            recorder.create_table()
+        return recorder
+
+    application_recorder_class = PostgresLogRecorder
+
+
+def _makes_table(statement: str) -> bool:
+    return statement.startswith(("CREATE TABLE", "CREATE UNIQUE INDEX"))
+
+
+def _is_lost(error: Exception) -> bool:
+    """Tell whether a connection broke; a server that said something else has said it."""
+    cause = error.__cause__
+    state = getattr(cause, "sqlstate", None)
+    if isinstance(cause, psycopg.Error) and state is not None:
+        return str(state).startswith(("08", "57P"))
+    return not type(cause).__name__.startswith("PoolTimeout")
+
+
+def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
+    """Return a method of the library without its decorator."""
+    return getattr(method, "__wrapped__", method)

@@ -1,0 +1,66 @@
+"""Wakes followers on PostgreSQL: a thread listens for the notifications of the log's commits."""
+
+import logging
+from threading import Event, Lock, Thread
+
+import psycopg
+
+from domain.signal import Signal
+
+CHANNEL = "log_events"
+LISTEN_S = 1.0  # How often the listener looks whether it should end.
+RETRY_S = 1.0
+
+logger = logging.getLogger(__name__)
+
+
+class PostgresWaker:
+    """Listens from the first wait on; data never depends on it, every wait is bounded."""
+
+    def __init__(self, appended: Signal, conninfo: str) -> None:
+        self._appended = appended
+        self._conninfo = conninfo
+        self._lock = Lock()
+        self._stop = Event()
+        self._thread: Thread | None = None
+
+    @property
+    def count(self) -> int:
+        """A mark of the present moment, for `wait`."""
+        return self._appended.count
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        """Wait, at most so long, until the log has grown since the mark."""
+        self.start()
+        return self._appended.wait(seen, timeout_s)
+
+    def start(self) -> None:
+        """Begin to listen."""
+        with self._lock:
+            if self._thread is None and not self._stop.is_set():
+                self._thread = Thread(target=self._run, name="listener", daemon=True)
+                self._thread.start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        with self._lock:
+            self._stop.set()
+            thread = self._thread
+        if thread is not None:
+            thread.join(2 * LISTEN_S)
+
+    def _run(self) -> None:
+        while not self._stop.is_set():
+            try:
+                self._listen()
+            except Exception as error:  # noqa: BLE001  # Whatever it is, followers look by themselves.
+                logger.warning("the listener lost the database: %s", type(error).__name__)
+                self._stop.wait(RETRY_S)
+
+    def _listen(self) -> None:
+        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+            connection.execute(f"LISTEN {CHANNEL}")
+            self._appended.call()  # What came while nobody listened.
+            while not self._stop.is_set():
+                for _ in connection.notifies(timeout=LISTEN_S, stop_after=1):
+                    self._appended.call()

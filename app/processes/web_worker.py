@@ -1,0 +1,37 @@
+"""One worker of the `web` process, made inside it: granian calls `create` once."""
+
+import atexit
+import os
+import signal
+from threading import Event, Thread
+
+from flask import Flask
+
+from app.container import Container
+from app.http.application import create_app
+from app.http.request_context import current_request_id
+from app.observability import configure_logging
+from app.settings import Settings
+
+LOOK_S = 0.5
+
+
+def create() -> Flask:
+    """Return the application of this process, on connections of its own."""
+    settings = Settings.load()
+    configure_logging(settings.log_format, current_request_id)
+    container = Container(settings)
+    container.complete()
+    container.waker.start()
+    Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
+    Thread(target=end_with_parent, args=(os.getppid(),), name="parent", daemon=True).start()
+    atexit.register(container.close)
+    return create_app(container)
+
+
+def end_with_parent(parent: int) -> None:
+    """End this process when the one that made it is gone: nobody would ever end it otherwise."""
+    never = Event()
+    while os.getppid() == parent:
+        never.wait(LOOK_S)
+    os.kill(os.getpid(), signal.SIGTERM)
