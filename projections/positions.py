@@ -1,6 +1,6 @@
 """How far each follower has come; a position moves in the transaction of what it stands for."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -63,10 +63,13 @@ class Positions:
             Column("failed_at", BigInteger),
         )
         columns = self.rows.c
-        # Built once: it runs for every read model in every batch.
+        # Built once: it runs for every batch.
         self._advance = (
             self.rows.update()
-            .where(columns.name == bindparam("who"), columns.position == bindparam("old"))
+            .where(
+                columns.name.in_(bindparam("who", expanding=True)),
+                columns.position == bindparam("old"),
+            )
             .values(
                 position=bindparam("new_position"),
                 stream_id=bindparam("new_stream_id"),
@@ -96,31 +99,28 @@ class Positions:
     def advance(
         self,
         connection: Connection,
-        name: str,
+        names: Sequence[str],
         old: int,
         last: Recorded,
         caught_up_at: datetime | None = None,
     ) -> None:
-        """Move from `old` behind an event; raises Fenced when somebody else already has."""
-        move = {"who": name, "old": old, "now": None, **_place(last, prefix="new_")}
+        """Move followers that stand at `old` behind an event.
+
+        Raises Fenced when somebody else has moved one of them already.
+        """
+        move = {"who": [*names], "old": old, "now": None, **_place(last, prefix="new_")}
         if caught_up_at is not None:
             move["now"] = to_micros(caught_up_at)
-        if connection.execute(self._advance, move).rowcount != 1:
-            raise Fenced(name)
+        if connection.execute(self._advance, move).rowcount != len(names):
+            raise Fenced(names[0])
 
     def caught_up(
-        self, connection: Connection, places: Iterable[tuple[str, int]], at: datetime
+        self, connection: Connection, names: Sequence[str], position: int, at: datetime
     ) -> None:
-        """Note for some followers that at this moment nothing was left behind their position."""
+        """Note for followers that at this moment nothing was left behind their position."""
         columns = self.rows.c
-        statement = (
-            self.rows.update()
-            .where(columns.name == bindparam("who"), columns.position == bindparam("old"))
-            .values(caught_up_at=to_micros(at))
-        )
-        rows = [{"who": name, "old": position} for name, position in places]
-        if rows:
-            connection.execute(statement, rows)
+        here = (columns.name.in_(names), columns.position == position)
+        connection.execute(self.rows.update().where(*here).values(caught_up_at=to_micros(at)))
 
     def fail(self, connection: Connection, place: Position, failure: str, at: datetime) -> None:
         """Note why a follower stopped at its place; one that has moved on since did not."""

@@ -2,7 +2,8 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from domain.application import Log, Poisoned, Recorded
@@ -96,13 +97,12 @@ class Projector:
         caught_up_at: datetime | None = None,
     ) -> None:
         with self._database.writing() as connection:
-            for place in places:
-                part = [recorded for recorded in batch if recorded.position > place.position]
+            for old, names in _by_position(places).items():
+                part = [recorded for recorded in batch if recorded.position > old]
                 if part:  # The fence first: rows of a race that was lost are never written.
-                    self._positions.advance(
-                        connection, place.name, place.position, part[-1], caught_up_at
-                    )
-                    self._models[place.name].project(connection, part)
+                    self._positions.advance(connection, names, old, part[-1], caught_up_at)
+                    for name in names:
+                        self._models[name].project(connection, part)
         for place in places:
             self._stopped.pop(place.name, None)
 
@@ -157,9 +157,17 @@ class Projector:
         if last is not None and last <= now < last + HEARTBEAT:
             return
         with self._database.writing() as connection:
-            places = [(place.name, place.position) for place in active]
-            self._positions.caught_up(connection, places, now)
+            for position, names in _by_position(active).items():
+                self._positions.caught_up(connection, names, position, now)
         self._heartbeat_at = now
+
+
+def _by_position(places: Iterable[Position]) -> Mapping[int, Sequence[str]]:
+    """Group followers that stand at the same place; nearly always all of them do."""
+    groups = defaultdict[int, list[str]](list)
+    for place in places:
+        groups[place.position].append(place.name)
+    return groups
 
 
 class _Pause:

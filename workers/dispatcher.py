@@ -1,7 +1,9 @@
 """The dispatcher: it follows the log and publishes what events ask for, at least once."""
 
 import logging
+import time
 from collections.abc import Callable
+from dataclasses import replace
 
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock, utc_now
@@ -15,11 +17,18 @@ NAME = "dispatcher"
 VERSION = 1
 BATCH_EVENTS_MAX = 200  # Bounds what is published twice after a crash in the midst of a batch.
 
+# Most events ask for no work: a position that stays behind them costs a look at them after a
+# crash, one that moves with each of them costs everybody a write.
+MOVE_S = 0.25
+LOOK_S = 1.0  # How long an idle dispatcher takes its position for the stored one.
+
 logger = logging.getLogger(__name__)
 
 
 class Dispatcher:
     """Publishes first, moves its position after; a message may come twice, never not at all.
+
+    The position is known while there is work: whoever else moves it fences this one.
 
     Without a position of this log it starts at the head and asks for a sweep: it never sends the
     whole log again.
@@ -41,34 +50,63 @@ class Dispatcher:
         self._sweep = sweep
         self._clock = clock
         self._started = False
+        self._place: Position | None = None  # As it is stored; None: look.
+        self._passed: Recorded | None = None  # The last event that needs no look any more.
+        self._moved_at = self._looked_at = 0.0
 
     def step(self) -> bool:
         """Publish what the next batch asks for; True when there may be more."""
+        place = self._place or self._find_place()
+        batch = self._read(place)
+        if not batch:
+            self._move(place)
+            if time.monotonic() > self._looked_at + LOOK_S:
+                self._place = None  # Others may have moved or dropped it.
+            return False
+        messages = [each for recorded in batch for each in messages_for(recorded.event)]
+        for message in messages:
+            self._publisher.publish(message)
+        self._passed = batch[-1]
+        if messages or time.monotonic() > self._moved_at + MOVE_S:
+            self._move(place)
+        return True
+
+    def _find_place(self) -> Position:
+        """Read the position; without one of this log start at the head."""
+        self._passed = None
         if not self._started:
             self._start()
             self._started = True
         with self._database.reading() as connection:
             place = self._positions.get(connection, NAME)
-        if place is None:
-            self._started = False
-            return True
-        batch = self._read(place)
-        if not batch:
-            return False
-        for recorded in batch:
-            for message in messages_for(recorded.event):
-                self._publisher.publish(message)
+        if place is None:  # Somebody has dropped it since.
+            self._start()
+            return self._find_place()
+        self._place, self._looked_at = place, time.monotonic()
+        return place
+
+    def _move(self, place: Position) -> None:
+        """Move the position behind what has been passed; who lost a race looks again."""
+        passed = self._passed
+        if passed is None or passed.position == place.position:
+            return
         try:
             with self._database.writing() as connection:
-                self._positions.advance(connection, NAME, place.position, batch[-1])
+                self._positions.advance(connection, [NAME], place.position, passed)
         except Fenced:
             logger.info("another dispatcher is at work")
-        return True
+            self._place = None
+            return
+        self._place = replace(place, position=passed.position)
+        self._moved_at = time.monotonic()
 
     def _read(self, place: Position) -> list[Recorded]:
         try:
-            return self._log.read(place.position, BATCH_EVENTS_MAX)
+            after = self._passed.position if self._passed is not None else place.position
+            return self._log.read(after, BATCH_EVENTS_MAX)
         except Poisoned as error:
+            self._move(place)
+            place = self._place or place
             with self._database.writing() as connection:
                 self._positions.fail(connection, place, str(error), self._clock())
             raise

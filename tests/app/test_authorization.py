@@ -237,7 +237,7 @@ def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
     house.move_to("suspended")
     house.clock.forward(seconds=10)
     with house.process.views.writing() as connection:
-        house.process.positions.caught_up(connection, [("api_clients", 3)], house.clock())
+        house.process.positions.caught_up(connection, ["api_clients"], 3, house.clock())
     with pytest.raises(OrganizationSuspended):
         house.authorize()
 

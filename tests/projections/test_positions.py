@@ -16,10 +16,10 @@ def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Proces
     register(process, 3)
     first, second, third = process.log.read(0, 3)
     with process.views.writing() as connection:
-        process.positions.advance(connection, "wallets", 0, second)
+        process.positions.advance(connection, ["wallets"], 0, second)
     for old, last in ((0, third), (1, third), (third.position, first)):
         with pytest.raises(Fenced), process.views.writing() as connection:
-            process.positions.advance(connection, "wallets", old, last)
+            process.positions.advance(connection, ["wallets"], old, last)
     assert place_of(process, "wallets").position == second.position
 
 
@@ -27,7 +27,7 @@ def test_a_follower_that_never_began_cannot_be_moved(process: Process) -> None:
     register(process, 1)
     (first,) = process.log.read(0, 1)
     with pytest.raises(Fenced), process.views.writing() as connection:
-        process.positions.advance(connection, "nobody", 0, first)
+        process.positions.advance(connection, ["nobody"], 0, first)
 
 
 def test_a_move_forgets_an_old_failure(process: Process) -> None:
@@ -38,7 +38,7 @@ def test_a_move_forgets_an_old_failure(process: Process) -> None:
     assert failures(process) == {"wallets": "a bug"}
     assert place_of(process, "wallets").failed_at == NOON
     with process.views.writing() as connection:
-        process.positions.advance(connection, "wallets", 0, first, caught_up_at=NOON)
+        process.positions.advance(connection, ["wallets"], 0, first, caught_up_at=NOON)
     place = place_of(process, "wallets")
     assert (place.failure, place.failed_at, place.caught_up_at) == (None, None, NOON)
 
@@ -48,15 +48,15 @@ def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
     (first,) = process.log.read(0, 1)
     seen = place_of(process, "wallets")
     with process.views.writing() as connection:
-        process.positions.advance(connection, "wallets", 0, first)
+        process.positions.advance(connection, ["wallets"], 0, first)
         process.positions.fail(connection, seen, "a bug", NOON)
     assert failures(process) == {}
 
 
 def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
     with process.views.writing() as connection:
-        process.positions.caught_up(connection, [("wallets", 0), ("jobs", 7)], NOON)
-        process.positions.caught_up(connection, [], NOON)
+        process.positions.caught_up(connection, ["wallets"], 0, NOON)
+        process.positions.caught_up(connection, ["jobs"], 7, NOON)
     assert place_of(process, "wallets").caught_up_at == NOON
     assert place_of(process, "jobs").caught_up_at is None
 
