@@ -27,6 +27,8 @@ class Container(Access):
             self.broker.close()
         if "committer" in held:
             self.committer.close()
+        if "lookup_cache" in held:
+            self.lookup_cache.close()
         if "waker" in held:
             self.waker.close()
         if "log" in held:

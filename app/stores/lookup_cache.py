@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from uuid import UUID
 
 import msgspec
@@ -19,6 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.stores.unwritten import Unwritten
 from domain.ports import CachedFacts
 from projections.database import Database, to_micros
 from projections.read_model import upsert
@@ -31,6 +33,7 @@ class SqlLookupCache:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._unwritten = Unwritten(self._write)
         self.metadata = MetaData()
         self._rows = Table(
             "lookup_cache",
@@ -54,29 +57,45 @@ class SqlLookupCache:
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
         """Return the kept answers of these numbers that are not older than `not_before`."""
+        found = self._unwritten.find(organization_id, phone_numbers, not_before)
+        others = [number for number in phone_numbers if number not in found]
+        if not others:
+            return found
         wanted = {
             "organization": organization_id,
-            "numbers": [*phone_numbers],
+            "numbers": others,
             "oldest": to_micros(not_before),
         }
         try:
             with self._database.reading() as connection:
                 rows = connection.execute(self._find, wanted).all()
         except SQLAlchemyError:
-            return {}
+            return found
         answers = ((row.phone_number, _read(row.answer)) for row in rows)
-        return {number: answer for number, answer in answers if answer is not None}
+        return {number: answer for number, answer in answers if answer is not None} | found
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Keep answers, replacing older ones of the same number."""
+        """Keep answers, replacing older ones of the same number; they are written soon after."""
+        self._unwritten.add(organization_id, answers)
+
+    def flush(self) -> None:
+        """Wait until what was kept is written, and so there for other processes."""
+        self._unwritten.flush()
+
+    def close(self) -> None:
+        """Write what waits."""
+        self._unwritten.close()
+
+    def _write(self, answers: Mapping[tuple[UUID, str], CachedFacts]) -> None:
         rows = [
             {
                 "organization_id": organization_id,
-                "phone_number": answer.facts.phone_number,
+                "phone_number": number,
                 "as_of": to_micros(answer.as_of),
                 "answer": msgspec.json.encode(answer),
             }
-            for answer in answers
+            # In one order for all processes, so that no two wait for each other's rows.
+            for (organization_id, number), answer in sorted(answers.items(), key=itemgetter(0))
         ]
         try:
             with self._database.writing() as connection:
@@ -86,6 +105,7 @@ class SqlLookupCache:
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Delete answers older than a moment; return how many."""
+        self.flush()
         statement = self._rows.delete().where(self._rows.c.as_of < to_micros(before))
         if organization_id is not None:
             statement = statement.where(self._rows.c.organization_id == organization_id)

@@ -24,6 +24,7 @@ def test_an_answer_is_kept_whole_for_every_process(
 ) -> None:
     kept = [answer(), CachedFacts(NumberFacts("+9991234567", valid=False), "offline", NOON)]
     process.lookup_cache.keep(ORGANIZATION, kept)
+    process.lookup_cache.flush()
     for each in (process, installation.process()):
         found = each.lookup_cache.find(ORGANIZATION, [NUMBER, "+9991234567", "+1"], NOON)
         assert found == {NUMBER: kept[0], "+9991234567": kept[1]}
@@ -72,7 +73,27 @@ def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Proc
 )
 def test_a_cache_that_is_broken_is_a_cache_that_misses(process: Process, damage: str) -> None:
     process.lookup_cache.keep(ORGANIZATION, [answer()])
+    process.lookup_cache.flush()
     with process.stores.writing() as connection:
         connection.exec_driver_sql(damage)
     assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {}
     process.lookup_cache.keep(ORGANIZATION, [answer()])
+    process.lookup_cache.flush()
+
+
+def test_an_answer_that_is_not_written_yet_is_found_and_then_written(
+    installation: Installation, process: Process
+) -> None:
+    answers = [answer(number) for number in numbers(200)]
+    for each in answers:
+        process.lookup_cache.keep(ORGANIZATION, [each])
+        assert process.lookup_cache.find(ORGANIZATION, [each.facts.phone_number], NOON)
+    process.lookup_cache.close()
+    other = installation.process().lookup_cache
+    assert len(other.find(ORGANIZATION, numbers(200), NOON)) == 200
+
+
+def test_an_answer_on_its_way_is_forgotten_too(process: Process) -> None:
+    process.lookup_cache.keep(ORGANIZATION, [answer()])
+    assert process.lookup_cache.forget(NOON + timedelta(seconds=1)) == 1
+    assert process.lookup_cache.find(ORGANIZATION, [NUMBER], NOON) == {}
