@@ -14,6 +14,8 @@ class InProcessBroker(StubBroker):
     letters are not kept: nobody reads them, and the sweep asks again for what was not done.
     """
 
+    given_up = None
+
     def __init__(self) -> None:
         super().__init__(middleware=[Retries()])
         # Each queue has a worker of its own, and each worker brings its middleware.

@@ -1,21 +1,33 @@
 """RabbitMQ: every message is durable and its acceptance confirmed before the log is followed on."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import pika
-from dramatiq.brokers.rabbitmq import RabbitmqBroker
-from dramatiq.middleware import Retries
+from dramatiq import Consumer, Message
+from dramatiq.brokers.rabbitmq import DEAD_MESSAGE_TTL, RabbitmqBroker
+from dramatiq.common import current_millis, dq_name, q_name, xq_name
+from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
+
+from app.brokers.consuming import Calm, DurableConsumer
+from app.brokers.dead_letters import DeadLetters
+from app.brokers.line import NOT_FOUND, BrokerAway, Line, publish
+from app.brokers.retrying import KeepingRetries
+from app.settings import WrongSetting
 
 # What a URL does not say itself: a broker that is gone or blocked is noticed, no call hangs.
 DEFAULTS = {
-    "heartbeat": "60",
-    "blocked_connection_timeout": "10",
+    "heartbeat": "15",
+    "blocked_connection_timeout": "5",
     "socket_timeout": "5",
     "stack_timeout": "10",
     "connection_attempts": "1",
 }
+PRECONDITION_FAILED = 406
+
+logger = logging.getLogger(__name__)
 
 
 class DurableBroker(RabbitmqBroker):
@@ -27,35 +39,115 @@ class DurableBroker(RabbitmqBroker):
 
     def __init__(self, urls: Sequence[str], *, quorum: bool) -> None:
         self._quorum = quorum
-        super().__init__(
-            url=[with_defaults(each) for each in urls],
-            confirm_delivery=True,
-            middleware=[Retries()],
-        )
+        places = [parameters(each) for each in urls]
+        super().__init__(confirm_delivery=True, middleware=[KeepingRetries()])
+        self.parameters = places
+        self._line = Line(places)
+        self._calm = Calm()
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
+        # Each failed connection is six lines and two tracebacks; what is raised says the same.
+        logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+    @property
+    def given_up(self) -> DeadLetters:
+        """The messages that were given up."""
+        return DeadLetters(self.parameters, self.actors)
 
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker, of whatever process."""
-        return self._count(queue, 0)
+        return self._count(queue)
 
     def dead(self, queue: str) -> int:
         """Count the messages that were given up."""
-        return self._count(queue, 2)
+        return self._count(xq_name(queue))
 
-    def _count(self, queue: str, kind: int) -> int:
+    def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
+        """Publish a message. Returns when the broker has confirmed it, raises BrokerAway if not."""
+        if delay is not None:
+            message = message.copy(
+                queue_name=dq_name(message.queue_name), options={"eta": current_millis() + delay}
+            )
+        self.emit_before("enqueue", message, delay)
         try:
-            self.declare_queue(queue, ensure=True)
-            return int(self.get_queue_message_counts(queue)[kind])
-        except pika.exceptions.AMQPError:
-            del self.connection  # The next question opens another one.
-            raise
+            self._publish(message)
+        except UnroutableError:  # Somebody has deleted the queue.
+            self.queues_pending.add(q_name(message.queue_name))
+            self._publish(message)
+        self.emit_after("enqueue", message, delay)
+        return message
 
-    def _build_queue_arguments(self, queue_name: str) -> dict[str, Any]:
-        arguments: dict[str, Any]
-        arguments = super()._build_queue_arguments(queue_name)  # type: ignore[no-untyped-call]  # Of Dramatiq.
-        if self._quorum:
-            arguments["x-queue-type"] = "quorum"
-        return arguments
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
+        """Consume a queue; a message is fetched when a thread is free to work on it.
+
+        Dramatiq asks for two per thread. The second one would wait unseen behind a long one, while
+        other workers are idle, and its time for an acknowledgement (30 minutes) would run.
+        """
+        self._calm.listen(queue_name)
+        self.declare_queue(queue_name, ensure=True)
+        is_delayed = queue_name in self.delay_queues  # They are only held, for half a second.
+        count = prefetch if is_delayed else max(1, prefetch // 2)
+        return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.
+
+    def close(self) -> None:
+        """Close what publishes; consumers close with their workers."""
+        self._line.close()
+        super().close()
+
+    def _publish(self, message: Message[Any]) -> None:
+        self.declare_queue(message.queue_name, ensure=True)
+        body = message.encode()
+        try:
+            self._line.call(lambda channel: publish(channel, message.queue_name, body))
+        except UnroutableError:
+            raise
+        except (NackError, AMQPChannelError) as error:
+            raise BrokerAway(error) from error
+
+    def _count(self, queue: str) -> int:
+        """Count without declaring: a queue that is not there holds nothing."""
+        try:
+            asked = self._line.call(lambda channel: channel.queue_declare(queue, passive=True))
+        except ChannelClosedByBroker as error:
+            if error.reply_code == NOT_FOUND:
+                return 0
+            raise BrokerAway(error) from error
+        return int(asked.method.message_count)
+
+    def _ensure_queue(self, canonical_queue_name: str) -> None:
+        name = canonical_queue_name
+        if name not in self.queues_pending:
+            return
+        kind = {"x-queue-type": "quorum"} if self._quorum else {}
+        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": xq_name(name)}
+        self._declare(name, {**dead, **kind})
+        self._declare(dq_name(name), {**dead, **kind})
+        self._declare(xq_name(name), {"x-message-ttl": DEAD_MESSAGE_TTL, **kind})
+        self.queues_pending.discard(name)
+
+    def _declare(self, queue: str, arguments: dict[str, Any]) -> None:
+        try:
+            self._line.call(
+                lambda channel: channel.queue_declare(queue, durable=True, arguments=arguments)
+            )
+        except ChannelClosedByBroker as error:
+            if error.reply_code != PRECONDITION_FAILED:
+                raise BrokerAway(error) from error
+            logger.error(  # noqa: TRY400  # The line says it; it happens once per process and queue.
+                "queue %s exists as another kind than QUORUM_QUEUES=%s asks for, and is used as it "
+                "is; to change it, let it run empty, stop all processes and delete it (%s)",
+                queue,
+                str(self._quorum).lower(),
+                error.reply_text,
+            )
+
+
+def parameters(url: str) -> pika.URLParameters:
+    """Read a URL. Raises WrongSetting, without a word of it: it may hold a password."""
+    try:
+        return pika.URLParameters(with_defaults(url))
+    except (ValueError, TypeError):
+        message = "BROKER_URL is not a URL of RabbitMQ: see its port, its path and its parameters"
+        raise WrongSetting(message) from None
 
 
 def with_defaults(url: str) -> str:

@@ -30,6 +30,7 @@ COMMANDS = {
     "settings": "Print every setting with its value, default and meaning.",
     "projections": "The read models that are built from the log.",
     "jobs": "Bulk lookup jobs.",
+    "dead-letters": "Messages that were given up, and their way back.",
     "audit": "Checks of the log and of all that is built from it.",
     "privacy": "Personal data and its end.",
 }
@@ -49,7 +50,7 @@ class Deferred(click.Command):
         if name in PROCESSES:
             process: click.Command = import_module("app.cli.process").commands[name]
             return process
-        command: click.Command = import_module(f"app.cli.{name}").command
+        command: click.Command = import_module(f"app.cli.{name.replace('-', '_')}").command
         return command
 
     def make_context(

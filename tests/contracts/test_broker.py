@@ -1,0 +1,153 @@
+"""What every broker promises: each message is worked on, and what cannot be is out of the way."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.brokers.in_process import InProcessBroker
+from app.brokers.rabbitmq import DurableBroker
+from tests.app.brokers.bench import Bench, channel_to, durable, fresh_url
+from tests.installation import wait_until
+from workers.routes import QUEUES, Message
+
+BROKERS = ["in process", "classic queues", "quorum queues"]
+
+
+@pytest.fixture(params=BROKERS)
+def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
+    if request.param == "in process":
+        made = Bench(InProcessBroker())
+    else:
+        made = durable(fresh_url(request), quorum=request.param == "quorum queues")
+    yield made
+    made.broker.close()
+
+
+@pytest.fixture
+def url(request: pytest.FixtureRequest) -> str:
+    return fresh_url(request)
+
+
+def backlog(bench: Bench) -> int:
+    return bench.publisher.backlog("lookup")
+
+
+def dead(bench: Bench) -> int:
+    assert isinstance(bench.broker, InProcessBroker | DurableBroker)
+    return bench.broker.dead("lookup")
+
+
+def test_each_message_is_worked_on_once(bench: Bench) -> None:
+    texts = [f"message-{index}" for index in range(50)]
+    with bench.working(threads=4):
+        bench.publish(*texts)
+        wait_until(lambda: len(bench.done) >= 50)
+        wait_until(lambda: backlog(bench) == 0)
+    assert sorted(bench.done) == sorted(texts)
+    assert dead(bench) == 0
+
+
+def test_messages_that_were_there_before_the_worker_are_worked_on(bench: Bench) -> None:
+    bench.publish("early")
+    with bench.working():
+        wait_until(lambda: bench.done == ["early"])
+
+
+def test_the_backlog_is_what_waits_in_that_queue(bench: Bench) -> None:
+    assert [bench.publisher.backlog(queue) for queue in QUEUES] == [0, 0, 0]
+    bench.publish("a", "b")
+    bench.publish("c", queue="provision")
+    wait_until(lambda: [bench.publisher.backlog(queue) for queue in QUEUES] == [2, 1, 0])
+
+
+def test_a_worker_takes_only_from_its_own_queue(bench: Bench) -> None:
+    bench.publish("other", queue="billing")
+    with bench.working(queue="lookup"):
+        bench.publish("mine")
+        wait_until(lambda: bench.done == ["mine"])
+    assert bench.publisher.backlog("billing") == 1
+
+
+def test_a_message_that_fails_is_tried_once_more_and_then_given_up(bench: Bench) -> None:
+    bench.failing.add("bad")
+    with bench.working():
+        bench.publish("bad", "good")
+        wait_until(lambda: bench.failed == ["bad", "bad"])
+        kept = isinstance(bench.broker, DurableBroker)
+        wait_until(lambda: dead(bench) == int(kept))
+        bench.publish("later")
+        wait_until(lambda: sorted(bench.done) == ["good", "later"])
+    assert bench.failed == ["bad", "bad"]
+    assert backlog(bench) == 0
+
+
+def test_a_message_that_fails_once_is_done_at_the_second_try(bench: Bench) -> None:
+    bench.failing.add("unlucky")
+    with bench.working():
+        bench.publish("unlucky")
+        wait_until(lambda: bench.failed == ["unlucky"])
+        bench.failing.clear()
+        wait_until(lambda: bench.done == ["unlucky"])
+    assert dead(bench) == 0
+
+
+def test_a_message_for_an_unknown_actor_does_not_stop_the_queue(bench: Bench) -> None:
+    with bench.working(threads=1):
+        bench.publisher.publish(Message("of_another_release", "lookup", ("x",)))
+        bench.publish("next")
+        wait_until(lambda: bench.done == ["next"])
+        kept = isinstance(bench.broker, DurableBroker)
+        wait_until(lambda: dead(bench) == int(kept))
+
+
+POISON = [
+    b"\xff\xfe",
+    b"[]",
+    b"{}",
+    b'{"queue_name":"billing","actor_name":"note_lookup","args":["x"],"kwargs":{},"options":{}}',
+    b'{"queue_name":"lookup","actor_name":"note_lookup","args":["x"],"kwargs":{},"options":null}',
+    b'{"queue_name":"lookup","actor_name":"note_lookup","args":["x"],"kwargs":1,"options":{}}',
+    b'{"queue_name":"lookup","actor_name":["a"],"args":["x"],"kwargs":{},"options":{}}',
+    b'{"queue_name":"lookup","actor_name":"note_lookup","args":[1,2,3],"kwargs":{},"options":{}}',
+    b'{"queue_name":"lookup","actor_name":"x","args":[],"kwargs":{},"options":{"eta":"soon"}}',
+    (
+        b'{"queue_name":"lookup","actor_name":"note_lookup","args":[],"kwargs":{},'
+        b'"options":{"retries":"many"}}'
+    ),
+]
+
+
+@pytest.mark.parametrize("body", POISON, ids=range(len(POISON)))
+def test_what_is_no_message_of_ours_becomes_a_dead_letter(url: str, body: bytes) -> None:
+    bench = durable(url)
+    with bench.working(threads=1):
+        bench.publish("before")
+        with channel_to(url) as channel:
+            channel.basic_publish("", "lookup", body, mandatory=True)
+        bench.publish("after")
+        wait_until(lambda: bench.done == ["before", "after"])
+        wait_until(lambda: dead(bench) == 1)
+    bench.broker.close()
+
+
+def test_messages_outlive_the_process_that_published_them(url: str) -> None:
+    first = durable(url)
+    first.publish("heritage")
+    first.broker.close()
+    second = durable(url)
+    with second.working():
+        wait_until(lambda: second.done == ["heritage"])
+    second.broker.close()
+
+
+def test_a_message_waits_in_the_queue_until_a_thread_is_free_for_it(url: str) -> None:
+    bench = durable(url)
+    texts = [f"message-{index}" for index in range(10)]
+    bench.holding += texts
+    bench.publish(*texts)
+    with bench.working(threads=2):
+        wait_until(lambda: len(bench.held) == 2)
+        assert backlog(bench) == 8
+        bench.go_on.release(10)
+        wait_until(lambda: len(bench.done) == 10)
+    bench.broker.close()
