@@ -12,7 +12,8 @@ from waitress import create_server
 from app.container import Container
 from app.http.application import create_app
 from app.http.waitress_errors import answer_in_json
-from app.runtime import Runtime
+from app.processes.background import WatchedRuntime, listen
+from app.settings import WrongSetting
 from app.threads import HTTP_THREADS
 
 BODY_BYTES_MAX = 16 * 1024 * 1024  # The edge refuses more than 1 MiB, once it has been sent.
@@ -31,7 +32,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     server = _listen(container)
     _listen_for_metrics(container)
     answer_in_json(server, container.clock)
-    runtime = Runtime(container)
+    runtime = WatchedRuntime(container)
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         container.complete()
@@ -67,13 +68,10 @@ def _listen(container: Container) -> Any:
 
 
 def _listen_for_metrics(container: Container) -> None:
-    settings = container.settings
-    if settings.metrics_port:
-        try:
-            container.metrics.serve(settings.host, settings.metrics_port)
-        except OSError as error:
-            message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
-            raise CannotServe(message) from error
+    try:
+        listen(container, "serve")
+    except WrongSetting as error:
+        raise CannotServe(str(error)) from error
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:

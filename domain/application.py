@@ -86,6 +86,7 @@ class Log(Application[UUID]):
     def __init__(self, env: EnvType) -> None:
         super().__init__(env)
         self.appended = Signal()
+        self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
         self.snapshots_recorder = self.factory.aggregate_recorder(purpose="snapshots")
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
@@ -150,15 +151,19 @@ class Log(Application[UUID]):
             return self.insert(stored)
         except IntegrityError:
             if self.holds(stored):  # The echo of our own commit after a lost connection.
-                self.appended.call()
+                self._tell(stored)
                 return self.recorder.max_notification_id() or 0
             raise
 
     def insert(self, stored: Sequence[StoredEvent]) -> int:
         """Insert stored events in one transaction; return the last position. Raises as is."""
         positions = self.recorder.insert_events(stored)
-        self.appended.call()
+        self._tell(stored)
         return positions[-1] if positions else 0
+
+    def _tell(self, stored: Sequence[StoredEvent]) -> None:
+        self.appended.call()
+        self.observer(stored)
 
     def holds(self, stored: Sequence[StoredEvent]) -> bool:
         """Tell whether exactly these events are in the log, all of them. Raises as is."""
@@ -237,6 +242,10 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+
+
+def _unobserved(_: Sequence[StoredEvent]) -> None:
+    """Nobody counts."""
 
 
 def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:

@@ -1,14 +1,35 @@
 """Tokens, client secrets and callers."""
 
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import Any
+
+import msgspec
+from eventsourcing.persistence import StoredEvent
+from sqlalchemy import func, select
 
 from app.authorization import Authorizer
+from app.brokers.in_process import InProcessBroker
+from app.brokers.rabbitmq import DurableBroker
 from app.container.work import Work
-from app.metrics import Metrics
+from app.metrics.lag import behind_s
+from app.metrics.lookups import CountedAnswers
+from app.metrics.metrics import Metrics
+from app.metrics.questions import Ages, QueueState
+from app.metrics.waiting import CountedWaiting
+from app.metrics.work import WorkLog
+from app.observability import note_cause
+from app.threads import WAITING_MAX
 from app.tokens.jwt import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.tokens.keys import KeyRing, load_or_make_pepper
 from app.tokens.secrets import SecretHasher
+from domain.application import Log
+from domain.commands.answers import Answers
+from domain.commands.waiting import Waiting
+from domain.errors import ServiceUnavailable
+from projections.database import from_micros
 from projections.health import Lag, lags
+from workers.routes import QUEUES
 
 
 class Access(Work):
@@ -17,22 +38,73 @@ class Access(Work):
     @cached_property
     def metrics(self) -> Metrics:
         """What operators watch."""
-        return Metrics(self)
+        return Metrics(self, WAITING_MAX)
 
-    def lags(self) -> list[Lag]:
-        """How far each follower is behind."""
-        return lags(self.log, self.views, self.positions)
+    @cached_property
+    def log(self) -> Log:
+        """The event log, whose appends are counted."""
+        log = super().log
+        log.observer = self._note
+        return log
 
-    def backlog(self) -> int:
-        """How many messages wait for a worker."""
-        return sum(self.publisher.backlog(queue) for queue in ("lookup", "provision"))
+    def _note(self, stored: Sequence[StoredEvent]) -> None:
+        self.metrics.appended(stored)
+        if stored:
+            note_cause(lambda: _cause_of(stored[0]))
 
-    def oldest_job_s(self) -> float:
-        """For how many seconds the unfinished job that is longest idle has not moved."""
-        now = self.clock()
+    @cached_property
+    def answers(self) -> Answers:
+        """Cache first, then the provider; counted by source."""
+        return CountedAnswers(super().answers, self.metrics.looked_up)
+
+    @cached_property
+    def waiting(self) -> Waiting:
+        """Who may wait for the network, and how many do."""
+        return CountedWaiting(WAITING_MAX, self.metrics.waiting)
+
+    @cached_property
+    def broker(self) -> InProcessBroker | DurableBroker:
+        """The queues; each message that is worked on is a line and a count."""
+        broker = super().broker
+        broker.add_middleware(WorkLog(self.metrics.worked))
+        return broker
+
+    def follower_lags(self) -> list[tuple[Lag, float | None]]:
+        """How far each follower is behind, and for how many seconds, where that can be told."""
+        self._require_database()
+        known = lags(self.log, self.views, self.positions)
+        return [(lag, behind_s(self.log, lag, self.clock())) for lag in known]
+
+    def ages(self) -> Ages:
+        """How old unfinished work is."""
+        self._require_database()
+        jobs, now = self.jobs.jobs.c, self.clock()
+        begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
         with self.views.reading() as connection:
-            found = self.jobs.unfinished(connection, now, 1)
-        return (now - found[0].moved_at).total_seconds() if found else 0.0
+            idle = self.jobs.unfinished(connection, now, 1)
+            job_at = connection.execute(begun_at).scalar_one()
+            link_at = self.unfinished.oldest(connection)
+        return Ages(
+            job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
+            job_idle_s=(now - idle[0].moved_at).total_seconds() if idle else 0.0,
+            link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
+        )
+
+    def _require_database(self) -> None:
+        """Raise where there is none: to look must not make one."""
+        if not self.persistence.exists():
+            raise ServiceUnavailable
+
+    def queue_states(self) -> list[QueueState]:
+        """What waits in each queue."""
+        try:
+            return self._queue_states()
+        except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
+            return self._queue_states()
+
+    def _queue_states(self) -> list[QueueState]:
+        broker = self.broker
+        return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
     def provider_is_up(self) -> bool:
         """Whether lookups are let through to the provider."""
@@ -72,3 +144,9 @@ class Access(Work):
         return Authorizer(
             self.log, self.views, self.positions, self.organizations, self.clients, self.clock
         )
+
+
+def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
+    """Return which request an event is for, and of which organization where it says so."""
+    state = msgspec.json.decode(event.state)
+    return {name: state[name] for name in ("request_id", "organization_id") if name in state}

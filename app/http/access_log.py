@@ -27,6 +27,7 @@ def register(app: Flask) -> None:
             "request_id": context.request_id,
             "organization_id": str(context.organization_id or "-"),
         }
+        facts["command"] = f"{facts['method']} {facts['route']}"
         logger.info("answered", extra=facts)
         metrics = current_app.extensions.get(METRICS)
         if metrics is not None:

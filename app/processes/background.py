@@ -1,11 +1,20 @@
 """A process without HTTP: one role of the runtime, from start to a clean end."""
 
 import logging
+from collections.abc import Callable
+
+from prometheus_client.registry import Collector
 
 from app.container import Container
-from app.processes.readiness import wait_until_ready
+from app.metrics.endpoint import Endpoint, Need, pages
+from app.metrics.roles import WITH_BROKER
+from app.metrics.roles import Role as Shown
+from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.stopping import stop_on_signals
 from app.runtime import Role, Runtime
+from app.settings import WrongSetting
+from projections.follower import Step
+from projections.standby import Lock, Standby
 
 logger = logging.getLogger(__name__)
 
@@ -13,11 +22,11 @@ logger = logging.getLogger(__name__)
 def run(container: Container, role: Role) -> None:
     """Work until SIGTERM or SIGINT; what is begun is finished, what waits stays in its queue."""
     stop = stop_on_signals()
-    container.metrics.listen()
+    listen(container, role)
     if not wait_until_ready(container, stop):
         return
     container.complete()
-    runtime = Runtime(container, {role})
+    runtime = WatchedRuntime(container, {role})
     try:
         runtime.start()
         logger.info("%s is at work", role)
@@ -25,3 +34,65 @@ def run(container: Container, role: Role) -> None:
     finally:
         logger.info("stopping")
         runtime.stop()
+
+
+def listen(
+    container: Container, role: Shown, counted: Collector | None = None, **others: Need
+) -> Endpoint | None:
+    """Answer whoever watches this process, if METRICS_PORT names a port.
+
+    `counted` replaces what the process counts itself; `others` are what it needs besides the
+    database and its broker. Raises WrongSetting when the port is taken.
+    """
+    settings = container.settings
+    if not settings.metrics_port:
+        return None
+    needs: dict[str, Need] = {"database": lambda: what_is_missing(container), **others}
+    if role in WITH_BROKER:
+        needs["broker"] = lambda: missing_broker(container)
+    shown = pages(container.metrics.registry(role, counted), needs)
+    try:
+        return Endpoint(settings.host, settings.metrics_port, shown)
+    except OSError as error:
+        message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
+        raise WrongSetting(message) from error
+
+
+def missing_broker(container: Container) -> str | None:
+    """Say that the broker does not answer; None when it does."""
+    try:
+        container.queue_states()
+    except Exception as error:  # noqa: BLE001  # Whatever it is, and its text may hold a password.
+        return f"the broker cannot be reached ({type(error).__name__})"
+    return None
+
+
+class WatchedRuntime(Runtime):
+    """A runtime whose metrics tell which of its roles are active here."""
+
+    def _standby(self, name: str, step: Step) -> Standby:
+        lock = self._container.persistence.lock(name)
+        standby = Standby(_SeenLock(lock, self._container.metrics.activity(name)), step)
+        self._standbys.append(standby)
+        return standby
+
+
+class _SeenLock:
+    """A lock that tells whether it is held."""
+
+    def __init__(self, lock: Lock, tell: Callable[[bool], None]) -> None:
+        self._lock = lock
+        self._tell = tell
+        tell(False)  # noqa: FBT003  # It is a gauge of two values.
+
+    def hold(self) -> bool:
+        held = False
+        try:
+            held = self._lock.hold()
+        finally:
+            self._tell(held)
+        return held
+
+    def release(self) -> None:
+        self._tell(False)  # noqa: FBT003  # As above.
+        self._lock.release()

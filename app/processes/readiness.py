@@ -1,9 +1,12 @@
 """Waiting for an installation: processes may start in any order, before `migrate` has run."""
 
 import logging
+from collections.abc import Callable
 from threading import Event
 
-from sqlalchemy.exc import SQLAlchemyError
+from eventsourcing.persistence import PersistenceError
+from sqlalchemy import select
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.container import Container
 from app.migrate import is_migrated
@@ -18,26 +21,60 @@ logger = logging.getLogger(__name__)
 
 def wait_until_ready(container: Container, stop: Event) -> bool:
     """Wait for the database and its tables; False when told to end before that."""
+    return _wait(lambda: what_is_missing(container), stop)
+
+
+def wait_until_reached(container: Container, stop: Event) -> bool:
+    """Wait for the database alone, as who makes the tables does; False when told to end before."""
+    return _wait(lambda: _what_fails(container, lambda: _reach(container)), stop)
+
+
+def what_is_missing(container: Container) -> str | None:
+    """Say why this process cannot work yet; None when it can."""
+    return _what_fails(container, lambda: _what_is_old(container))
+
+
+def _wait(missing: Callable[[], str | None], stop: Event) -> bool:
     looks = 0
     while not stop.is_set():
-        missing = what_is_missing(container)
-        if missing is None:
+        reason = missing()
+        if reason is None:
             return True
         if looks % SAY_EVERY == 0:
-            logger.warning("waiting: %s", missing)
+            logger.warning("waiting: %s", reason)
         looks += 1
         stop.wait(LOOK_S)
     return False
 
 
-def what_is_missing(container: Container) -> str | None:
-    """Say why this process cannot work yet; None when it can."""
+def _what_fails(container: Container, look: Callable[[], str | None]) -> str | None:
+    driver = container.persistence.error
     try:
-        if not container.persistence.exists() or not is_migrated(container):
-            return "the tables are not up to date; run: python -m app migrate"
-        parts = (container.log, container.views, container.positions, container.models)
-        if names := [model.name for model in strangers(*parts)]:
-            return f"read models of another release; run: python -m app migrate ({names[0]}, …)"
-    except (ServiceUnavailable, SQLAlchemyError, container.persistence.error) as error:
-        return f"the database cannot be reached ({type(error).__name__})"
+        return look()
+    except (ServiceUnavailable, SQLAlchemyError, PersistenceError, driver) as error:
+        return f"the database cannot be reached: {_reason(error)}"
+
+
+def _reach(container: Container) -> None:
+    if container.persistence.exists():  # Opening an SQLite file that is not there would make it.
+        with container.views.reading() as connection:
+            connection.execute(select(1))
+
+
+def _what_is_old(container: Container) -> str | None:
+    _reach(container)  # Tables that cannot be looked at are not old.
+    if not container.persistence.exists() or not is_migrated(container):
+        return "the tables are not up to date; run: python -m app migrate"
+    parts = (container.log, container.views, container.positions, container.models)
+    if names := [model.name for model in strangers(*parts)]:
+        return f"read models of another release; run: python -m app migrate ({names[0]}, …)"
     return None
+
+
+def _reason(error: BaseException) -> str:
+    """Return what the server said, or the kind of error: other texts may quote parts of a URL."""
+    while isinstance(error, ServiceUnavailable | PersistenceError) and error.__cause__ is not None:
+        error = error.__cause__
+    said = error.orig if isinstance(error, DBAPIError) else error
+    _, _, refusal = str(said).partition("FATAL:")
+    return refusal.strip().partition("\n")[0] or type(said).__name__

@@ -2,30 +2,59 @@
 
 import logging
 import multiprocessing
+import socket
+from functools import partial
 
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
 
 from app.container import Container
+from app.metrics.several import WorkerFiles
+from app.processes.background import listen
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import stop_on_signals
 from app.threads import HTTP_THREADS
 
 BACKLOG = 1024
 KILL_S = 25  # A clean end takes at most 30 s.
+CONNECT_S = 1.0
 
 logger = logging.getLogger(__name__)
 
 
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; a worker that dies is replaced."""
+    if not container.settings.metrics_port:
+        _run(container)
+        return
+    files = WorkerFiles()
+    try:
+        port = partial(_missing_port, container)
+        listen(container, "web", files, workers=files.missing, http=port)
+        _run(container)
+    finally:
+        files.close()
+
+
+def _missing_port(container: Container) -> str | None:
+    """Say that nobody takes connections; None when somebody does."""
+    settings = container.settings
+    try:
+        socket.create_connection((settings.host, settings.port), CONNECT_S).close()
+    except OSError as error:
+        return f"HTTP is not served ({type(error).__name__})"
+    return None
+
+
+def _run(container: Container) -> None:
     settings = container.settings
     stop = stop_on_signals()
-    container.metrics.listen()
     container.keys.ensure()
     if not wait_until_ready(container, stop):
         return
-    container.close()  # Each worker opens its own: nothing that is open may cross into another.
+    # Workers are spawned, so nothing that is open here crosses into them; metrics still ask.
+    if not settings.metrics_port:
+        container.close()
     multiprocessing.set_start_method("spawn")
     server = Granian(
         "app.processes.web_worker:create",

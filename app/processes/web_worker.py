@@ -10,6 +10,7 @@ from flask import Flask
 from app.container import Container
 from app.http.application import create_app
 from app.http.request_context import current_request_id
+from app.metrics.several import WorkerGauges
 from app.observability import configure_logging
 from app.settings import Settings
 
@@ -25,6 +26,8 @@ def create() -> Flask:
     container.waker.start()
     Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
     Thread(target=end_with_parent, args=(os.getppid(),), name="parent", daemon=True).start()
+    if settings.metrics_port:
+        WorkerGauges(container.provider).start()
     atexit.register(container.close)
     return create_app(container)
 

@@ -1,0 +1,21 @@
+"""Shows how many requests wait for the network."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from prometheus_client import Gauge
+
+from domain.commands.waiting import Waiting
+
+
+class CountedWaiting(Waiting):
+    """Places that a gauge counts while they are held."""
+
+    def __init__(self, places: int, held: Gauge) -> None:
+        super().__init__(places)
+        self._held = held
+
+    @contextmanager
+    def place(self) -> Iterator[None]:
+        with super().place(), self._held.track_inprogress():
+            yield

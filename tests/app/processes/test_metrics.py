@@ -1,0 +1,90 @@
+"""The metrics port of real processes: it answers from the start on, and adds up what workers do."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+from tests.installation import wait_until
+from tests.ops.processes import START_S, until_ready, value_of, watched
+
+LIVEZ = 'http_requests_total{method="GET",route="/livez",status="200"}'
+ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run without one.
+
+
+def worker_ids(home: Path) -> set[int]:
+    files = home.glob("web-metrics-*/gauge_livemin_*.db")
+    return {int(path.stem.rpartition("_")[2]) for path in files}
+
+
+def test_a_process_that_waits_says_for_what_and_makes_nothing(tmp_path: Path) -> None:
+    with watched(tmp_path, "projector") as projector:
+        wait_until(lambda: projector.get("/livez")[0] == 200, START_S)
+        status, body = projector.get("/readyz")
+        assert status == 503
+        assert "python -m app migrate" in json.loads(body)["missing"][0]
+        status, text = projector.get("/metrics")
+        assert status == 200
+        assert value_of(text, 'scrape_part_reached{part="followers"}') == 0
+        assert not (tmp_path / "var" / "service.db").exists()
+        assert projector.stop() == 0
+
+
+def test_a_port_that_is_taken_ends_the_process_with_one_line(tmp_path: Path) -> None:
+    with watched(tmp_path, "projector") as first:
+        wait_until(lambda: first.get("/livez")[0] == 200, START_S)
+        (tmp_path / "second").mkdir()
+        taken = str(first.metrics_port)
+        for command in ("projector", "web"):
+            with watched(
+                tmp_path / "second", command, METRICS_PORT=taken, BROKER_URL=ELSEWHERE
+            ) as second:
+                assert second.process.wait(START_S) == 1
+                assert f"METRICS_PORT {taken}" in second.log().splitlines()[-1]
+                assert "Traceback" not in second.log()
+
+
+def test_the_active_copy_and_the_standby_show_as_such(tmp_path: Path) -> None:
+    name = 'role_active{role="projector"}'
+    with watched(tmp_path, "serve") as active:
+        until_ready(active)
+        wait_until(lambda: value_of(active.get("/metrics")[1], name) == 1, START_S)
+        (tmp_path / "second").mkdir()
+        database = f"sqlite:///{tmp_path}/var/service.db"
+        with watched(tmp_path / "second", "projector", DATABASE_URL=database) as standby:
+            until_ready(standby)
+            wait_until(lambda: value_of(standby.get("/metrics")[1], name) == 0, START_S)
+            assert active.stop() == 0
+            wait_until(lambda: value_of(standby.get("/metrics")[1], name) == 1, START_S)
+
+
+def test_web_adds_up_its_workers_also_those_that_were_killed(tmp_path: Path) -> None:
+    with watched(tmp_path, "serve") as serve:
+        until_ready(serve)
+    with watched(tmp_path, "web", BROKER_URL=ELSEWHERE, WEB_WORKERS="2") as web:
+        until_ready(web)
+
+        def shown(series: str) -> float | None:
+            return value_of(web.get("/metrics")[1], series)
+
+        wait_until(lambda: shown("web_workers") == 2, START_S)
+        for _ in range(10):
+            assert web.get("/livez", web.port)[0] == 200
+        assert shown(LIVEZ) == 10
+        killed = min(worker_ids(tmp_path))
+        os.kill(killed, signal.SIGKILL)
+        wait_until(
+            lambda: shown("web_workers") == 2 and killed not in worker_ids(tmp_path), START_S
+        )
+        assert shown(LIVEZ) == 10
+        assert shown("lookup_provider_up") == 1
+        assert web.stop() == 0
+        assert not list(tmp_path.glob("web-metrics-*"))
+        lines = [json.loads(line) for line in web.log().splitlines()]
+        assert {"command", "request_id", "duration_ms"} <= lines[1].keys()
+
+
+def test_without_a_port_nobody_listens(tmp_path: Path) -> None:
+    with watched(tmp_path, "serve", METRICS_PORT="0") as serve:
+        wait_until(lambda: serve.get("/readyz", serve.port)[0] == 200, START_S)
+        assert serve.get("/metrics")[0] == 0
