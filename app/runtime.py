@@ -12,7 +12,7 @@ from dramatiq import Worker
 
 from app.container import Container
 from app.threads import WAITING_MAX
-from projections.follower import Follower, Step
+from projections.follower import PACE_S, Follower, Step
 from projections.standby import Standby
 from workers.schedule import Schedule, Task, keep_time
 
@@ -22,6 +22,7 @@ ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 LOOKUP_THREADS = 4
 PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
 BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.
+DISPATCH_PACE_S = 0.002  # Partners wait for what it sends, and its batches cost next to nothing.
 SWEEP_S = 10.0
 PROVISIONING_SWEEP_S = 1.0
 BOOT_JOBS_MAX = 10_000  # Their messages died with the queue: at boot all are asked for.
@@ -50,11 +51,11 @@ class Runtime:
         if "worker" in roles:
             self._start_workers()
         if "projector" in roles:
-            self._follow("projector", container.projector.step)
+            self._follow("projector", container.projector.step, PACE_S)
         if "dispatcher" in roles:
             if container.settings.has_own_broker:
                 self._sweep_boot()
-            self._follow("dispatcher", container.dispatcher.step)
+            self._follow("dispatcher", container.dispatcher.step, DISPATCH_PACE_S)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -86,8 +87,8 @@ class Runtime:
             worker.start()
         self._spawn("warm", self._container.offline_lookup.warm)
 
-    def _follow(self, name: str, step: Step) -> None:
-        follower = Follower(name, self._standby(name, step), self._container.waker)
+    def _follow(self, name: str, step: Step, pace_s: float) -> None:
+        follower = Follower(name, self._standby(name, step), self._container.waker, pace_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _standby(self, name: str, step: Step) -> Standby:

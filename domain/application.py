@@ -162,7 +162,7 @@ class Log(Application[UUID]):
         return positions[-1] if positions else 0
 
     def _tell(self, stored: Sequence[StoredEvent]) -> None:
-        self.appended.call()
+        self.appended.call({event.originator_id for event in stored})
         self.observer(stored)
 
     def holds(self, stored: Sequence[StoredEvent]) -> bool:

@@ -55,7 +55,7 @@ def apply(log: Log, wallets: WalletCache, wallet: Wallet | None, command: Comman
         _decide(log, wallet, command)
     except BaseException:
         if wallet.version != version:  # A bug of the command: it got half way.
-            wallets.forget(wallet.id)
+            wallets.clear()
         raise
 
 
@@ -99,13 +99,16 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             _raise_if_overtaken(log, command)  # A twin that was paid for is no refusal.
             raise
         try:
-            return insert(log, command.all_stored, settle_s)
+            position = insert(log, command.all_stored, settle_s)
         except IntegrityError:
-            wallets.forget(command.wallet_id)
+            wallets.undo(command.wallet_id)
             _raise_if_overtaken(log, command)
         except BaseException:
-            wallets.forget(command.wallet_id)
+            wallets.undo(command.wallet_id)
             raise
+        else:
+            wallets.keep()
+            return position
     raise ServiceUnavailable
 
 

@@ -26,6 +26,8 @@ WAIT_S = (
     10.0  # Twice this at most. Only bounds a caller whose committer is stuck on a dead database.
 )
 
+RACES_MAX = 20  # Races that a batch may lose in a row; each one means that another process won.
+
 logger = logging.getLogger(__name__)
 
 
@@ -56,6 +58,13 @@ class Committer:
         command = Command(wallet_id, change, stored)
         self._submit(command)
         return _outcome(command)
+
+    def held_balance(self, wallet_id: UUID) -> int | None:
+        """Return the balance as last committed or loaded here; another process may have moved it.
+
+        None for a wallet that is not held.
+        """
+        return self._wallets.peek(wallet_id)
 
     def close(self) -> None:
         """Commit what waits, then stop."""
@@ -105,13 +114,7 @@ class Committer:
 
     def _process(self, taken: list[Command]) -> None:
         batch = self._without_twins(taken)
-        accepted: list[Command] = []
-        doubtful: list[Command] = []
-        for command in batch:
-            (accepted if self._accept(command) else doubtful).append(command)
-        if accepted:
-            self._save(accepted)
-        self._settle_each(doubtful)
+        self._settle_each(self._save(batch))
         self._keep_snapshot(batch)
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
@@ -134,21 +137,52 @@ class Committer:
             return False
         return True
 
-    def _save(self, accepted: list[Command]) -> None:
-        stored = [event for command in accepted for event in command.all_stored]
-        try:
-            position = insert(self._log, stored, self._settle_s)
-        except IntegrityError:
-            self._forget(accepted)
-            self._settle_each(accepted)
-        except ServiceUnavailable as error:
-            self._settle_s = 0.0
-            self._forget(accepted)
-            _fail(accepted, error)
-        else:
-            self._settle_s = domain.commit.SETTLE_S
-            for command in accepted:
-                command.outcome.set_result(position)
+    def _save(self, batch: list[Command]) -> list[Command]:
+        """Commit together what the wallets agree to; return what has to be settled one by one.
+
+        When another process was first on a wallet, all decide anew on what it has become: one by
+        one they would lose race after race.
+        """
+        doubtful: list[Command] = []
+        for _ in range(RACES_MAX):
+            accepted = self._agreed(batch, doubtful)
+            if not accepted:
+                return doubtful
+            stored = [event for command in accepted for event in command.all_stored]
+            try:
+                position = insert(self._log, stored, self._settle_s)
+            except IntegrityError:
+                batch = accepted
+                if not self._have_moved(batch):  # So it was a stream of one of them.
+                    break
+            except ServiceUnavailable as error:
+                self._settle_s = 0.0
+                self._undo(accepted)
+                _fail(accepted, error)
+                return doubtful
+            else:
+                self._answer(accepted, position)
+                return doubtful
+        self._undo(batch)
+        return [*batch, *doubtful]
+
+    def _agreed(self, batch: Iterable[Command], doubtful: list[Command]) -> list[Command]:
+        """Return the commands that their wallets agree to; the others join the doubtful ones."""
+        accepted: list[Command] = []
+        for command in batch:
+            (accepted if self._accept(command) else doubtful).append(command)
+        return accepted
+
+    def _have_moved(self, commands: Iterable[Command]) -> bool:
+        """Bring all their wallets up to date; tell whether one was not."""
+        wallets = {command.wallet_id for command in commands}
+        return any([self._wallets.catch_up(wallet) for wallet in wallets])  # noqa: C419  # All of them.
+
+    def _answer(self, commands: Iterable[Command], position: int) -> None:
+        self._wallets.keep()
+        self._settle_s = domain.commit.SETTLE_S
+        for command in commands:
+            command.outcome.set_result(position)
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one at a time; when the database is gone, the rest need not wait for it too."""
@@ -165,9 +199,9 @@ class Committer:
                 self._settle_s = domain.commit.SETTLE_S
                 command.outcome.set_result(position)
 
-    def _forget(self, commands: Iterable[Command]) -> None:
-        for command in commands:
-            self._wallets.forget(command.wallet_id)
+    def _undo(self, commands: Iterable[Command]) -> None:
+        for wallet in {command.wallet_id for command in commands}:
+            self._wallets.undo(wallet)
 
     def _keep_snapshot(self, batch: Iterable[Command]) -> None:
         """Keep at most one snapshot, after everybody has an answer."""

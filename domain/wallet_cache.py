@@ -11,11 +11,16 @@ WALLETS_MAX = 1_024  # About 1 KB each; beyond it the coldest one is loaded agai
 
 
 class WalletCache:
-    """Wallets as this process knows them; another process may have moved them on."""
+    """Wallets as this process knows them; another process may have moved them on.
+
+    A wallet that is lent may be changed; `keep` says that all changes are in the log, `undo` takes
+    those of one wallet back, so that only what is new has to be read after a race that was lost.
+    """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
+        self._stored: dict[UUID, Wallet] = {}  # Of those that were lent: as the log had them.
         self._snapshot_versions: dict[UUID, int] = {}
 
     def get(self, wallet_id: UUID) -> Wallet | None:
@@ -24,18 +29,47 @@ class WalletCache:
         if wallet is None:
             return self.refresh(wallet_id)
         self._wallets.move_to_end(wallet_id)
+        if wallet_id not in self._stored:
+            self._stored[wallet_id] = _copy_of(wallet)
         return wallet
+
+    def peek(self, wallet_id: UUID) -> int | None:
+        """Return the held balance, perhaps out of date; the one thing other threads may ask."""
+        wallet = self._wallets.get(wallet_id)
+        return wallet.balance_micros if wallet is not None else None
 
     def refresh(self, wallet_id: UUID) -> Wallet | None:
         """Bring a wallet up to date with the log."""
         wallet = self._log.find(Wallet, wallet_id, after=self._wallets.get(wallet_id))
         if wallet is not None:
             self._wallets[wallet_id] = wallet
+            self._stored[wallet_id] = _copy_of(wallet)
             self._wallets.move_to_end(wallet_id)
             if len(self._wallets) > WALLETS_MAX:
                 coldest, _ = self._wallets.popitem(last=False)
                 self._snapshot_versions.pop(coldest, None)
+                self._stored.pop(coldest, None)
         return wallet
+
+    def keep(self) -> None:
+        """Take every change of what was lent for stored."""
+        self._stored.clear()
+
+    def undo(self, wallet_id: UUID) -> None:
+        """Give a wallet the state back that it had when it was lent; the log may be ahead of it."""
+        stored = self._stored.pop(wallet_id, None)
+        if stored is None:
+            self._wallets.pop(wallet_id, None)
+        else:
+            self._wallets[wallet_id] = stored
+
+    def catch_up(self, wallet_id: UUID) -> bool:
+        """Undo, then read on; tell whether the log had moved."""
+        self.undo(wallet_id)
+        before = self._wallets.get(wallet_id)
+        version = before.version if before is not None else 0
+        after = self.refresh(wallet_id)
+        return after is not None and after.version > version
 
     def due_for_snapshot(self, wallet_id: UUID) -> Wallet | None:
         """Return a held wallet that has come far since its last snapshot of this process."""
@@ -47,10 +81,14 @@ class WalletCache:
         self._snapshot_versions[wallet_id] = wallet.version
         return wallet
 
-    def forget(self, wallet_id: UUID) -> None:
-        """Drop a wallet whose state may not be that of the log."""
-        self._wallets.pop(wallet_id, None)
-
     def clear(self) -> None:
         """Drop all wallets."""
         self._wallets.clear()
+        self._stored.clear()
+
+
+def _copy_of(wallet: Wallet) -> Wallet:
+    assert not wallet.pending_events, "a wallet without a commit in between"
+    copied = object.__new__(Wallet)
+    copied.__dict__.update(wallet.__dict__, _pending_events=[])
+    return copied

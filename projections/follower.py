@@ -36,8 +36,9 @@ class Step(Protocol):
 class Follower:
     """Takes steps until it is stopped."""
 
-    def __init__(self, name: str, step: Step, waker: Waker) -> None:
+    def __init__(self, name: str, step: Step, waker: Waker, pace_s: float = PACE_S) -> None:
         self.name = name
+        self._pace_s = pace_s
         self._step = step
         self._waker = waker
 
@@ -60,6 +61,6 @@ class Follower:
 
     def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
         if more:
-            stop.wait(max(0.0, began + PACE_S - time.monotonic()))
+            stop.wait(max(0.0, began + self._pace_s - time.monotonic()))
         elif not stop.is_set():
             self._waker.wait(seen, IDLE_S)

@@ -20,6 +20,7 @@ from domain.commands.single_lookup import SingleLookup
 from domain.committer import Committer
 from domain.errors import NotPossible
 from domain.ports import NumberLookup
+from domain.wallet import wallet_id
 
 CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
 CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.
@@ -85,6 +86,9 @@ class Commands(Reading):
         )
 
     def _balance_hint(self, organization_id: UUID) -> int | None:
+        held = self.committer.held_balance(wallet_id(organization_id))
+        if held is not None:
+            return held
         with self.views.reading() as connection:
             wallet = self.wallets.get(connection, organization_id)
         return wallet.balance_micros if wallet is not None else None

@@ -1,6 +1,6 @@
 """The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import psycopg
@@ -8,6 +8,7 @@ from eventsourcing.persistence import (
     AggregateRecorder,
     InfrastructureFactory,
     InterfaceError,
+    InternalError,
     Notification,
     OperationalError,
     StoredEvent,
@@ -24,6 +25,7 @@ from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool
 
 from app.persistence.postgres_lock import key_of
+from app.persistence.postgres_waker import tell
 from domain.application import NothingInserted
 
 POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
@@ -91,22 +93,25 @@ class Streams(PostgresAggregateRecorder):
         )
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
-        """Insert all or nothing; return the positions where the table has them."""
+        """Insert all or nothing; return the positions where the table has them, else None."""
         if not stored_events:
-            return []
+            return self._positions([])
         return self.datastore.again(lambda: self._insert(stored_events))
 
-    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
+    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int] | None:
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection, connection.cursor() as cursor:
                 cursor.execute(self.insert_statement, parameters, prepare=True)
                 rows = cursor.fetchall() if cursor.description else []
-        except OperationalError as error:
+        except (InternalError, OperationalError) as error:  # A standby is read only: internal.
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
-        return [row["notification_id"] for row in rows]
+        return self._positions(rows)
+
+    def _positions(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[int] | None:  # noqa: ARG002  # None here.
+        return None
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
         return [
@@ -132,7 +137,7 @@ class PostgresLogRecorder(Streams, PostgresApplicationRecorder):
     def _insert_sql(self) -> str:
         return (
             "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
-            "told AS MATERIALIZED (SELECT pg_notify(%s, '') FROM locked) "
+            "told AS MATERIALIZED (SELECT pg_notify(%s, %s) FROM locked) "
             "INSERT INTO {table} (originator_id, originator_version, topic, state) "
             "SELECT e.id, e.version, e.topic, e.state FROM told, "
             "unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bytea[]) "
@@ -142,7 +147,11 @@ class PostgresLogRecorder(Streams, PostgresApplicationRecorder):
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
         key = key_of(f"{self.datastore.schema}.{self.events_table_name}")
-        return [key, self.channel_name, *super()._parameters(stored_events)]
+        news = tell({event.originator_id for event in stored_events})
+        return [key, self.channel_name, news, *super()._parameters(stored_events)]
+
+    def _positions(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
+        return [row["notification_id"] for row in rows]
 
     def select_notifications(self, *args: Any, **options: Any) -> Sequence[Notification]:
         """Read the log."""

@@ -1,15 +1,19 @@
 """Wakes followers on PostgreSQL: a thread listens for the notifications of the log's commits."""
 
 import logging
+from collections.abc import Collection
 from threading import Event, Lock, Thread
+from uuid import UUID
 
 import psycopg
 
 from domain.signal import Signal
 
 CHANNEL = "log_events"
-LISTEN_S = 1.0  # How often the listener looks whether it should end.
+LISTEN_S = 0.2  # How often the listener looks whether it should end.
+CLOSE_S = 2.0
 RETRY_S = 1.0
+STREAMS_MAX = 100  # A notification holds 8,000 bytes.
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +51,7 @@ class PostgresWaker:
             self._stop.set()
             thread = self._thread
         if thread is not None:
-            thread.join(2 * LISTEN_S)
+            thread.join(CLOSE_S)
 
     def _run(self) -> None:
         while not self._stop.is_set():
@@ -62,5 +66,18 @@ class PostgresWaker:
             connection.execute(f"LISTEN {CHANNEL}")
             self._appended.call()  # What came while nobody listened.
             while not self._stop.is_set():
-                for _ in connection.notifies(timeout=LISTEN_S, stop_after=1):
-                    self._appended.call()
+                for news in connection.notifies(timeout=LISTEN_S, stop_after=1):
+                    self._appended.call(hear(news.payload))
+
+
+def tell(streams: Collection[UUID | str]) -> str:
+    """Name the streams of a commit, for who waits for one; empty when they are too many."""
+    return ",".join(map(str, streams)) if len(streams) <= STREAMS_MAX else ""
+
+
+def hear(payload: str) -> Collection[UUID | str] | None:
+    """Return the streams of a notification; None when they are not told."""
+    try:
+        return [UUID(each) for each in payload.split(",")] if payload else None
+    except ValueError:  # Somebody else's; it wakes everybody.
+        return None

@@ -30,6 +30,7 @@ _LEEWAY = timedelta(seconds=LEEWAY_S)
 _TYPES = {TYPE, f"application/{TYPE}"}  # RFC 9068 §4; compared without case.
 _HEADER = {"alg", "kid", "typ"}  # Exactly these: so no crit, jku, jwk, x5u, x5c, b64 or zip.
 _SEGMENTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_PROVEN_MAX = 4_096  # Tokens that were checked, about 2 KB each.
 _PREPARED_MAX = 64  # Far more keys than verify at one time; a bound all the same.
 
 # `require_exp` and `require_iat` would switch on python-jose's own reading of the wall clock.
@@ -53,6 +54,15 @@ class Claims:
     scopes: frozenset[str]
     token_id: str
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Proven:
+    """A token whose signature and form are right, as long as its key is one of ours."""
+
+    key: Key
+    members: dict[str, Any]
+    claims: Claims
 
 
 class TokenIssuer:
@@ -106,6 +116,7 @@ class TokenVerifier:
         self._audience = audience
         self._clock = clock
         self._prepared = _PreparedKeys()
+        self._proven: dict[str, _Proven] = {}  # Signatures cost more than all else of a request.
 
     def verify(self, token: str) -> Claims:
         """Return the claims of a valid token; Unauthorized for anything else, whatever it is.
@@ -117,6 +128,17 @@ class TokenVerifier:
         raise Unauthorized
 
     def _read(self, token: str) -> Claims:
+        proven = self._proven.get(token)
+        if proven is None or self._keys.verification_key(proven.key.kid) is not proven.key:
+            proven = self._prove(token)
+            if len(self._proven) >= _PROVEN_MAX:
+                self._proven.clear()
+            self._proven[token] = proven
+        self._check_times(proven.members)
+        return proven.claims
+
+    def _prove(self, token: str) -> "_Proven":
+        """Check all of a token that does not depend on the time."""
         header, payload = _open(token)
         key = self._key_of(_parse(header))
         jwt.decode(
@@ -129,8 +151,7 @@ class TokenVerifier:
         )
         claims = _parse(payload)
         _require(claims["aud"] == self._audience)  # python-jose takes a list that has it, too.
-        self._check_times(claims)
-        return _claims(claims)
+        return _Proven(key, claims, _claims(claims))
 
     def _key_of(self, header: dict[str, Any]) -> Key:
         _require(header.keys() == _HEADER)

@@ -11,7 +11,7 @@ from domain.aggregate import Root
 from domain.application import Log
 from domain.errors import ServiceUnavailable
 
-LOOK_S = 0.02  # How often a waiter looks when nothing wakes it, as for another process's events.
+LOOK_S = 0.05  # How often a waiter looks when nothing wakes it, as on SQLite for other processes.
 
 R = TypeVar("R", bound=Root)
 
@@ -42,11 +42,12 @@ def wait_for(
 ) -> R:
     """Return an aggregate once it is `done`, or as it is at `until_s` of the monotonic clock."""
     aggregate: R | None = None
-    while True:
-        seen = log.appended.count
-        aggregate = log.find(kind, stream_id, after=aggregate)
-        assert aggregate is not None, stream_id
-        left_s = until_s - time.monotonic()
-        if done(aggregate) or left_s <= 0:
-            return aggregate
-        log.appended.wait(seen, min(LOOK_S, left_s))
+    with log.appended.watching(stream_id) as news:
+        while True:
+            news.clear()
+            aggregate = log.find(kind, stream_id, after=aggregate)
+            assert aggregate is not None, stream_id
+            left_s = until_s - time.monotonic()
+            if done(aggregate) or left_s <= 0:
+                return aggregate
+            news.wait(min(LOOK_S, left_s))

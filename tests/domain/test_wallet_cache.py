@@ -1,15 +1,28 @@
 """The wallets that a committer holds: few, and none that differs from the log for long."""
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
 import domain.wallet_cache
-from domain.wallet import wallet_id
+from domain.wallet import Wallet, wallet_id
 from domain.wallet_cache import WalletCache
-from tests.domain.build import ORGANIZATION, open_wallet, pay_in, take
+from tests.domain.build import ORGANIZATION, cause, charge, open_wallet, pay_in, take
 from tests.domain.writers import Writer, balance
 from tests.story import state_of
+
+
+def change(wallet: Wallet | None) -> None:
+    """Take a micro-unit without storing it."""
+    assert wallet is not None
+    wallet.charge(charge("0.000001"), cause())
+    wallet.collect_events()
+
+
+def balance_of(cache: WalletCache, stream: UUID) -> int:
+    wallet = cache.get(stream)
+    assert wallet is not None
+    return wallet.balance_micros
 
 
 def test_a_wallet_is_loaded_once_and_then_held(writer: Writer) -> None:
@@ -34,16 +47,40 @@ def test_a_refreshed_wallet_is_that_of_the_log(writer: Writer) -> None:
     assert cache.get(stream) is refreshed
 
 
-def test_what_is_forgotten_is_loaded_again(writer: Writer) -> None:
+def test_what_is_undone_is_as_it_was_stored(writer: Writer) -> None:
     stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
     cache = WalletCache(writer.log)
-    wallet = cache.get(stream)
-    cache.forget(stream)
-    cache.forget(stream)
-    assert cache.get(stream) is not wallet
-    held = cache.get(stream)
+    change(cache.get(stream))
+    cache.undo(stream)
+    assert balance_of(cache, stream) == 1_000_000
+    change(cache.get(stream))
+    cache.keep()
+    cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
+    assert balance_of(cache, stream) == 1_000_000
+    change(cache.get(stream))
     cache.clear()
-    assert cache.get(stream) is not held
+    assert balance_of(cache, stream) == 1_000_000
+
+
+def test_what_was_kept_is_what_an_undo_goes_back_to(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    change(cache.get(stream))
+    cache.keep()
+    change(cache.get(stream))
+    cache.undo(stream)
+    assert balance_of(cache, stream) == 999_999
+
+
+def test_catching_up_tells_whether_another_process_was_first(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    change(cache.get(stream))
+    assert not cache.catch_up(stream)
+    change(cache.get(stream))
+    pay_in(writer.committer, "1.00")
+    assert cache.catch_up(stream)
+    assert balance_of(cache, stream) == 2_000_000
 
 
 def test_a_wallet_that_does_not_exist_is_not_remembered_as_missing(writer: Writer) -> None:

@@ -164,6 +164,7 @@ def test_a_304_keeps_the_connection_that_a_poller_uses(port: int, acme: Tenant) 
     reply = acme.post("/number-lookup/bulk", json={"phone_numbers": ["+447400123456"]})
     path = f"/number-lookup/bulk/{reply.json['data']['job_id']}"
     acme.service.until(lambda: acme.get(path).json["data"]["finished_at"] is not None)
+    acme.service.until_projected("jobs")  # Until then its table may show it as it was before.
     connection = HTTPConnection("127.0.0.1", port, timeout=10)
     connection.request("GET", path, headers=acme.headers)
     first = connection.getresponse()
