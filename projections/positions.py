@@ -90,6 +90,12 @@ class Positions:
         row = connection.execute(select(self.rows).where(self.rows.c.name == name)).one_or_none()
         return _read(row) if row else None
 
+    def hold(self, connection: Connection, name: str) -> Position | None:
+        """Read one position that nobody moves until the end of the transaction."""
+        statement = select(self.rows).where(self.rows.c.name == name).with_for_update()
+        row = connection.execute(statement).one_or_none()
+        return _read(row) if row else None
+
     def begin(self, connection: Connection, name: str, version: int, last: Recorded | None) -> None:
         """Start, or start again, behind an event (None: before the first one)."""
         connection.execute(self.rows.delete().where(self.rows.c.name == name))

@@ -92,7 +92,8 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
     last: Recorded | None,
 ) -> int:
     with database.writing() as connection:
-        live = positions.get(connection, model.name)
+        # Position first, then tables, as the projector does: otherwise the two could deadlock.
+        live = positions.hold(connection, model.name)
         goal = live.position if live is not None and live.failure is None else 0
         while last is None or last.position < goal:  # What the live one has seen meanwhile.
             batch = _read(log, last, goal)

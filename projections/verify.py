@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, CursorResult, String, Table, select
 
 from domain.application import Log
 from projections.database import Database
@@ -45,10 +45,12 @@ def _compare(
 ) -> Iterator[str]:
     for old, new in zip(model.tables, fresh.tables, strict=True):
         keys = len(list(old.primary_key.columns))
-        strange = _differing_keys(_rows(live, old), _rows(rebuilt, new), keys)
-        for key in islice(strange, DIFFERENCES_MAX):
-            shown = ", ".join(str(part) for part in key)
-            yield f"read model {model.name}: table {old.name} differs at key {shown}"
+        # Closed, because the first differences are enough: a cursor may be in the midst of a table.
+        with _rows(live, old) as ours, _rows(rebuilt, new) as theirs:
+            strange = _differing_keys(iter(ours), iter(theirs), keys)
+            for key in islice(strange, DIFFERENCES_MAX):
+                shown = ", ".join(str(part) for part in key)
+                yield f"read model {model.name}: table {old.name} differs at key {shown}"
 
 
 def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> Iterator[Any]:
@@ -69,9 +71,14 @@ def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> It
             other = next(theirs, None)
 
 
-def _rows(connection: Connection, table: Table) -> Iterator[Any]:
+def _rows(connection: Connection, table: Table) -> CursorResult[Any]:
     """Stream the rows by primary key; its columns come first, so a row names itself."""
     keys = list(table.primary_key.columns)
     others = [column for column in table.columns if not column.primary_key]
-    statement = select(*keys, *others).order_by(*keys)
-    return iter(connection.execution_options(yield_per=1_000).execute(statement))
+    is_postgresql = connection.dialect.name == "postgresql"
+    # Texts in the order of Python, which compares the keys, whatever the database's own order is.
+    order = [
+        key.collate("C") if is_postgresql and isinstance(key.type, String) else key for key in keys
+    ]
+    statement = select(*keys, *others).order_by(*order)
+    return connection.execution_options(yield_per=1_000).execute(statement)

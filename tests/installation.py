@@ -1,10 +1,9 @@
-"""A whole installation over a temporary directory: real files and the real container, per process.
+"""A whole installation on either database: real tables and the real container, per process.
 
 Only three parts are the test's own: the clock, the provider of lookups, and the pauses between its
 retries, which take no time.
 """
 
-import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -23,6 +22,7 @@ from domain.cause import Cause, Clock, utc_now
 from domain.commands.answers import AnswerRules, Answers
 from domain.money import parse_amount
 from domain.ports import NumberFacts, NumberLookup, Unavailable
+from tests.seeds import PostgresSeed, Seed, SqliteSeed, url_in
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
@@ -129,15 +129,18 @@ class Process(Container):
 
 
 class Installation:
-    """The files of an installation and the processes that have them open.
+    """The tables of an installation and the processes that have them open.
 
-    It is made by `migrate`, or as a copy of the files in the directory that it should be `like`.
+    It is made by `migrate` as SQLite files in the directory, or as a copy of the seed that it
+    should be `like`, on the database of that seed.
     """
 
-    def __init__(self, directory: Path, like: Path | None = None, **environment: str) -> None:
+    def __init__(self, directory: Path, like: Seed | None = None, **environment: str) -> None:
         self.directory = directory
+        self._seed = like
+        self._url = url_in(directory) if like is None else like.copy(directory)
         self.environment = {
-            "DATABASE_URL": f"sqlite:///{directory}/service.db",
+            "DATABASE_URL": self._url,
             "SIGNING_KEYS": str(directory / "keys"),
             "PRICE_PER_LOOKUP": "0.005",
             "SANDBOX": "true",
@@ -147,10 +150,6 @@ class Installation:
         self._processes: list[Process] = []
         if like is None:
             migrate(self.process())
-        else:
-            for file in like.glob("service*.db*"):
-                if not file.name.endswith("-shm"):  # SQLite makes it anew from what was copied.
-                    shutil.copy(file, directory)
 
     def process(self, clock: Clock = utc_now, provider: NumberLookup | None = None) -> Process:
         """Open the files once more, as another process would."""
@@ -160,23 +159,39 @@ class Installation:
 
     @property
     def log_file(self) -> Path:
+        """The file of the log, on SQLite only."""
+        assert self._url.startswith("sqlite:"), "this test is for SQLite: mark it `sqlite_only`"
         return self.directory / "service.db"
 
     def close(self) -> None:
         for process in self._processes:
             process.close()
+        if self._seed is not None:
+            self._seed.drop(self._url)
 
 
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of an installation that nothing has happened to: a copy costs no migration."""
-    directory = tmp_path_factory.mktemp("migrated")
-    Installation(directory).close()
-    return directory
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def migrated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seed:
+    """An installation that nothing has happened to, on each database in turn."""
+    if request.param == "sqlite":
+        return SqliteSeed(tmp_path_factory.mktemp("migrated"))
+    return PostgresSeed(request.getfixturevalue("databases"))
+
+
+def sqlite_only(reason: str) -> pytest.MarkDecorator:
+    """Mark a test that is about SQLite's files; the reason is for who reads the test."""
+    assert reason
+    return pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
+
+
+def postgresql_only(reason: str) -> pytest.MarkDecorator:
+    """Mark a test that is about the PostgreSQL server."""
+    assert reason
+    return pytest.mark.parametrize("migrated", ["postgresql"], indirect=True)
 
 
 @pytest.fixture
-def installation(tmp_path: Path, migrated: Path) -> Iterator[Installation]:
+def installation(tmp_path: Path, migrated: Seed) -> Iterator[Installation]:
     made = Installation(tmp_path, like=migrated)
     yield made
     made.close()

@@ -7,6 +7,7 @@ from uuid import UUID
 import msgspec
 
 from app.container import Container
+from app.freshness import wait_until_projected
 from app.http.envelope import format_time
 from domain.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from domain.errors import NotFound
@@ -44,15 +45,25 @@ _RESULTS = msgspec.json.Decoder(PersonalResults)
 
 
 def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
-    """Read a job of an organization; one that its table does not have yet comes from the log."""
-    with parts.views.reading() as connection:
-        row = parts.jobs.get(connection, organization_id, job_id)
+    """Read a job of an organization; one that its table does not have yet comes from the log.
+
+    The table is waited for: what the log tells now, the table might take back for a moment.
+    """
+    row = _stored_job(parts, organization_id, job_id)
+    if row is None:
+        wait_until_projected(parts.log, parts.views, parts.positions, [parts.jobs.name])
+        row = _stored_job(parts, organization_id, job_id)
     if row is not None:
         return row
     job = parts.log.find(BulkJob, job_id)
     if job is None or job.organization_id != organization_id:
         raise NotFound
     return row_of(job)
+
+
+def _stored_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow | None:
+    with parts.views.reading() as connection:
+        return parts.jobs.get(connection, organization_id, job_id)
 
 
 def status_of(row: JobRow) -> JobStatus:

@@ -2,11 +2,22 @@
 
 from datetime import datetime, timedelta
 
-from sqlalchemy import BigInteger, Column, Connection, Integer, MetaData, String, Table, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    and_,
+    case,
+    select,
+)
+from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.cause import Clock
 from projections.database import Database, to_micros
-from projections.read_model import upsert
 
 FAILURES_MAX = 5  # Wrong secrets in a window before a caller has to wait.
 WINDOW = timedelta(minutes=1)
@@ -39,12 +50,20 @@ class SqlThrottle:
     def failed(self, subject: str) -> None:
         """Count one failure."""
         now: datetime = self._clock()
+        latest = to_micros(now + WINDOW)
+        columns, dialect = self._rows.c, self._database.engine.dialect.name
+        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
+        running = and_(columns.ends > to_micros(now), columns.ends <= latest)
+        # One statement, so that no failure is lost between reading and writing.
+        statement = insert.values(subject=subject, failures=1, ends=latest).on_conflict_do_update(
+            index_elements=["subject"],
+            set_={
+                "failures": case((running, columns.failures + 1), else_=1),
+                "ends": case((running, columns.ends), else_=latest),
+            },
+        )
         with self._database.writing() as connection:
-            failures, ends = self._read(connection, subject)
-            if not _is_running(ends, now):
-                failures, ends = 0, to_micros(now + WINDOW)
-            row = {"subject": subject, "failures": failures + 1, "ends": ends}
-            upsert(connection, self._rows, [row])
+            connection.execute(statement)
 
     def forget_lapsed(self) -> int:
         """Delete windows that are over; return how many."""

@@ -8,7 +8,7 @@ import pytest
 from app.runtime import Runtime
 from domain.signal import Signal
 from projections.follower import Follower
-from tests.installation import PATIENCE_S, Process, wait_until
+from tests.installation import PATIENCE_S, Process, sqlite_only, wait_until
 from tests.projections.looking import places, register
 
 
@@ -43,6 +43,7 @@ def test_a_follower_goes_on_when_its_waker_fails() -> None:
     assert [type(error) for error in errors] == [sqlite3.OperationalError] * 2
 
 
+@sqlite_only("the waker of SQLite looks at a file")
 def test_a_waker_whose_file_is_gone_still_wakes_its_own_process(process: Process) -> None:
     process.settings.database_path.with_name("gone.db")
     waker = type(process.waker)(Signal(), process.settings.database_path / "no directory")

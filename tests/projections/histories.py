@@ -1,10 +1,7 @@
 """Histories for read models and the auditor: lived by commands, or forged event by event."""
 
 import random
-import sqlite3
 from collections.abc import Sequence
-from contextlib import closing
-from pathlib import Path
 from uuid import UUID
 
 from domain.aggregate import Event, Root
@@ -46,15 +43,26 @@ def forge(process: Process, *events: Event) -> list[int]:
     return [process.log.insert([each]) for each in stored]
 
 
-def write_row(log_file: Path, stream: str, version: int, topic: str, state: bytes) -> int:
+def write_row(process: Process, stream: str, version: int, topic: str, state: bytes) -> int:
     """Insert a row of the log as a foreign program would; return its position."""
-    with closing(sqlite3.connect(log_file)) as connection, connection:
-        inserted = connection.execute(
-            "INSERT INTO stored_events (originator_id, originator_version, topic, state)"
-            " VALUES (?, ?, ?, ?) RETURNING rowid",
-            (stream, version, topic, state),
-        )
-        return int(inserted.fetchone()[0])
+    return run_on_log(
+        process,
+        "INSERT INTO {table} (originator_id, originator_version, topic, state)"
+        " VALUES (?, ?, ?, ?) RETURNING {position}",
+        (stream, version, topic, state),
+    )
+
+
+def run_on_log(process: Process, statement: str, values: tuple[object, ...]) -> int:
+    """Run a statement on the table of the log past the application; return the one number."""
+    database = process.vault.database  # The keys lie in the database of the log.
+    names = {"table": "log_events", "position": "notification_id"}
+    if database.engine.dialect.name == "sqlite":
+        names = {"table": "stored_events", "position": "rowid"}
+    else:
+        statement = statement.replace("?", "%s")
+    with database.writing() as connection:
+        return int(connection.exec_driver_sql(statement.format(**names), values).scalar_one())
 
 
 class Life:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, inspect
 
 from domain.application import Log, Recorded
 from domain.organization import Organization
@@ -54,8 +54,7 @@ def rows(process: Process, models: Sequence[ReadModel] | None = None) -> Rows:
 
 def tables(process: Process) -> set[str]:
     with process.views.reading() as connection:
-        found = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'"))
-        return set(found.scalars())
+        return set(inspect(connection).get_table_names())
 
 
 def projector_of(process: Process, *models: ReadModel, clock: SetClock | None = None) -> Projector:

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from projections.audit import BATCH_EVENTS_MAX, FAILURES_MAX, check_log, verify
-from tests.installation import Installation, Process
+from tests.installation import Process
 from tests.projections.forgery import Forger
 from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
@@ -37,10 +37,10 @@ def test_progress_is_told_batch_by_batch(process: Process) -> None:
 
 
 def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(
-    process: Process, installation: Installation
+    process: Process,
 ) -> None:
     register(process, 3)
-    position = write_row(installation.log_file, uuid4().hex, 1, "deposit.made", b"\xff")
+    position = write_row(process, uuid4().hex, 1, "deposit.made", b"\xff")
     register(process, 1)
     report = check_log(process.log)
     assert [failure.position for failure in report.failures] == [position]

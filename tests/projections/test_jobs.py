@@ -11,7 +11,7 @@ from domain.bulk_job import BulkJob
 from domain.commands.bulk_create import SLICE_ITEMS
 from projections.jobs import JobRow, row_of
 from projections.rebuild import rebuild
-from tests.installation import Process, SetClock, numbers
+from tests.installation import Process, SetClock, numbers, sqlite_only
 from tests.projections.histories import DOWN, create_job, finish_job
 
 
@@ -117,6 +117,7 @@ def test_a_finished_job_is_not_idle(process: Process, organization_id: UUID) -> 
     assert idle(process) == [open_one]
 
 
+@sqlite_only("the plan of a query is told in SQLite's words")
 def test_idle_jobs_are_found_by_the_index_of_unfinished_ones(process: Process) -> None:
     asked: list[tuple[str, tuple[object, ...]]] = []
 

@@ -10,7 +10,7 @@ from sqlalchemy import event
 from domain.link import Link
 from domain.network import LinkStatus
 from projections.links import LinkFilter, LinkRow
-from tests.installation import Process, SetClock
+from tests.installation import Process, SetClock, sqlite_only
 from tests.projections.link_steps import LPA, PROFILE, LinkSteps, bought
 
 ALL = LinkFilter()
@@ -206,6 +206,7 @@ def test_all_links_are_read_from_any_place_on(process: Process, organization_id:
         assert left == []
 
 
+@sqlite_only("the plan of a query is told in SQLite's words")
 def test_a_page_takes_three_statements_and_its_order_from_an_index(
     process: Process, organization_id: UUID
 ) -> None:

@@ -13,7 +13,7 @@ from domain.application import Recorded
 from projections.audit import verify
 from projections.rebuild import BATCH_EVENTS_MAX, fill, rebuild
 from projections.wallets import Wallets
-from tests.installation import Installation, Process
+from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life, look_up
 from tests.projections.looking import (
     failures,
@@ -155,6 +155,7 @@ def test_a_new_version_of_a_model_is_rebuilt_by_migrate_once(
     assert place_of(process, "wallets").version == 2
 
 
+@sqlite_only("the log is a file; on PostgreSQL it is restored together with the read models")
 @pytest.mark.parametrize("more", [0, 1, 5], ids=["shorter", "as long", "longer"])
 def test_a_log_that_was_restored_is_told_apart_and_read_anew(
     installation: Installation, process: Process, more: int

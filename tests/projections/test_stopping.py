@@ -1,8 +1,6 @@
 """A read model that fails stops alone, at exactly the event that it fails on, and says so."""
 
 from collections.abc import Iterator
-from contextlib import closing
-from sqlite3 import connect
 from uuid import uuid4
 
 import pytest
@@ -10,8 +8,8 @@ import pytest
 from domain.organization import ApiClient
 from domain.wallet import Wallet, wallet_id
 from projections.projector import BATCH_EVENTS_MAX, Projector
-from tests.installation import Installation, Process, wait_until
-from tests.projections.histories import look_up, write_row
+from tests.installation import Installation, Process, sqlite_only, wait_until
+from tests.projections.histories import look_up, run_on_log, write_row
 from tests.projections.looking import (
     FragileWallets,
     after_reading,
@@ -141,10 +139,10 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
-    process: Process, installation: Installation, row: tuple[str, bytes]
+    process: Process, row: tuple[str, bytes]
 ) -> None:
     register(process, 3)
-    position = write_row(installation.log_file, uuid4().hex, 1, *row)
+    position = write_row(process, uuid4().hex, 1, *row)
     register(process, 3)
     project_all(process.projector)
     assert set(places(process).values()) == {position - 1}
@@ -153,29 +151,26 @@ def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
     assert len(rows(process)["organizations"]) == 3
 
 
-def test_a_stream_id_that_is_none_stops_every_model_before_it(
-    process: Process, installation: Installation
-) -> None:
+@sqlite_only("PostgreSQL has a type for ids and takes nothing else")
+def test_a_stream_id_that_is_none_stops_every_model_before_it(process: Process) -> None:
     register(process, 3)
-    position = write_row(installation.log_file, "no uuid", 1, "deposit.made", b"{}")
+    position = write_row(process, "no uuid", 1, "deposit.made", b"{}")
     register(process, 3)
     project_all(process.projector)
     assert set(places(process).values()) == {position - 1}
     assert set(failures(process)) == {model.name for model in process.models}
 
 
-def test_all_models_go_on_when_an_event_can_be_decoded_again(
-    process: Process, installation: Installation
-) -> None:
+def test_all_models_go_on_when_an_event_can_be_decoded_again(process: Process) -> None:
     organization_id = process.organization("")
     (opened,) = Wallet.open(organization_id, "USD", process.cause()).collect_events()
     right = process.log.mapper.to_stored_event(opened)
     stream = wallet_id(organization_id).hex
-    position = write_row(installation.log_file, stream, 1, right.topic, right.state[:-1])
+    position = write_row(process, stream, 1, right.topic, right.state[:-1])
     project_all(process.projector)
     assert len(failures(process)) == len(process.models)
-    with closing(connect(installation.log_file)) as log, log:
-        log.execute("UPDATE stored_events SET state = ? WHERE rowid = ?", (right.state, position))
+    mend = "UPDATE {table} SET state = ? WHERE {position} = ? RETURNING {position}"
+    assert run_on_log(process, mend, (right.state, position)) == position
 
     def mended() -> bool:
         process.projector.step()

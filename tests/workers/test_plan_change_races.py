@@ -9,6 +9,7 @@ import pytest
 
 from domain.errors import ProvisioningFailed
 from tests.faulty_network import Killed
+from tests.installation import sqlite_only
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
@@ -93,6 +94,7 @@ def test_somebody_else_may_come_between_any_two_commits(
         check(lab)
 
 
+@sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
 @pytest.mark.parametrize("way", PLANS)
 @pytest.mark.parametrize("kind", RIVALS)
 def test_somebody_else_may_come_between_any_two_reads(

@@ -12,6 +12,7 @@ from domain.link_events import Stage
 from domain.network import OutcomeUnknown
 from domain.ports import Unavailable
 from tests.faulty_network import Killed
+from tests.installation import sqlite_only
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.places import Happening, Places, When
@@ -68,6 +69,7 @@ def test_somebody_else_may_come_between_any_two_commits(
         check(lab)
 
 
+@sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
 @pytest.mark.parametrize("plan", ["eu-1", "sandbox-lost-reply", "sandbox-no-endpoint"])
 @pytest.mark.parametrize("kind", RIVALS)
 def test_somebody_else_may_come_between_any_two_reads(lab: Lab, kind: Rival, plan: str) -> None:

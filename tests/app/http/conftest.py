@@ -6,16 +6,20 @@ from pathlib import Path
 import pytest
 
 from tests.app.http.service import Service, Tenant
+from tests.seeds import Seed
 
 MakeService = Callable[..., Service]
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service with all of its threads, which every test shares."""
-    running = Service(tmp_path_factory.mktemp("service")).start()
+def service(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Service]:
+    """A service with all of its threads, which every test shares; on each database in turn."""
+    directory = tmp_path_factory.mktemp("service")
+    url = migrated.copy(directory)
+    running = Service(directory, DATABASE_URL=url).start()
     yield running
     running.stop()
+    migrated.drop(url)
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +36,7 @@ def rival(service: Service) -> Tenant:
 
 @pytest.fixture
 def make_service(tmp_path: Path) -> Iterator[MakeService]:
-    """Make a service of other settings, whose threads stand still."""
+    """Make a service of other settings, whose threads stand still, on SQLite."""
     made: list[Service] = []
 
     def make(**environment: str) -> Service:

@@ -19,6 +19,7 @@ from domain.organization import Organization
 
 WAIT_S = 20.0
 LOOK_S = 0.02
+NO_SERVER = "postgresql://postgres@127.0.0.1:1/gone"  # Nobody listens on this port.
 DEFAULTS = {
     "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
     "PRICE_PER_LOOKUP": "0.005",
@@ -61,8 +62,11 @@ class Service:
 
     def without_its_database(self, directory: Path) -> "Service":
         """Return a process with the same keys that cannot reach the database."""
-        keys = str(self.container.settings.signing_keys)
-        return Service(directory / "gone", migrated=False, SIGNING_KEYS=keys)
+        settings = self.container.settings
+        more = {"SIGNING_KEYS": str(settings.signing_keys)}
+        if settings.database_url.startswith("postgresql:"):
+            more["DATABASE_URL"] = NO_SERVER
+        return Service(directory / "gone", migrated=False, **more)
 
     def cause(self) -> Cause:
         return Cause(self.container.clock(), "test")
@@ -109,6 +113,11 @@ class Service:
         reply = self.client.post("/auth/token", data=form)
         assert reply.status_code == 200, reply.text
         return str(reply.json["access_token"])
+
+    def until_projected(self, *names: str) -> None:
+        """Wait until these read models are where the log is now."""
+        parts = self.container
+        assert wait_until_projected(parts.log, parts.views, parts.positions, names, WAIT_S)
 
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a condition, looking again whenever the log has grown."""
@@ -173,8 +182,7 @@ class Tenant:
     def set_status(self, status: Any) -> None:
         """Change the status and wait for its row: until then a request may see either."""
         self.change(lambda organization: organization.change_status(status, self.service.cause()))
-        parts = self.service.container
-        wait_until_projected(parts.log, parts.views, parts.positions, ["organizations"], WAIT_S)
+        self.service.until_projected("organizations")
 
 
 def code_of(reply: TestResponse) -> str:

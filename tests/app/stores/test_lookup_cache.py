@@ -69,7 +69,7 @@ def test_old_answers_are_forgotten_for_all_or_for_one_organization(process: Proc
 
 
 @pytest.mark.parametrize(
-    "damage", ["UPDATE lookup_cache SET answer = x'ff'", "DROP TABLE lookup_cache"]
+    "damage", ["UPDATE lookup_cache SET answer = 'broken'", "DROP TABLE lookup_cache"]
 )
 def test_a_cache_that_is_broken_is_a_cache_that_misses(process: Process, damage: str) -> None:
     process.lookup_cache.keep(ORGANIZATION, [answer()])

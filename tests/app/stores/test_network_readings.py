@@ -153,7 +153,7 @@ def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Proce
 @pytest.mark.parametrize(
     "damage",
     [
-        "UPDATE network_readings SET usage = x'ff'",
+        "UPDATE network_readings SET usage = 'broken'",
         """UPDATE network_readings SET status = '{"as_of": 1}'""",
         "DROP TABLE network_readings",
     ],

@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.stores.personal_keys import HELD_S
 from domain.errors import ServiceUnavailable
 from domain.ports import Sealed
-from tests.installation import Installation, Process, wait_until
+from tests.installation import Installation, Process, sqlite_only, wait_until
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 SUBJECT = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
@@ -121,6 +121,7 @@ def test_an_erasure_elsewhere_is_seen_within_a_second(
         process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
 
 
+@sqlite_only("PostgreSQL keeps its files to itself: what was erased goes with VACUUM and the WAL")
 def test_an_erased_key_is_in_no_file_any_more(installation: Installation, process: Process) -> None:
     for subject in range(50):
         process.vault.seal(uuid4(), MARCH, UUID(int=subject), CLEAR)
@@ -132,8 +133,8 @@ def test_an_erased_key_is_in_no_file_any_more(installation: Installation, proces
 
 
 def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> None:
-    with closing(sqlite3.connect(process.settings.database_path)) as log, log:
-        log.execute("ALTER TABLE personal_keys RENAME TO elsewhere")
+    with process.vault.database.writing() as connection:
+        connection.execute(text("ALTER TABLE personal_keys RENAME TO elsewhere"))
     process.vault.__dict__["_held"].clear()
     with pytest.raises(ServiceUnavailable) as refused:
         process.vault.open(ORGANIZATION, SUBJECT, sealed)
@@ -142,6 +143,7 @@ def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> Non
         process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
 
 
+@sqlite_only("a reader holds up SQLite's write-ahead log")
 def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
     process: Process, sealed: Sealed
 ) -> None:

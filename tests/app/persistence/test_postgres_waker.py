@@ -1,0 +1,97 @@
+"""Whoever waits for the log is woken by a commit, in whatever process and after any outage."""
+
+import time
+from collections.abc import Callable, Iterator
+
+import psycopg
+import pytest
+
+from app.persistence.postgres import conninfo
+from app.persistence.postgres_waker import CHANNEL, PostgresWaker
+from domain.signal import Signal
+from tests.installation import PATIENCE_S, wait_until
+from tests.servers.postgres import PostgresServer
+
+SOON_S = 1.0  # A wake-up takes milliseconds; without one a waiter waits for PATIENCE_S.
+LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN log_events'"
+
+
+def wakers_in(url: str) -> Iterator[PostgresWaker]:
+    waker = PostgresWaker(Signal(), conninfo(url))
+    yield waker
+    waker.close()
+
+
+@pytest.fixture
+def waker(database_url: str) -> Iterator[PostgresWaker]:
+    yield from wakers_in(database_url)
+
+
+@pytest.fixture
+def shaky_waker(shaky_url: str) -> Iterator[PostgresWaker]:
+    yield from wakers_in(shaky_url)
+
+
+def notify(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def until_it_listens(waker: PostgresWaker, url: str) -> None:
+    """Wait for the LISTEN and for the one wake-up that it brings along."""
+    before = waker.count
+    waker.start()
+    with psycopg.connect(url, autocommit=True) as other:
+        wait_until(lambda: other.execute(LISTENING).fetchone() != (0,))
+    wait_until(lambda: waker.count > before)
+
+
+def seconds(work: Callable[[], bool]) -> float:
+    started = time.monotonic()
+    assert work()
+    return time.monotonic() - started
+
+
+def test_a_commit_elsewhere_wakes_within_a_second(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    seen = waker.count
+    notify(database_url)
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+
+
+def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
+    assert waker.wait(waker.count, PATIENCE_S)
+
+
+def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    assert not waker.wait(waker.count, 0.05)
+
+
+def test_it_listens_again_after_the_server_was_killed(
+    shaky_waker: PostgresWaker, shaky_url: str, postgres_up: PostgresServer
+) -> None:
+    until_it_listens(shaky_waker, shaky_url)
+    postgres_up.kill()
+    seen = shaky_waker.count
+    postgres_up.start()
+    assert shaky_waker.wait(seen, PATIENCE_S)  # What came while nobody listened.
+    until_it_listens_again = shaky_waker.count
+    notify(shaky_url)
+    assert seconds(lambda: shaky_waker.wait(until_it_listens_again, PATIENCE_S)) < SOON_S
+
+
+def test_without_a_server_it_waits_as_long_as_it_is_told(
+    shaky_waker: PostgresWaker, postgres_up: PostgresServer
+) -> None:
+    postgres_up.stop()
+    assert not shaky_waker.wait(shaky_waker.count, 0.1)
+    postgres_up.start()
+
+
+def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    waker.close()
+    with psycopg.connect(database_url, autocommit=True) as other:
+        wait_until(lambda: other.execute(LISTENING).fetchone() == (0,))
+    assert not waker.wait(waker.count, 0.05)

@@ -1,0 +1,84 @@
+"""The servers of a session: those that the environment names, or private ones; started when used.
+
+Without either a test is skipped on a laptop; it fails where CI is set.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import NoReturn, TypeVar
+
+import pytest
+
+from tests.servers.databases import Databases
+from tests.servers.postgres import PostgresServer
+from tests.servers.rabbitmq import RabbitServer
+from tests.servers.running import NotInstalled
+
+T = TypeVar("T")
+
+DATABASE = "TEST_DATABASE_URL"
+BROKER = "TEST_BROKER_URL"
+CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
+
+
+def started(server: Callable[[], T], kind: str, setting: str) -> T:
+    """Start a private server; without its programs the test is skipped, or fails under CI."""
+    try:
+        return server()
+    except NotInstalled as error:
+        missing(f"{kind} is missing: {error}; install it, or set {setting}")
+
+
+def missing(reason: str) -> NoReturn:
+    if CI:
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def databases() -> Iterator[Databases]:
+    """Databases for the whole session, on the server of TEST_DATABASE_URL or a private one."""
+    given = os.environ.get(DATABASE)
+    server = None if given else started(PostgresServer, "PostgreSQL", DATABASE)
+    made = Databases(given or server.url())  # type: ignore[union-attr]  # One of the two is there.
+    yield made
+    made.close()
+    if server is not None:
+        server.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A private server that a test may stop and kill; whoever does so starts it again."""
+    server = started(PostgresServer, "PostgreSQL", "nothing else: this test stops the server")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def postgres_up(postgres: PostgresServer) -> PostgresServer:
+    """The private server, started again when an earlier test has left it stopped."""
+    if not postgres.is_running():
+        postgres.start()
+    return postgres
+
+
+@pytest.fixture(scope="session")
+def rabbitmq() -> Iterator[RabbitServer]:
+    """A private broker that a test may stop and kill; whoever does so starts it again."""
+    server = started(RabbitServer, "RabbitMQ", BROKER)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def broker_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A virtual host that holds nothing; that of TEST_BROKER_URL belongs to the tests."""
+    given = os.environ.get(BROKER)
+    if given:
+        yield given
+        return
+    server: RabbitServer = request.getfixturevalue("rabbitmq")
+    url = server.new_vhost()
+    yield url
+    server.drop_vhost(url)

@@ -1,0 +1,90 @@
+"""A private PostgreSQL server: it is fast because it may lose everything."""
+
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.servers.guard import is_running, pid_in, send, wait_for
+from tests.servers.running import CannotStart, Home, free_port, newest
+
+PROGRAM = "usr/lib/postgresql/*/bin/postgres"
+START_S = 30.0
+SETTINGS = {
+    "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",
+    "max_connections": "300",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "autovacuum": "off",
+    "checkpoint_timeout": "1h",
+    "max_wal_size": "4GB",
+}
+
+
+class PostgresServer:
+    """A server with a port of its own; the port stays the same when it is started again."""
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+        self._settings = {**SETTINGS, **(settings or {})}
+        self._programs = newest(PROGRAM).parent
+        self.port = free_port()
+        # SIGQUIT ends it at once and lets go of the shared memory, which SIGKILL would leave.
+        self._home = Home("postgres", ["SIGQUIT=data/postmaster.pid"])
+        self._data = self._home.path / "data"
+        try:
+            self._make()
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self) -> None:
+        options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+        self._call("initdb", "-D", self._data, "--no-instructions", *options)
+
+    def url(self, database: str = "postgres") -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"
+
+    def start(self) -> None:
+        """Start, again and again until the children of a killed server have let go."""
+        settings = {**self._settings, "port": str(self.port)}
+        told = " ".join(f"-c {name}='{value}'" for name, value in settings.items())
+        command = ["start", "-w", "-D", self._data, "-l", self._server_log, "-o", told]
+        if not wait_for(lambda: self._run("pg_ctl", *command) == 0, START_S):
+            raise CannotStart(self._home.last_words(self._server_log))
+
+    def stop(self) -> None:
+        """End connections and stop in good order."""
+        if self.is_running():
+            self._call("pg_ctl", "stop", "-w", "-m", "fast", "-D", self._data)
+
+    def kill(self) -> None:
+        """Let it end as in a power cut of the server alone: `kill -9`."""
+        pid = pid_in(self._data / "postmaster.pid")
+        assert pid is not None, "the server does not run"
+        send(pid, signal.SIGKILL)
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def is_running(self) -> bool:
+        pid = pid_in(self._data / "postmaster.pid")
+        return pid is not None and is_running(pid)
+
+    def close(self) -> None:
+        """Stop and leave nothing behind."""
+        self._home.close()
+
+    @property
+    def _server_log(self) -> Path:
+        return self._home.path / "server.log"
+
+    def _run(self, name: str, *arguments: str | Path) -> int:
+        return self._home.run([self._programs / name, *arguments], {})
+
+    def _call(self, name: str, *arguments: str | Path) -> None:
+        if self._run(name, *arguments) != 0:
+            raise CannotStart(self._home.last_words(self._server_log))
