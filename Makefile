@@ -5,11 +5,14 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
+# Each process starts servers of its own; a file of tests stays in one of them.
+TEST_PROCESSES ?= 2
+SOAK_SECONDS_MAX := 7200
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run test check lint types imports bench
+.PHONY: help install run start test check lint types imports bench soak
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,8 +22,13 @@ install: .venv/.runtime ## Make .venv with the locked dependencies of the servic
 run: .venv/.runtime ## Install, then serve a demo on 127.0.0.1:8080 (Ctrl-C stops it)
 	@exec $(BIN)/python -m app serve --demo
 
+start: .venv/.dev ## Install, then run all processes of the Procfile on PostgreSQL and RabbitMQ
+	$(foreach each,DATABASE_URL BROKER_URL,$(if $($(each))$(wildcard .env),,$(error $(UNSET))))
+	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/honcho start
+
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
-	@$(BIN)/python -m pytest --timeout=$(TEST_SECONDS_MAX) $(ARGS)
+	@$(BIN)/python -m tests.servers.install
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --timeout=$(TEST_SECONDS_MAX) $(ARGS)
 
 # The tests start only when the quick checks have passed, under `make -j` too.
 check: lint types imports ## What CI runs: lint, types and imports, then the tests
@@ -35,6 +43,9 @@ types: .venv/.dev ## Check types (mypy, strict)
 
 imports: .venv/.dev ## Check who imports whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
+
+soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (half an hour)
+	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) tests/faults $(wildcard tests/simulation) $(ARGS)
 
 bench: .venv/.dev ## Measure the service against the limits beside it
 	@$(BIN)/python -m tests.bench
@@ -55,6 +66,7 @@ bench: .venv/.dev ## Measure the service against the limits beside it
 
 # Empty unless the statements run and exit with 0.
 python = $(shell $(PYTHON) -c '$(1)' >/dev/null 2>&1 && echo yes)
+UNSET = $(each) is not set; name a PostgreSQL and a RabbitMQ, or use: make run
 OLD = Python 3.11 or newer is needed and "$(PYTHON)" is not; name one: make PYTHON=python3.11
 VERSION = $(shell $(PYTHON) -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
 NO_VENV = $(PYTHON) cannot make virtual environments; on Debian: apt install $(VERSION)-venv

@@ -1,21 +1,46 @@
 """`migrate`: the tables of an installation."""
 
+from threading import Event
+
 import click
 
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from app.cli.progress import watched
+from app.container import Container
 from app.migrate import migrate
+from app.observability import configure_logging
+from app.processes.readiness import wait_until_reached
+from app.processes.stopping import stop_on_signals
+
+# Honcho sets it for each process: the name in the Procfile and the number of the copy.
+SUPERVISED = "HONCHO_PROCESS_NAME"
 
 
 @click.command(name="migrate")
+@click.option("--process", envvar=SUPERVISED, default="", hidden=True)
 @as_json_option
-def command(*, as_json: bool) -> None:
+def command(*, process: str, as_json: bool) -> None:
     """Create or upgrade every table.
 
     Safe to run twice, from two machines at once and while the service runs. Read models that are
     new, changed or of another log are built from the log; `built` names them.
+
+    As `release` under honcho it waits for the database, and once it is done it stays until
+    SIGTERM: honcho ends everything as soon as one process ends.
     """
-    with installation(migrated=False) as container, watched("Building read models") as progress:
-        built = migrate(container, progress)
+    stop = stop_on_signals() if process.startswith("release.") else None
+    with installation(migrated=False) as container:
+        if stop is not None and not _is_reached(container, stop):
+            return
+        with watched("Building read models") as progress:
+            built = migrate(container, progress)
     show({"built": built}, as_json=as_json)
+    if stop is not None:
+        click.echo("The tables are up to date. Staying until SIGTERM.", err=as_json)
+        stop.wait()
+
+
+def _is_reached(container: Container, stop: Event) -> bool:
+    configure_logging(container.settings.log_format)
+    return wait_until_reached(container, stop)

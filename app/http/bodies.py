@@ -5,15 +5,18 @@ from typing import Any
 
 from flask import request
 from webargs.core import is_json
-from werkzeug.exceptions import BadRequest, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 BODY_BYTES_MAX = 1024 * 1024
 
 
 def check_body() -> None:
     """Read the body; refuse one that is too large or not declared as JSON. None at all is fine."""
+    body = request.get_data()
+    if len(body) >= BODY_BYTES_MAX and request.content_length is None:
+        raise RequestEntityTooLarge  # Of a body without a length no more than that is read.
     encoding = request.headers.get("Content-Encoding", "identity")
-    if request.get_data() and not (is_json(request.mimetype) and encoding == "identity"):
+    if body and not (is_json(request.mimetype) and encoding == "identity"):
         raise UnsupportedMediaType
 
 

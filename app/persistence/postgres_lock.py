@@ -8,9 +8,11 @@ import psycopg
 
 CHECK_S = 1.0  # How long a lock is trusted without asking; who lost it is fenced by its position.
 
-# The server must notice soon that a holder's machine is gone, or nobody could take over.
+# The server must notice soon that a holder or its machine is gone, or nobody could take over. A
+# holder that does not ask for so long (it was stopped, or takes a long step) lets others begin.
 NOTICE_DEATH = (
-    "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2"
+    "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
+    "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"
 )
 
 

@@ -4,6 +4,8 @@ import logging
 import multiprocessing
 import socket
 from functools import partial
+from threading import Event, Thread
+from typing import Any
 
 from granian import Granian
 from granian.constants import HTTPModes, Interfaces
@@ -16,6 +18,7 @@ from app.processes.stopping import stop_on_signals
 from app.threads import HTTP_THREADS
 
 BACKLOG = 1024
+CONNECTIONS_MAX = 4096  # Of one worker; idle ones and slow ones hold no thread.
 KILL_S = 25  # A clean end takes at most 30 s.
 CONNECT_S = 1.0
 
@@ -67,10 +70,18 @@ def _run(container: Container) -> None:
         workers=settings.web_workers,
         blocking_threads=HTTP_THREADS,
         backlog=BACKLOG,
-        backpressure=2 * HTTP_THREADS,
+        backpressure=CONNECTIONS_MAX,
         respawn_failed_workers=True,
         workers_kill_timeout=KILL_S,
         log_enabled=False,  # Our own lines say it better.
     )
+    # granian takes over the signals when it starts; one that came before that must not be lost.
+    early = Thread(target=_end_when_asked, args=(stop, server), name="early stop", daemon=True)
+    early.start()
     logger.info("serving %s", settings.public)
     server.serve()
+
+
+def _end_when_asked(stop: Event, server: Any) -> None:
+    stop.wait()
+    server.signal_handler_interrupt()

@@ -10,7 +10,7 @@ from tests.tidy.source import ROOT
 
 LINES = (ROOT / "Procfile").read_text("utf-8").splitlines()
 PROCESS = re.compile(
-    r"(?P<name>[a-z]+): ([A-Z_]+=\S+( \+ \S+)? )?python -m app (?P<command>[a-z]+)"
+    r"(?P<name>[a-z]+): ([A-Z_]+=\S+( \+ \S+)? )?exec python -m app (?P<command>[a-z]+)"
 )
 
 

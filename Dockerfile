@@ -1,0 +1,38 @@
+# One image for every process: `docker run IMAGE web`, `… worker`, `… migrate` and so on.
+
+ARG PYTHON=3.11
+
+FROM python:${PYTHON}-slim AS build
+WORKDIR /srv
+COPY requirements.lock ./
+RUN python -m venv /venv \
+ && /venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock
+COPY app app
+COPY domain domain
+COPY projections projections
+COPY workers workers
+RUN /venv/bin/python -m compileall -q app domain projections workers
+
+FROM python:${PYTHON}-slim
+RUN useradd --uid 10001 --user-group --no-create-home --shell /usr/sbin/nologin service
+COPY --from=build /venv /venv
+COPY --from=build /srv /srv
+# A volume that is empty takes owner and mode from here.
+RUN install -d -o service -g service -m 0700 /srv/keys
+WORKDIR /srv
+ENV PATH=/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    SIGNING_KEYS=/srv/keys \
+    HOST=0.0.0.0 \
+    PORT=8080 \
+    METRICS_PORT=9100 \
+    LOG_FORMAT=json
+USER service
+EXPOSE 8080 9100
+VOLUME /srv/keys
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['METRICS_PORT'] + '/readyz', timeout=4)"]
+ENTRYPOINT ["python", "-m", "app"]
+CMD ["web"]

@@ -1,0 +1,39 @@
+"""`release` of the Procfile: it ends on a platform, and stays under honcho."""
+
+import signal
+
+from tests.app.cli.serving import free_port
+from tests.app.cli.shell import TIMEOUT_S, Shell
+
+
+def test_it_ends_where_a_platform_runs_it(nowhere: Shell) -> None:
+    status, out, errors = nowhere.process("migrate")
+    assert (status, errors) == (0, "")
+    assert out.startswith("built ")
+
+
+def test_under_honcho_it_stays_until_sigterm(nowhere: Shell) -> None:
+    process = nowhere.having(HONCHO_PROCESS_NAME="release.1").start("migrate")
+    assert process.stdout is not None
+    assert process.stdout.readline().startswith("built ")
+    assert process.stdout.readline() == "The tables are up to date. Staying until SIGTERM.\n"
+    assert process.poll() is None
+    process.terminate()
+    process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0
+
+
+def test_under_honcho_it_waits_for_the_database(nowhere: Shell) -> None:
+    away = f"postgresql://127.0.0.1:{free_port()}/service"
+    under = nowhere.having(HONCHO_PROCESS_NAME="release.1", DATABASE_URL=away)
+    process = under.start("migrate")
+    assert process.stderr is not None
+    assert "waiting: the database cannot be reached" in process.stderr.readline()
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=TIMEOUT_S)
+    assert (process.returncode, out) == (0, "")
+
+
+def test_as_another_process_of_honcho_it_ends(nowhere: Shell) -> None:
+    status, _, _ = nowhere.having(HONCHO_PROCESS_NAME="other.1").process("migrate")
+    assert status == 0

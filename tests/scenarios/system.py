@@ -1,0 +1,216 @@
+"""The processes of the Procfile on one installation, and what an operator does to them."""
+
+import os
+import random
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+from psycopg.sql import SQL, Identifier
+
+from app.container import Container
+from app.settings import Settings, name_of
+from tests.installation import wait_until
+from tests.servers.postgres import PostgresServer
+
+ROOT = Path(__file__).parents[2]
+PROCESSES = ("web", "worker", "dispatcher", "projector", "clock")
+END_S = 30.0  # The contract: SIGTERM ends a process within this time.
+KILLED = -signal.SIGKILL
+
+
+def free_base() -> int:
+    """Return a port after which all are free that honcho gives, and the metrics' ports of each."""
+    while True:
+        base = random.randrange(20_000, 28_000)
+        if all(_is_free(base + step) for step in range(0, 1_700, 100)):
+            return base
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe, suppress(OSError):
+        probe.bind(("127.0.0.1", port))
+        return True
+    return False
+
+
+class System:
+    """An installation on given servers; what it started it ends."""
+
+    def __init__(self, home: Path, database_url: str, broker_url: str, **changes: str) -> None:
+        self.home = home
+        self.port = free_base()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._started: list[Running] = []
+        own = {name_of(each.name) for each in fields(Settings)} | {"HONCHO_PROCESS_NAME"}
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if name not in own},
+            "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
+            "DATABASE_URL": database_url,
+            "BROKER_URL": broker_url,
+            "SIGNING_KEYS": str(home / "keys"),
+            "PORT": str(self.port),
+            "PRICE_PER_LOOKUP": "0.005",
+            "NETWORK_BASE_PLAN": "base-1",
+            "SANDBOX": "true",
+            "TOKEN_ALGORITHM": "ES256",
+            "LOG_FORMAT": "json",
+            **changes,
+        }
+
+    @cached_property
+    def container(self) -> Container:
+        """The parts of the installation in the process of the test."""
+        return Container(Settings.from_env(self.environment))
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run an operator's command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "app", *arguments],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def start(self, *arguments: str, **changes: str) -> "Running":
+        """Start one process of ours."""
+        return self._start(arguments[0], [sys.executable, "-m", "app", *arguments], changes)
+
+    def honcho(self) -> "Running":
+        """Start everything from the Procfile."""
+        return self._start("honcho", ["honcho", "start", "--no-colour"], {})
+
+    def _start(self, name: str, command: Sequence[str], changes: dict[str, str]) -> "Running":
+        environment = self.environment | changes
+        log = self.home / f"{name}-{len(self._started) + 1}.log"
+        running = Running(name, command, environment, log)
+        self._started.append(running)
+        return running
+
+    def close(self) -> None:
+        for each in self._started:
+            each.close()
+        if "container" in self.__dict__:
+            self.container.close()
+
+
+class Running:
+    """A process with a process group of its own; its output goes to a file."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], environment: dict[str, str], log: Path
+    ) -> None:
+        self.name = name
+        self._log = log
+        with log.open("wb") as file:
+            self._process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self.pid = self._process.pid
+
+    def said(self) -> str:
+        return self._log.read_text("utf-8", errors="replace")
+
+    def says(self, words: str, timeout_s: float = 40.0) -> "Running":
+        """Wait until its output holds these words."""
+        wait_until(lambda: words in self.said() or self._process.poll() is not None, timeout_s)
+        assert words in self.said(), self.said()
+        return self
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def signal(self, number: int) -> None:
+        os.kill(self.pid, number)
+
+    def ended(self, timeout_s: float = END_S) -> int:
+        """Wait for the end; return the exit status."""
+        return self._process.wait(timeout_s)
+
+    def stop(self) -> int:
+        """End it as a supervisor does; return the exit status."""
+        self._process.terminate()
+        return self.ended()
+
+    def kill(self) -> None:
+        """Let it end without a word."""
+        self._process.kill()
+        assert self.ended() == KILLED
+
+    def close(self) -> None:
+        """Leave nothing of it behind, also not of what a killed one had started."""
+        for pid in [self.pid, *descendants(self.pid)]:
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(END_S)
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """Return the processes that this one has started, and theirs."""
+    for child in children(pid):
+        yield child
+        yield from descendants(child)
+
+
+def children(pid: int) -> list[int]:
+    with suppress(OSError):
+        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        return [int(child) for file in files for child in file.read_text().split()]
+    return []
+
+
+def command_of(pid: int) -> str:
+    """Return the command line of a process; "" for one that is gone."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+    return ""
+
+
+def find(root: int, command: str) -> list[int]:
+    """Return those below a process that run `python` with these arguments, as a pattern."""
+    pattern = re.compile(rf"\S*python\S* {command}")
+    return [pid for pid in descendants(root) if pattern.fullmatch(command_of(pid))]
+
+
+def failures(system: System) -> str:
+    """Audit the whole log; return what is wrong, or nothing."""
+    done = system.run("audit", "verify")
+    return "" if done.returncode == 0 else done.stdout + done.stderr
+
+
+def unfinished(system: System) -> list[str]:
+    """Return links and plan changes whose work has not ended, once all of them had their time."""
+    parts = system.container
+
+    def left() -> list[str]:
+        with parts.views.reading() as connection:
+            return [str(row) for row in connection.execute(parts.unfinished.rows.select())]
+
+    wait_until(lambda: not left(), 60)
+    return left()
+
+
+def new_database(server: PostgresServer) -> str:
+    """Return the URL of an empty database on a server that a test may stop."""
+    name = f"scenario_{uuid4().hex}"
+    with psycopg.connect(server.url(), autocommit=True) as connection:
+        connection.execute(SQL("CREATE DATABASE {}").format(Identifier(name)))
+    return server.url(name)

@@ -1,0 +1,83 @@
+"""SIGTERM ends every process in time and well, whatever it has in hand; nothing is lost."""
+
+import signal
+import time
+from threading import Event, Thread
+
+import pytest
+
+from tests.installation import numbers, wait_until
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.partner import Partner
+from tests.scenarios.system import END_S, PROCESSES, Running, System, failures, unfinished
+
+COMES_UP_S = 60.0
+
+pytestmark = pytest.mark.timeout(300)  # Two servers, seven processes, and what hangs for a minute.
+
+
+@pytest.fixture
+def running(system: System) -> dict[str, Running]:
+    """Each process once. The network has a minute, so that a call may hang past any SIGTERM."""
+    system.environment["PROVISIONING_DEADLINE_S"] = "60"
+    assert system.run("migrate").returncode == 0
+    started = {name: system.start(name) for name in PROCESSES}
+    for name, each in started.items():
+        each.says("serving" if name == "web" else "is at work", COMES_UP_S)
+    return started
+
+
+def hanging_link(partner: Partner) -> Thread:
+    """Ask for a link whose network never answers, and wait until a worker has asked it."""
+    plans = partner.ask("GET", "/v1/plans?per_page=100").data["data"]
+    slow = next(each["id"] for each in plans if each["provider_plan_id"] == "sandbox-slow")
+    thread = Thread(target=partner.ask, args=("POST", "/v1/links", {"plan_id": slow}), daemon=True)
+    thread.start()
+    return thread
+
+
+def test_sigterm_ends_each_process_in_time_with_work_in_flight_and_a_call_that_hangs(
+    system: System, running: dict[str, Running], capsys: pytest.CaptureFixture[str]
+) -> None:
+    partner = partner_of(system)
+    wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
+    asked = hanging_link(partner)
+    wait_until(lambda: endpoint_is_asked_for(system), COMES_UP_S)
+    stop = Event()
+    partner.look_up_many(numbers(1000), stop)
+    ends = ended_s(running)
+    with capsys.disabled():
+        print("\nended after", {name: f"{took:.1f} s" for name, took in ends.items()})  # noqa: T201  # Figures for whoever measures.
+    assert max(ends.values()) < END_S, ends
+    asked.join()
+    again = {name: system.start(name) for name in PROCESSES}
+    for name, each in again.items():
+        each.says("serving" if name == "web" else "is at work", COMES_UP_S)
+    wait_until(lambda: partner.authorize().status == 200, COMES_UP_S)
+    partner.check()
+    wait_until(lambda: not unfinished(system), 90)
+    assert failures(system) == ""
+
+
+def ended_s(running: dict[str, Running]) -> dict[str, float]:
+    """Tell all processes at once to end; return how long each took."""
+    told_at = time.monotonic()
+    for each in running.values():
+        each.signal(signal.SIGTERM)
+    took: dict[str, float] = {}
+    while len(took) < len(running):
+        wait_until(
+            lambda: any(not running[name].is_running() for name in running if name not in took),
+            2 * END_S,
+        )
+        for name, each in running.items():
+            if name not in took and not each.is_running():
+                assert each.ended() == 0, (name, each.said()[-2000:])
+                took[name] = time.monotonic() - told_at
+    return took
+
+
+def endpoint_is_asked_for(system: System) -> bool:
+    """Tell whether a worker has written down that it calls the network."""
+    recorder = system.container.log.recorder
+    return any("endpoint_requested" in each.topic for each in recorder.select_notifications(1, 500))

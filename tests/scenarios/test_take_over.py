@@ -1,0 +1,126 @@
+"""Of two copies one is active; when it is gone or stands still the other one is. Nothing is twice.
+
+The copies are told apart by the `application_name` of their connections.
+"""
+
+import signal
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from app.persistence.postgres_lock import key_of
+from tests.installation import wait_until
+from tests.scenarios.conftest import partner_of
+from tests.scenarios.load import grown, load
+from tests.scenarios.partner import Partner
+from tests.scenarios.system import System, failures, unfinished
+
+TAKE_OVER_S = 5.0  # The contract of production: after a kill another copy is active by then.
+COMES_UP_S = 60.0
+HOLDERS = """
+    SELECT a.application_name, a.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.locktype = 'advisory' AND l.granted AND a.datname = current_database()
+    AND (l.classid::bigint << 32 | l.objid::bigint) = %s
+"""
+FOLLOWERS = ("dispatcher", "projector", "clock")
+
+pytestmark = pytest.mark.timeout(300)  # Two servers and eight processes.
+
+
+class Copies:
+    """Two copies of one process, named, and who of them is active."""
+
+    def __init__(self, system: System, role: str) -> None:
+        self.role = role
+        url = system.environment["DATABASE_URL"]
+        self._server = psycopg.connect(url, autocommit=True)
+        self.running = {
+            name: system.start(role, DATABASE_URL=f"{url}?application_name={name}")
+            for name in (f"{role}-1", f"{role}-2")
+        }
+
+    def active(self) -> str | None:
+        """Name the copy that holds the lock."""
+        found = self._holder()
+        return found[0] if found else None
+
+    def passes_from(self, name: str, within_s: float = TAKE_OVER_S) -> str:
+        """Wait until the other copy is active, and return its name."""
+        wait_until(lambda: self.active() not in {None, name}, within_s)
+        return str(self.active())
+
+    def close(self) -> None:
+        self._server.close()
+
+    def _holder(self) -> tuple[str, int] | None:
+        row = self._server.execute(HOLDERS, [key_of(self.role)]).fetchone()
+        return (str(row[0]), int(row[1])) if row else None
+
+
+@pytest.fixture
+def followers(system: System) -> Iterator[list[Copies]]:
+    """Two copies of each follower, beside `web` and a worker."""
+    assert system.run("migrate").returncode == 0
+    alone = [system.start("web"), system.start("worker")]
+    made = [Copies(system, role) for role in FOLLOWERS]
+    for each in [*alone, *(one for copies in made for one in copies.running.values())]:
+        each.says("serving" if each.name == "web" else "is at work", COMES_UP_S)
+    for copies in made:
+        wait_until(lambda copies=copies: copies.active() is not None)
+    yield made
+    for copies in made:
+        copies.close()
+
+
+@pytest.fixture
+def partner(system: System, followers: list[Copies]) -> Partner:
+    assert followers
+    made = partner_of(system)
+    wait_until(lambda: made.authorize().status == 200, COMES_UP_S)
+    return made
+
+
+def test_another_copy_takes_over_from_one_that_is_killed_in_five_seconds(
+    system: System,
+    followers: list[Copies],
+    partner: Partner,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    taken_s: dict[str, float] = {}
+    with load(partner):
+        for copies in followers:
+            wait_until(grown(partner), COMES_UP_S)
+            first = str(copies.active())
+            killed_at = time.monotonic()
+            copies.running[first].kill()
+            copies.passes_from(first)
+            taken_s[copies.role] = time.monotonic() - killed_at
+        wait_until(grown(partner), COMES_UP_S)
+    with capsys.disabled():
+        print("\ntaken over after", {role: f"{taken:.2f} s" for role, taken in taken_s.items()})  # noqa: T201  # Figures for whoever measures.
+    assert max(taken_s.values()) < TAKE_OVER_S
+    partner.check()
+    assert failures(system) == ""
+
+
+def test_a_copy_that_stands_still_loses_its_lock_and_stands_by_again(
+    system: System, followers: list[Copies], partner: Partner
+) -> None:
+    with load(partner):
+        for copies in followers:
+            wait_until(grown(partner), COMES_UP_S)
+            first = str(copies.active())
+            copies.running[first].signal(signal.SIGSTOP)
+            second = copies.passes_from(first, COMES_UP_S)
+            wait_until(grown(partner), COMES_UP_S)
+            copies.running[first].signal(signal.SIGCONT)
+            wait_until(grown(partner), COMES_UP_S)
+            assert copies.active() == second
+            copies.running[second].kill()
+            assert copies.passes_from(second) == first
+        wait_until(grown(partner), COMES_UP_S)
+    partner.check()
+    assert unfinished(system) == []
+    assert failures(system) == ""
