@@ -1,0 +1,178 @@
+"""What has to be true in the end: of log and read models, of the money, and of every promise."""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from uuid import UUID
+
+from domain.aggregate import Event, Root
+from domain.bulk_job import BulkJob
+from domain.link import Link
+from domain.link_events import EndpointRequested, Stage
+from domain.monthly_fee import MonthlyFee
+from domain.number_lookup import NumberLookup
+from domain.plan_change import PlanChange
+from domain.wallet import Deposit, Wallet, wallet_id
+from projections.audit import verify
+from tests.installation import PRICE_MICROS
+from tests.simulation.customers import Customers
+from tests.simulation.template import Template
+from tests.simulation.world import World
+from tests.workers.link_checks import check_esims, check_network
+
+if TYPE_CHECKING:
+    from tests.workers.link_lab import Lab
+
+EVENTS_MAX = 100_000
+
+R = TypeVar("R", bound=Root)
+
+
+def check(world: World, customers: Customers, template: Template) -> None:
+    """Expect that everything has ended well, also after all has been asked for once more."""
+    books = Books(world)
+    check_log_and_views(world)
+    check_calls(world, books)
+    check_money(books, template)
+    check_promises(books, customers)
+    check_all_ended(world, books)
+    head = world.outside.log.head()
+    told = [ask for ask in customers.ledger.keyed() if ask in customers.ledger.successes]
+    for ask in told:  # The ledger tells whether the answer is another one.
+        customers.send(ask)
+    assert world.outside.log.head() == head, "an answer that was given again has cost something"
+
+
+class Books:
+    """Every aggregate of the log, and every entry of its wallets."""
+
+    def __init__(self, world: World) -> None:
+        self._log = world.outside.log
+        self.events: list[Event] = [each.event for each in self._log.read(0, EVENTS_MAX)]
+        self._streams = dict.fromkeys(
+            stream for each in self.events if isinstance(stream := each.originator_id, UUID)
+        )
+
+    def every(self, kind: type[R]) -> list[R]:
+        return [found for each in self._streams if (found := self._log.find(kind, each))]
+
+    def get(self, kind: type[R], stream_id: UUID) -> R:
+        return self._log.get(kind, stream_id)
+
+    def entries(self, of: type[Wallet.Moved], reference: str) -> list[int]:
+        """Return the amounts that were booked for something."""
+        return [
+            each.amount_micros
+            for each in self.events
+            if isinstance(each, of) and each.reference.id == reference
+        ]
+
+
+def check_log_and_views(world: World) -> None:
+    parts = world.outside
+    parts.projector.catch_up()
+    report = verify(parts.log, parts.views, parts.positions, parts.models)
+    assert report.failures == [], report.failures
+    assert world.stopped == [], world.stopped
+
+
+def check_calls(world: World, books: Books) -> None:
+    """Nobody calls the network without an intent that he alone has won."""
+    for link in books.every(Link):
+        intents = sum(
+            isinstance(each, EndpointRequested) and each.originator_id == link.id
+            for each in books.events
+        )
+        calls = world.calls["create_endpoint", str(link.id)]
+        assert calls <= intents, f"link {link.id}: {calls} calls for {intents} intents"
+    for change in books.every(PlanChange):
+        intents = sum(
+            isinstance(each, PlanChange.PlanAdditionStarted) and each.originator_id == change.id
+            for each in books.events
+        )
+        references = [str(each.activation_id) for each in change.requested.additions]
+        calls = sum(world.calls["add_plan", each] for each in references)
+        assert calls <= intents, f"change {change.id}: {calls} calls for {intents} intents"
+
+
+def check_money(books: Books, template: Template) -> None:
+    """To the micro: a wallet has what was paid in, without what was got for it."""
+    worth: Counter[UUID] = Counter()
+    for organization_id, amount_micros in _worth(books):
+        worth[organization_id] += amount_micros
+    for organization_id in template.organizations:
+        wallet = books.get(Wallet, wallet_id(organization_id))
+        assert wallet.balance_micros == worth[organization_id], (
+            f"the wallet of {organization_id} has {wallet.balance_micros}, "
+            f"not {worth[organization_id]}"
+        )
+        assert wallet.balance_micros >= 0
+
+
+def _worth(books: Books) -> Iterator[tuple[UUID, int]]:
+    """Yield what came in and, negative, what everything costs that somebody has got for it."""
+    adjusted = [each for each in books.events if isinstance(each, Wallet.Adjusted)]
+    fees = [each.due for each in books.every(MonthlyFee) if each.is_charged]
+    yield from ((each.organization_id, each.amount_micros) for each in books.every(Deposit))
+    yield from ((each.organization_id, each.amount_micros) for each in adjusted)
+    yield from ((each.organization_id, -each.price.amount_micros) for each in fees)
+    yield from ((it.answer.organization_id, -PRICE_MICROS) for it in books.every(NumberLookup))
+    for job in books.every(BulkJob):
+        yield job.organization_id, -PRICE_MICROS * len(job.completed)
+    for link in books.every(Link):
+        bought = link.activations.values()
+        yield from ((link.organization_id, -each.plan.price_micros) for each in bought)
+
+
+def check_promises(books: Books, customers: Customers) -> None:
+    """What a caller was told is on the log, paid for once, and nothing of it was taken back."""
+    for ask, stream_id in customers.ledger.told:
+        charged = books.entries(Wallet.Charged, str(stream_id))
+        refunded = books.entries(Wallet.Refunded, str(stream_id))
+        match ask.kind:
+            case "lookup":
+                assert books.get(NumberLookup, stream_id).answer.price is not None, ask
+                assert (charged, refunded) == ([PRICE_MICROS], []), ask
+            case "job":
+                job = books.get(BulkJob, stream_id)
+                assert charged == [PRICE_MICROS * len(ask.numbers)], ask
+                assert sum(refunded) == PRICE_MICROS * len(job.failed), ask
+                assert job.created.total_count == len(ask.numbers), ask
+            case "link":
+                link = books.get(Link, stream_id)
+                price = link.requested.plan.price_micros
+                assert link.requested.plan.plan_id == ask.plan_id, ask
+                assert link.stage is Stage.ACTIVE, ask
+                assert (charged, refunded) == ([price] if price else [], []), ask
+            case "change":
+                change = books.get(PlanChange, stream_id)
+                assert change.failure is None, ask
+                assert [each.plan.plan_id for each in change.added] == [*ask.add], ask
+                assert [each.activation_id for each in change.removed] == [*ask.remove], ask
+                assert refunded == [], ask
+            case _:
+                assert books.get(Deposit, stream_id).amount_micros == ask.amount_micros, ask
+                assert books.entries(Wallet.Deposited, ask.key or "") == [ask.amount_micros], ask
+
+
+def check_all_ended(world: World, books: Books) -> None:
+    """Every job, link and change has come to its end, and the network knows the same links."""
+    for job in books.every(BulkJob):
+        assert job.finished_at is not None, f"job {job.id} has not ended"
+    links = books.every(Link)
+    for link in links:
+        assert link.stage in {Stage.ACTIVE, Stage.ENDED}, f"link {link.id} is {link.stage}"
+        assert (link.status_intent, link.open_change) == (None, None), f"link {link.id}"
+    for change in books.every(PlanChange):
+        assert change.finished_at is not None, f"change {change.id} has not ended"
+    seen = cast("Lab", _Seen(world))
+    check_esims(seen, links)
+    check_network(seen, [link for link in links if link.stage is Stage.ACTIVE])
+
+
+class _Seen:
+    """What the checks of a lab look at."""
+
+    def __init__(self, world: World) -> None:
+        self.process: Any = world.outside
+        self.simulator = world.simulator

@@ -1,0 +1,174 @@
+"""The customers: they ask for everything there is, often again, and note what they are told."""
+
+from collections.abc import Callable
+from uuid import UUID
+
+from domain.commands.bulk_create import BulkRequest
+from domain.commands.link_create import LinkRequest
+from domain.commands.link_plans import BoundFailure, ChangeRequest
+from domain.commands.single_lookup import LookupRequest
+from domain.errors import Refused
+from domain.link import Link
+from domain.wallet import Wallet, deposit_id, wallet_id
+from tests.installation import PRICE_MICROS, numbers
+from tests.simulation.ledger import Ask, Kind, Ledger
+from tests.simulation.machine import Machine
+from tests.simulation.template import Template
+from tests.simulation.world import World
+
+AGAIN = 0.3  # Of the requests with a key are sent once more.
+KEYED = 0.7
+UNFINISHED = {"IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED", "SERVICE_UNAVAILABLE"}
+NUMBERS = (*numbers(30), "+15005550001", "+15005550003", "+15005550004")
+SIZES = (1, 3, 10, 30, 200)
+LEFT_MICROS = 9_000  # Of a balance that somebody has spent: not enough for two lookups.
+
+
+class Customers:
+    """Sends requests to any process; each either gets an answer or finds the process dead."""
+
+    def __init__(self, world: World, template: Template) -> None:
+        self._world, self._random = world, world.random
+        self._template = template
+        self.ledger = Ledger()
+
+    def ask(self, kind: Kind) -> None:
+        """Ask for something, perhaps once more for what was asked before."""
+        before = [ask for ask in self.ledger.asked if ask.kind == kind and ask.key is not None]
+        if before and self._random.random() < AGAIN:
+            self.send(self._random.choice(before))
+            return
+        ask = self._new(kind)
+        if ask is not None:
+            self.send(ask)
+
+    def send(self, ask: Ask) -> None:
+        """Send a request and note the answer, if there is one."""
+        machine = self._world.somebody()
+        if machine is None:
+            return
+        self.ledger.asked.append(ask)
+        had = ask in self.ledger.successes  # Else the refusal is that of an attempt before it.
+        self._world.note(f"{machine.called} is asked: {ask}")
+        try:
+            told = self._world.live(machine, lambda: self._get(machine, ask))
+        except BoundFailure as failure:
+            self._world.note(f"{ask}: failed for good, {failure.refusal.code}")
+            self.ledger.refuse(ask, failure.refusal.code, may_be=not had)
+        except Refused as refusal:
+            self._world.note(f"{ask}: {refusal.code}")
+            self.ledger.refuse(ask, refusal.code, may_be=not had or refusal.code in UNFINISHED)
+        else:
+            self._world.note(f"{ask}: {told or 'no answer'}")
+            if told is not None:
+                self.ledger.tell(ask, told)
+
+    def switch(self) -> None:
+        """Suspend or reactivate a link."""
+        target = self._random.choice(("suspended", "active"))
+
+        def switched(machine: Machine, link_id: UUID) -> None:
+            link = machine.link_status.run(link_id, target, machine.cause())
+            assert link.status == target, f"link {link_id} is {link.status}, not {target}"
+
+        self._with_link(f"make it {target}", switched)
+
+    def read(self) -> None:
+        """Read the live status of a link, which notes what is new of it."""
+
+        def look(machine: Machine, link_id: UUID) -> None:
+            machine.link_readings.read(machine.log.get(Link, link_id), machine.cause(), live=True)
+
+        self._with_link("read it", look)
+
+    def spend(self) -> None:
+        """Let an organization run out of money."""
+        organization_id = self._random.choice(self._template.organizations)
+        machine = self._world.somebody()
+        if machine is None:
+            return
+        held = self._world.outside.log.get(Wallet, wallet_id(organization_id)).balance_micros
+        if held <= LEFT_MICROS:
+            return
+        self._world.note(f"{machine.called} takes all but {LEFT_MICROS} micros from a wallet")
+        accounts, cause = machine.accounts, machine.cause()
+        try:
+            self._world.live(
+                machine,
+                lambda: accounts.adjust(organization_id, LEFT_MICROS - held, "spent", cause),
+            )
+        except Refused as refusal:
+            self._world.note(f"not taken: {refusal.code}")
+
+    def _with_link(self, wish: str, do: Callable[[Machine, UUID], None]) -> None:
+        links, machine = self.ledger.of("link"), self._world.somebody()
+        if not links or machine is None:
+            return
+        link_id = self._random.choice(links)
+        self._world.note(f"{machine.called} is asked: link {link_id}: {wish}")
+        try:
+            self._world.live(machine, lambda: do(machine, link_id))
+        except Refused as refusal:
+            self._world.note(f"link {link_id}: {refusal.code}")
+
+    def _new(self, kind: Kind) -> Ask | None:
+        random = self._random
+        organization_id = random.choice(self._template.organizations)
+        key = f"{kind}-{len(self.ledger.asked)}" if random.random() < KEYED else None
+        match kind:
+            case "lookup":
+                return Ask(kind, organization_id, key, numbers=(random.choice(NUMBERS),))
+            case "job":
+                count = random.choice(SIZES)
+                chosen = tuple(random.sample(NUMBERS, min(count, len(NUMBERS))))
+                chosen += tuple(numbers(count - len(chosen), 1_000))
+                return Ask(kind, organization_id, key, numbers=chosen)
+            case "link":
+                plan_id = random.choice([*self._template.plans])
+                return Ask(kind, organization_id, key, plan_id=plan_id)
+            case "deposit":
+                key = f"deposit-{len(self.ledger.asked)}"
+                return Ask(kind, organization_id, key, amount_micros=random.randint(1, 20_000_000))
+            case _:
+                return self._new_change(key)
+
+    def _new_change(self, key: str | None) -> Ask | None:
+        links = self.ledger.of("link")
+        if not links:
+            return None
+        link = self._world.outside.log.get(Link, self._random.choice(links))
+        there = [each.id for each in link.current_activations]
+        remove = tuple(each for each in there if self._random.random() < 0.3)
+        plans = [*self._template.plans]
+        if self._world.hazards.rates["the clock jumps"]:  # It ends a wait for what is still late.
+            plans = [each for each in plans if self._template.plans[each] != "sandbox-slow"]
+        add = tuple(self._random.choices(plans, k=self._random.randint(0, 2)))
+        if not remove and not add:
+            return None
+        return Ask("change", link.organization_id, key, link_id=link.id, remove=remove, add=add)
+
+    def _get(self, machine: Machine, ask: Ask) -> UUID:
+        """Run the command of a request; return the stream that holds its success."""
+        owner, cause = ask.organization_id, machine.cause()
+        match ask.kind:
+            case "lookup":
+                (number,) = ask.numbers
+                lookup = LookupRequest(owner, number, PRICE_MICROS, "USD", ask.key)
+                found = machine.single_lookup.run(lookup, cause)
+                assert found.facts.phone_number == number
+                return found.lookup.id
+            case "job":
+                job = BulkRequest(owner, ask.numbers, PRICE_MICROS, "USD", ask.key)
+                return machine.bulk_create.run(job, cause)[0]
+            case "link":
+                assert ask.plan_id is not None
+                link = LinkRequest(owner, ask.plan_id, None, ask.key)
+                return machine.link_create.run(link, cause)[0].id
+            case "change":
+                assert ask.link_id is not None
+                change = ChangeRequest(owner, ask.link_id, ask.remove, ask.add, ask.key)
+                return machine.link_plans.run(change, cause)[0].id
+            case _:
+                assert ask.key is not None
+                machine.accounts.deposit(owner, ask.amount_micros, ask.key, cause)
+                return deposit_id(owner, ask.key)

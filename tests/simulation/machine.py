@@ -1,0 +1,273 @@
+"""One process of the simulated installation: the real container, which can die at any place."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from threading import Event
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from eventsourcing.persistence import OperationalError, StoredEvent
+from sqlalchemy import event
+
+from app.providers.sandbox import SandboxLookup
+from app.settings import Settings
+from app.stores.leases import SqlLeases
+from app.stores.lookup_cache import SqlLookupCache
+from app.stores.personal_keys import PersonalKeys
+from domain.application import Log
+from domain.commit import Command
+from domain.committer import Committer
+from domain.network import EsimNetwork
+from domain.ports import CachedFacts, NumberLookup
+from domain.signal import Signal
+from projections.database import Database
+from projections.positions import Positions
+from projections.projector import Projector
+from tests.faulty_network import Killed
+from tests.installation import Process
+from tests.simulation.outside import Lookups, WatchedNetwork
+from tests.simulation.quicker import share_parts
+from workers.dispatcher import NAME as DISPATCHER
+from workers.publisher import Publisher
+from workers.routes import Message
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+NO_SYNC = "PRAGMA synchronous = OFF"  # Nobody cuts the power of a test.
+
+
+class Machine(Process):
+    """A process whose threads are taken in turns by the one thread of the simulation.
+
+    `dies_in` counts the places that it still passes; 0 means that it lives on.
+    """
+
+    def __init__(self, world: "World", settings: Settings, name: str) -> None:
+        super().__init__(settings, world.clock)
+        self.world, self.called = world, name
+        self.is_dead = self.is_committing = False
+        self.dies_in = 0
+        share_parts(self)
+        self._network = WatchedNetwork(self, world.late) if world.late is not None else None
+
+    def passes(self, place: str, *, others: bool = True, of: int = 1) -> None:
+        """Pass a place: the process may end here, or somebody else come between."""
+        self.stops_if_dead()
+        if self.world.hazards.is_calm or self is self.world.outside:
+            return
+        if self._is_last(place):
+            self.is_dead = True
+            self.world.note(f"{self.called} dies {place}")
+            raise Killed
+        if others:
+            self.world.interleave(place, of)
+            self.stops_if_dead()
+
+    def _is_last(self, place: str) -> bool:
+        if place == self.world.deadly:
+            self.world.deadly = ""
+            return True
+        if not self.dies_in or place.startswith("after reading"):  # That is before the next place.
+            return False
+        self.dies_in -= 1
+        return not self.dies_in
+
+    def stops_if_dead(self) -> None:
+        if self.is_dead:
+            raise Killed
+
+    def work(self, message: Message) -> None:
+        """Do what the actor of a message does."""
+        match message.actor:
+            case "work_slice":
+                job_id, index = message.arguments
+                self.bulk_lookup.work(UUID(str(job_id)), int(index))
+            case "work_link":
+                self.provisioning.work(UUID(str(message.arguments[0])))
+            case "work_plan_change":
+                self.plan_changes.work(UUID(str(message.arguments[0])))
+            case _:
+                self.monthly_fees.run()
+
+    @cached_property
+    def log(self) -> Log:
+        log = super().log
+        recorder = cast("Any", log.recorder)
+        opened = recorder.datastore.pool._create_connection  # noqa: SLF001  # Where they come from.
+
+        def fast() -> Any:
+            connection = opened()
+            connection.cursor().execute(NO_SYNC)
+            return connection
+
+        recorder.datastore.pool._create_connection = fast  # noqa: SLF001  # The same.
+        recorder.insert_events = self._inserting(recorder.insert_events)
+        log.appended = Turns(self)
+        cast("Any", log).find = self._passing("after reading a stream", log.find)
+        cast("Any", log).read = self._passing("after reading the log", log.read)
+        return log
+
+    @cached_property
+    def databases(self) -> tuple[Database, Database, Database]:
+        opened = super().databases
+        for each in opened:
+            event.listen(each.engine, "connect", lambda raw, _: raw.execute(NO_SYNC))
+        return opened
+
+    @cached_property
+    def positions(self) -> Positions:
+        positions = Positions()
+        advance = positions.advance
+
+        def moved(*args: Any) -> None:
+            """Die in the transaction; nobody else comes while it holds the lock."""
+            self.passes("before a position moves", others=False)
+            if args[1] == DISPATCHER:
+                self.world.expect_published(args[2], args[3].position)
+            advance(*args)
+            self.passes("before a position is committed", others=False)
+
+        cast("Any", positions).advance = moved
+        return positions
+
+    @cached_property
+    def projector(self) -> Projector:
+        """No handler of a read model ever fails, whoever else projects."""
+        projector = super().projector
+        projector.on_failure = lambda name, why: self.world.stopped.append(f"{name}: {why}")
+        return projector
+
+    @cached_property
+    def committer(self) -> Committer:
+        return InTurn(self.log, self)
+
+    @cached_property
+    def leases(self) -> SqlLeases:
+        leases = super().leases
+        acquire, release = leases.acquire, leases.release
+
+        def given_back(key: UUID, holder: UUID) -> None:
+            self.stops_if_dead()  # Whoever was killed gives nothing back.
+            release(key, holder)
+
+        cast("Any", leases).acquire = self._passing("after taking a lease", acquire)
+        cast("Any", leases).release = given_back
+        return leases
+
+    @cached_property
+    def lookup_cache(self) -> SqlLookupCache:
+        return WrittenAtOnce(self.stores)
+
+    @cached_property
+    def vault(self) -> PersonalKeys:
+        return PersonalKeys(self.databases[2], self.world.random_bytes)
+
+    @cached_property
+    def provider(self) -> NumberLookup:
+        pause = lambda seconds: self.world.clock.forward(seconds=seconds)  # noqa: E731  # One call.
+        return SandboxLookup(Lookups(self), self.sandbox_attempts, pause)
+
+    @cached_property
+    def network(self) -> EsimNetwork:
+        return cast("EsimNetwork", self._network or self.simulated_network)
+
+    @cached_property
+    def publisher(self) -> Publisher:  # type: ignore[override]  # any will do
+        return Publishing(self)
+
+    def _passing(self, place: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def passed(*args: Any, **options: Any) -> Any:
+            self.stops_if_dead()
+            answer = call(*args, **options)
+            self.passes(place)
+            return answer
+
+        return passed
+
+    def _inserting(self, insert: Callable[..., Any]) -> Callable[..., Any]:
+        def inserted(stored: Sequence[StoredEvent], **options: Any) -> Any:
+            hazards, note = self.world.hazards, self.world.note
+            self.passes("before a commit")
+            if hazards.strikes("the commit is refused"):
+                note("the commit is refused")
+                raise OperationalError
+            positions = insert(stored, **options)
+            self.passes("after a commit")
+            if hazards.strikes("the reply to a commit is lost"):
+                note("the reply to a commit is lost")
+                raise OperationalError
+            return positions
+
+        return inserted
+
+
+class Turns(Signal):
+    """Whoever waits for the log lets the others have their turn."""
+
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
+        self._machine = machine
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        del seen, timeout_s
+        self._machine.stops_if_dead()
+        self._machine.world.wait_a_turn()
+        self._machine.stops_if_dead()
+        return True
+
+    @contextmanager
+    def watching(self, stream: UUID) -> Iterator[Event]:
+        """Lend news that come at every turn: whoever hears them looks himself."""
+        del stream
+        yield cast("Event", News(self))
+
+
+class News:
+    """What `watching` lends."""
+
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
+
+    def clear(self) -> None:
+        """Nothing is kept."""
+
+    def wait(self, timeout_s: float) -> bool:
+        return self._turns.wait(0, timeout_s)
+
+
+class WrittenAtOnce(SqlLookupCache):
+    """The cache without the thread that writes it."""
+
+    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        self._write({(organization_id, each.facts.phone_number): each for each in answers})
+
+
+class InTurn(Committer):
+    """The committer without its thread: whoever submits does its work."""
+
+    def __init__(self, log: Log, machine: Machine) -> None:
+        super().__init__(log)
+        self._machine = machine
+
+    def _submit(self, command: Command) -> None:
+        assert not self._machine.is_committing, "a process commits one thing at a time"
+        self._machine.is_committing = True
+        try:
+            self._process([command])
+        finally:
+            self._machine.is_committing = False
+
+
+class Publishing:
+    """The broker as one process reaches it."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self.backlog = machine.world.broker.backlog
+
+    def publish(self, message: Message) -> None:
+        self._machine.passes("before a publish")
+        self._machine.world.broker.publish(message)
+        self._machine.passes("after a publish")

@@ -1,0 +1,127 @@
+"""Bugs to be planted: each is one that somebody could write, and that some seed has to find."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pytest
+from eventsourcing.persistence import IntegrityError, StoredEvent
+
+from domain.application import Log
+from domain.cause import Cause
+from domain.commands.single_lookup import SingleLookup
+from domain.link import Link
+from domain.wallet import Refund, Wallet
+from projections.positions import Fenced, Position, Positions
+from workers.dispatcher import NAME, Dispatcher
+from workers.provisioning_sweep import ProvisioningSweep
+from workers.routes import messages_for
+from workers.sweep import Sweep
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
+    def step(self: Any) -> bool:
+        if not self._started:
+            self._start()
+            self._started = True
+        with self._database.reading() as connection:
+            place: Position = self._positions.get(connection, NAME)
+        batch = self._read(place)
+        if not batch:
+            return False
+        try:
+            with self._database.writing() as connection:
+                self._positions.advance(connection, NAME, place.position, batch[-1])
+        except Fenced:
+            return True
+        for recorded in batch:
+            for message in messages_for(recorded.event):
+                self._publisher.publish(message)
+        return True
+
+    patch.setattr(Dispatcher, "step", step)
+
+
+def a_refund_is_booked_twice(patch: pytest.MonkeyPatch) -> None:
+    once = Wallet.refund
+
+    def twice(self: Wallet, refund: Refund, cause: Cause) -> None:
+        once(self, refund, cause)
+        once(self, refund, cause)
+
+    patch.setattr(Wallet, "refund", twice)
+
+
+def a_failure_is_not_refunded(patch: pytest.MonkeyPatch) -> None:
+    fail = Link.fail
+
+    def kept(self: Link, *args: Any) -> None:
+        fail(self, *args)
+
+    patch.setattr(Link, "fail", kept)
+
+
+def an_intent_is_appended_like_any_event(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Log, "claim", Log.append)
+
+
+def jobs_are_not_swept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Sweep, "run", lambda _self, **_: 0)
+
+
+def links_are_not_swept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ProvisioningSweep, "run", lambda _self, **_: 0)
+
+
+def a_conflict_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
+    insert_once = Log.insert_once
+
+    def insert(self: Log, stored: Sequence[StoredEvent]) -> int:
+        try:
+            return insert_once(self, stored)
+        except IntegrityError:
+            return self.head()
+
+    patch.setattr(Log, "insert_once", insert)
+
+
+def a_key_is_forgotten(patch: pytest.MonkeyPatch) -> None:
+    run = SingleLookup.run
+
+    def unkeyed(self: SingleLookup, request: Any, cause: Cause) -> Any:
+        object.__setattr__(request, "key", f"{request.key}-{self.log.head()}")
+        return run(self, request, cause)
+
+    patch.setattr(SingleLookup, "run", unkeyed)
+
+
+def the_fence_is_open(patch: pytest.MonkeyPatch) -> None:
+    advance = Positions.advance
+
+    def moved(self: Positions, *args: Any) -> None:
+        try:
+            advance(self, *args)
+        except Fenced:
+            return
+
+    patch.setattr(Positions, "advance", moved)
+
+
+def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("domain.commands.provisioning_failure.Failing._settled_at", lambda *_, **__: None)
+
+
+# Each with seeds that have found it; a seed tells another story once the product reads otherwise.
+PLANTS: Mapping[Plant, Sequence[int]] = {
+    the_dispatcher_moves_before_it_publishes: (0,),
+    a_refund_is_booked_twice: (0,),
+    a_failure_is_not_refunded: (0,),
+    an_intent_is_appended_like_any_event: (0, 9),
+    jobs_are_not_swept: (2, 18),
+    links_are_not_swept: (2, 3),
+    a_conflict_counts_as_committed: (0,),
+    a_key_is_forgotten: (0,),
+    the_fence_is_open: (6, 12),
+    an_esim_is_freed_too_early: (4, 12),
+}

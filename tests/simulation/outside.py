@@ -1,0 +1,84 @@
+"""The network and the provider of lookups as one process reaches them."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from app.providers.sandbox import is_sandbox_number
+from domain.network import OutcomeUnknown, Rejected
+from domain.ports import NumberFacts, Unavailable
+from tests.faulty_network import CHANGES
+from tests.workers.late_network import LateNetwork
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from tests.simulation.machine import Machine
+
+SWITCHES = ("suspend", "resume")
+MAY_BE_LATE = ("create_endpoint", "add_plan", "remove_plan", "remove_endpoint")
+SLOW_S = 3.0
+LATE_SHARES = (0.05, 0.3, 0.6, 0.99)  # Of the time in which the port promises an outcome.
+
+
+class WatchedNetwork:
+    """Every call passes two places, and may fail as the port allows."""
+
+    def __init__(self, machine: "Machine", inner: LateNetwork) -> None:
+        self._machine, self._inner = machine, inner
+        self.name: str = inner.name
+        self.settles_after: timedelta = inner.settles_after
+
+    def __getattr__(self, call: str) -> Callable[..., Any]:
+        reached = getattr(self._inner, call)
+        world = self._machine.world
+
+        def called(*args: Any, **options: Any) -> Any:
+            changes = call in CHANGES or call in SWITCHES
+            self._machine.passes(f"before {call}")
+            self._refuse(call, changes=changes)
+            world.note_call(call, args)
+            if call in MAY_BE_LATE and world.hazards.strikes("the network is late"):
+                share = world.random.choice(LATE_SHARES)
+                self._inner.later(call, share * self.settles_after.total_seconds())
+                world.note(f"{call} is late")
+            answer = reached(*args, **options)
+            self._machine.passes(f"after {call}")
+            if changes and world.hazards.strikes("the network does it and the reply is lost"):
+                world.note(f"the reply to {call} is lost")
+                raise OutcomeUnknown
+            return answer
+
+        return called
+
+    def _refuse(self, call: str, *, changes: bool) -> None:
+        world = self._machine.world
+        if world.is_down("network") or world.hazards.strikes("the network is unavailable"):
+            world.note(f"{call} is unavailable")
+            raise Unavailable
+        if call in {"create_endpoint", "add_plan"} and world.hazards.strikes("the network rejects"):
+            world.note(f"{call} is rejected")
+            raise Rejected
+        if changes and world.hazards.strikes("the network loses the call"):
+            world.note(f"{call} is lost")
+            raise OutcomeUnknown
+
+
+class Lookups:
+    """Answers by the number alone; the sandbox numbers fail as they do in the sandbox."""
+
+    name = "simulated"
+    remote = False
+
+    def __init__(self, machine: "Machine") -> None:
+        self._machine = machine
+
+    def is_up(self) -> bool:
+        return not self._machine.world.is_down("provider")
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
+        assert not is_sandbox_number(phone_number)
+        self._machine.passes("before look_up", of=10)  # There are many, and all are alike.
+        if not self.is_up():
+            raise Unavailable
+        return NumberFacts(phone_number, valid=False)

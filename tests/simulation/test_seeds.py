@@ -1,0 +1,90 @@
+"""Whatever dies, is lost, doubled or late: two hundred seeds, or with SOAK=1 two thousand."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.simulation import Failed, Simulation
+
+SEEDS = 2_000 if os.environ.get("SOAK") == "1" else 200
+GROUP = 5  # Of seeds: so small that each test ends well within its time.
+REPLAYED = int(os.environ.get("SIMULATION_SEED", "0"))
+LOOKED_AT = 40
+MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
+    "dies before a commit",
+    "dies after a commit",
+    "dies after a publish",
+    "dies before a position is committed",
+    "dies after create_endpoint",
+    "is lost",
+    "is unavailable",
+    "meanwhile:",
+    "could not dispatch",
+    "a month ends",
+    "INSUFFICIENT_BALANCE",
+    "PROVISIONING_ERROR",
+    "make it suspended",
+    "no answer",
+)
+TWICE = """
+import sys, tempfile
+from pathlib import Path
+from tests.simulation.simulation import Simulation
+from tests.simulation.template import make_template
+with tempfile.TemporaryDirectory() as files, tempfile.TemporaryDirectory() as directory:
+    simulation = Simulation(int(sys.argv[1]), make_template(Path(files)), Path(directory))
+    simulation.run()
+    print("\\n".join(simulation.world.script))
+"""
+
+Run = Callable[[int], Simulation]
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_whatever_goes_wrong_everything_ends_well(run: Run, first: int) -> None:
+    for seed in range(first, first + GROUP):
+        run(seed)
+
+
+def test_the_runs_see_every_kind_of_trouble(run: Run) -> None:
+    seen: Counter[str] = Counter()
+    for seed in range(LOOKED_AT):
+        lines = run(seed).world.script
+        seen.update(what for what in MUST_BE_SEEN for line in lines if what in line)
+        if len(seen) == len(MUST_BE_SEEN):
+            return
+    assert [what for what in MUST_BE_SEEN if not seen[what]] == []
+
+
+def test_a_seed_is_the_same_in_each_process(run: Run) -> None:
+    """Whatever order the sets of that process have."""
+    root = Path(__file__).parents[2]
+    again = subprocess.run(
+        [sys.executable, "-c", TWICE, "7"],
+        capture_output=True,
+        check=True,
+        cwd=root,
+        env={**os.environ, "PYTHONHASHSEED": "17"},
+        text=True,
+    )
+    assert again.stdout.splitlines() == run(7).world.script
+
+
+def test_a_replay_shows_every_step(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """With SIMULATION_SEED=n that seed is replayed, and shown also when it fails."""
+    script: list[str] = []
+    try:
+        script = run(REPLAYED).world.script
+    except Failed as failed:
+        script = failed.script
+        raise
+    finally:
+        if "SIMULATION_SEED" in os.environ:
+            with capsys.disabled():
+                print("", *script, sep="\n")  # noqa: T201  # It is what was asked for.
+    assert any("all is well again" in line for line in script)

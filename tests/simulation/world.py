@@ -1,0 +1,239 @@
+"""The installation and all around it: a few processes, a broker, a network, and what they do."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, TypeVar
+from uuid import UUID
+
+from app.providers.simulated_network.network import SimulatedNetwork
+from app.settings import Settings
+from domain.errors import ServiceUnavailable
+from domain.link import Link
+from tests.faulty_network import Killed
+from tests.simulation.broker import Broker, BrokerAway
+from tests.simulation.clock import SimulatedClock
+from tests.simulation.hazards import Hazards
+from tests.simulation.machine import Machine
+from tests.workers.late_network import LateNetwork
+from workers.routes import Message, messages_for
+
+MACHINES = 3
+READ = "after reading the log"
+DEPTH_MAX = 3  # Of those who come between others; each of them is a whole piece of work.
+RECENT_MAX = 3  # Messages that may come again while they are worked on.
+WAITS_S = (0.05, 0.3, 1.0, 2.5)  # What may pass while one waits a turn.
+TROUBLE = (BrokerAway, ServiceUnavailable)  # What followers and workers bear, and try again.
+ROLES = ("deliver",) * 6 + ("dispatch",) * 3 + ("project",) * 3 + ("sweep", "fees", "time", "time")
+
+T = TypeVar("T")
+
+
+class World:
+    """One thread moves everything, and each choice follows from the seed."""
+
+    def __init__(self, seed: int, environment: dict[str, str]) -> None:
+        self.seed = seed
+        self.random = Random(seed)
+        self.clock = SimulatedClock()
+        self.hazards = Hazards(self.random)
+        self.broker = Broker(self.random, self.clock, self.hazards)
+        self.script: list[str] = []
+        self.stopped: list[str] = []  # Read models, and why.
+        self.deadly = ""  # A place: whoever comes there next dies.
+        self.calls: Counter[tuple[str, str]] = Counter()  # Changing calls by name and reference.
+        self.between: Callable[[], object] = int  # What customers do while others work.
+        self.late: LateNetwork | None = None
+        self._settings = Settings.from_env(environment)
+        self._down_until_s: dict[str, float] = {}
+        self._depth = self._turns = 0
+        self._recent: list[Message] = []
+        self._busy: set[tuple[Machine, str]] = set()
+        self._opened: list[Machine] = []
+        self.outside = self.open("outside")  # Nothing ever happens to it.
+        self.simulator = SimulatedNetwork(
+            self.outside.stores,
+            self.clock.network,
+            "simulation",
+            sandbox=True,
+            wait=lambda seconds: self.clock.forward(seconds=seconds),
+        )
+        self.late = LateNetwork(self.simulator, self.clock)
+        self.machines = [self.open(f"p{number}") for number in range(MACHINES)]
+
+    def open(self, name: str) -> Machine:
+        """Start a process over the files."""
+        self._opened.append(Machine(self, self._settings, name))
+        return self._opened[-1]
+
+    def close(self) -> None:
+        for machine in self._opened:
+            machine.close()
+
+    def new_id(self) -> UUID:
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    def random_bytes(self, count: int) -> bytes:
+        return self.random.randbytes(count)
+
+    def link(self, link_id: UUID) -> Link:
+        return self.outside.log.get(Link, link_id)
+
+    def note(self, text: str) -> None:
+        """Write down a step of the script."""
+        self.script.append(f"{self.clock.elapsed_s:10.2f} {'  ' * self._depth}{text}")
+
+    def note_call(self, call: str, args: Sequence[Any]) -> None:
+        """Count a call that makes something, by the reference that it is made under."""
+        if call in {"create_endpoint", "add_plan"}:
+            self.calls[call, str(args[-1])] += 1
+
+    def expect_published(self, after: int, until: int) -> None:
+        """Expect that the broker has confirmed what these events ask for."""
+        for recorded in self.outside.log.read(after, until - after):
+            for message in messages_for(recorded.event):
+                assert message in self.broker.confirmed, f"{message} is passed over"
+
+    def is_down(self, what: str) -> bool:
+        return self.clock.elapsed_s < self._down_until_s.get(what, 0.0)
+
+    def take_down(self, what: str, seconds: float) -> None:
+        self._down_until_s[what] = self.clock.elapsed_s + seconds
+
+    def calm_down(self) -> None:
+        """Let nothing go wrong any more."""
+        self.hazards.is_calm = True
+        self.deadly = ""
+        self.broker.away_until_s = 0.0
+        self._down_until_s.clear()
+        for machine in self.machines:
+            machine.dies_in = 0
+
+    def somebody(self) -> Machine | None:
+        """Return a process that has a thread to spare."""
+        free = [each for each in self.machines if not each.is_committing]
+        return self.random.choice(free) if free else None
+
+    def live(self, machine: Machine, life: Callable[[], T]) -> T | None:
+        """Let a process do something; one that dies of it is replaced. None when it has died."""
+        self._depth += 1
+        try:
+            return life()
+        except Killed:
+            assert machine.is_dead
+            if machine in self.machines:  # Else one of its other threads was the first to go.
+                place = self.machines.index(machine)
+                self.machines[place] = self.open(machine.called)
+            return None
+        finally:
+            self._depth -= 1
+
+    def interleave(self, place: str, of: int) -> None:
+        """Perhaps let others come between a process and its next step."""
+        if self._depth >= DEPTH_MAX or self.random.randrange(of):
+            return
+        if self.hazards.strikes("somebody else comes between"):
+            self._depth += 1
+            self._come_between(place)
+            self._depth -= 1
+
+    def _come_between(self, place: str) -> None:
+        """Let another follower, a twin of a message, a customer, or anybody else come."""
+        machine, which = self.somebody(), self.random.random()
+        if machine is not None and place == READ:
+            self.note("meanwhile the log grows, and another follower is faster:")
+            self.between()
+            self.act()
+            self._do(self.random.choice(("project", "dispatch")), self.random.choice(self.machines))
+        elif machine is not None and self._recent and which < 0.4:
+            self.note("meanwhile:")
+            message = self.random.choice(self._recent)
+            if message.actor != "charge_fees":  # One thread of a process does that.
+                self._work_on(machine, message)
+        elif which < 0.7:
+            self.between()
+        else:
+            self.act()
+
+    def wait_a_turn(self) -> None:
+        """Let time pass and others work, while somebody waits for them."""
+        self.clock.forward(seconds=self.random.choice(WAITS_S))
+        if self.hazards.is_calm:
+            self.turn_over()
+            return
+        if self._depth >= DEPTH_MAX:
+            return
+        for _ in range(self.random.randint(1, 4)):
+            self.act()
+        self.between()
+
+    def act(self) -> None:
+        """Let any process do anything that is its duty."""
+        machine = self.somebody()
+        if machine is not None:
+            self._do(self.random.choice(ROLES), machine)
+
+    def turn_over(self) -> None:
+        """Let one process do all of its duties, as far as there is anything to do."""
+        machine = self.machines[self._turns % len(self.machines)]
+        self._turns += 1
+        for duty in ("project", "dispatch", "sweep", "fees"):
+            self._do(duty, machine)
+        while not self.broker.is_empty and self._do("deliver", machine):
+            pass
+        self._do("project", machine)
+
+    def _do(self, duty: str, machine: Machine) -> bool:
+        """Do a duty, unless a thread of that process is at it; True when something was done."""
+        if duty == "time":
+            self.clock.forward(seconds=self.random.choice(WAITS_S))
+            assert self.late is not None
+            self.late.look()
+            return True
+        if duty == "deliver":
+            return self._deliver(machine)
+        if (machine, duty) in self._busy or (duty == "project" and self.is_down("projector")):
+            return False
+        work: Callable[[], object] = getattr(self, f"_{duty}")
+        self._busy.add((machine, duty))
+        try:
+            self.live(machine, lambda: work(machine))  # type: ignore[call-arg]  # a method of ours
+        except TROUBLE as trouble:
+            self.note(f"{machine.called} could not {duty}: {type(trouble).__name__}")
+        finally:
+            self._busy.discard((machine, duty))
+        return True
+
+    def _deliver(self, machine: Machine) -> bool:
+        message = self.broker.take()
+        if message is None:
+            return False
+        self._recent = [message, *self._recent][:RECENT_MAX]
+        self._work_on(machine, message)
+        return True
+
+    def _work_on(self, machine: Machine, message: Message) -> None:
+        self.note(f"{machine.called} takes {message.actor} {message.arguments}")
+        try:
+            self.live(machine, lambda: machine.work(message))
+        except TROUBLE as trouble:
+            self.note(f"{machine.called} failed at it: {type(trouble).__name__}")
+            if self.random.random() < 0.5:  # Else it was the last retry.
+                self.broker.give_back(message)
+        if machine.is_dead:
+            self.broker.give_back(message)
+
+    def _dispatch(self, machine: Machine) -> None:
+        while machine.dispatcher.step() and self.hazards.is_calm:
+            pass
+
+    def _project(self, machine: Machine) -> None:
+        while machine.projector.step() and self.hazards.is_calm:
+            pass
+
+    def _sweep(self, machine: Machine) -> None:
+        machine.sweep.run()
+        machine.provisioning_sweep.run()
+
+    def _fees(self, machine: Machine) -> None:
+        machine.fee_round.run()
