@@ -15,6 +15,7 @@ ROWS = (
     "bulk_items",
     "http_lookup",
     "hot_wallet",
+    "wallet_processes",
     "projector",
     "old_wallet",
     "job_read",

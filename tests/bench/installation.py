@@ -1,4 +1,4 @@
-"""A whole installation on SQLite in a temporary directory, with organizations that have money."""
+"""A whole installation on the measured database, with organizations that have money."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +10,7 @@ from app.container import Container
 from app.migrate import migrate
 from app.settings import Settings
 from domain.cause import Cause, utc_now
+from tests.bench.engine import database_url
 
 PRICE_MICROS = 5_000
 BASE_PLAN = "bench-base"
@@ -19,7 +20,7 @@ DEPOSIT_MICROS = 1_000_000_000_000  # Nobody runs out of money while being measu
 def environment(directory: Path, **more: str) -> dict[str, str]:
     """Return settings of an installation: lookups cost money, caches are on, links can be sold."""
     return {
-        "DATABASE_URL": f"sqlite:///{directory}/service.db",
+        "DATABASE_URL": database_url(directory),
         "SIGNING_KEYS": f"{directory}/keys",
         "PRICE_PER_LOOKUP": "0.005",
         "NETWORK_BASE_PLAN": BASE_PLAN,

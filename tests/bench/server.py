@@ -5,15 +5,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from time import perf_counter
 
 from app.threads import HTTP_THREADS
+from tests.bench.engine import broker_settings, on_postgres
 from tests.bench.limits import bare_view
 
 HOST = "127.0.0.1"
+BACKGROUND = ("projector", "dispatcher", "worker")
 READY_S = 60.0
 LOOK_S = 0.01
 STOP_S = 30.0
@@ -29,10 +31,23 @@ def free_port() -> int:
 
 @contextmanager
 def service(environment: Mapping[str, str], port: int, log: Path) -> Iterator[float]:
-    """Run `serve`; yields the seconds from its start to its first answer."""
-    settings = {**environment, "HOST": HOST, "PORT": str(port)}
-    with _running(["app", "serve"], settings, port, log) as ready_s:
-        yield ready_s
+    """Run `serve`, or on PostgreSQL the processes; yields the seconds until `/livez` answers."""
+    settings = {**environment, **broker_settings(), "HOST": HOST, "PORT": str(port)}
+    if not on_postgres():
+        with _running(["app", "serve"], settings, port, log) as ready_s:
+            yield ready_s
+        return
+    with ExitStack() as stack:
+        for role in BACKGROUND:
+            stack.enter_context(process(role, settings, log))
+        yield stack.enter_context(_running(["app", "web"], settings, port, log))
+
+
+@contextmanager
+def process(role: str, settings: Mapping[str, str], log: Path) -> Iterator[None]:
+    """Run a process without HTTP; it takes up its work when it is ready."""
+    with _started(["app", role], settings, log):
+        yield
 
 
 @contextmanager
@@ -40,7 +55,8 @@ def bare_server(body: bytes, port: int, directory: Path) -> Iterator[float]:
     """Run the bare view; yields the same as `service`."""
     file = directory / "body.json"
     file.write_bytes(body)
-    arguments = [bare_view.__name__, str(port), str(HTTP_THREADS), str(file)]
+    workers = "2" if on_postgres() else "0"
+    arguments = [bare_view.__name__, str(port), str(HTTP_THREADS), str(file), workers]
     with _running(arguments, {}, port, directory / "bare.log") as ready_s:
         yield ready_s
 
@@ -50,6 +66,15 @@ def _running(
     arguments: list[str], settings: Mapping[str, str], port: int, log: Path
 ) -> Iterator[float]:
     started = perf_counter()
+    with _started(arguments, settings, log) as process:
+        _wait_until_ready(process, port, log)
+        yield perf_counter() - started
+
+
+@contextmanager
+def _started(
+    arguments: list[str], settings: Mapping[str, str], log: Path
+) -> "Iterator[subprocess.Popen[bytes]]":
     with log.open("ab") as output:
         process = subprocess.Popen(
             [sys.executable, "-m", *arguments],
@@ -58,8 +83,7 @@ def _running(
             stderr=output,
         )
     try:
-        _wait_until_ready(process, port, log)
-        yield perf_counter() - started
+        yield process
     finally:
         process.terminate()
         process.wait(STOP_S)

@@ -23,6 +23,9 @@ class PlainRows:
         self._rows = {name: _rows_of(connection, name) for name in tables}
         connection.close()
 
+    def close(self) -> None:
+        """Nothing is held."""
+
     def rate(self, things: int) -> float:
         """Return how many things a second it makes to insert the rows of so many of them."""
         with TemporaryDirectory(prefix="bench-") as directory:

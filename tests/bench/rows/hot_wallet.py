@@ -9,7 +9,7 @@ from domain.wallet import Wallet, wallet_id
 from tests.bench.crowd import crowd
 from tests.bench.history import new_charge
 from tests.bench.installation import cause, installation, new_organization
-from tests.bench.limits import plain_wallet
+from tests.bench.limits import plain as plain_limits
 from tests.bench.measure import medians, rate
 from tests.bench.row import Aim, Row
 
@@ -23,8 +23,7 @@ REPEATS = 5
 def measure() -> Iterator[Row]:
     with installation() as container:
         wallet = wallet_id(new_organization(container))
-        path = container.persistence.beside_the_log("plain")
-        plain_wallet.create(path)
+        plain = plain_limits.Wallet(container)
         ours, limit = medians(
             lambda: rate(
                 WAITERS * CHARGES_EACH,
@@ -32,7 +31,7 @@ def measure() -> Iterator[Row]:
             ),
             lambda: rate(
                 CONNECTIONS * PLAIN_EACH,
-                lambda: crowd(CONNECTIONS, lambda: plain_wallet.charge_often(path, PLAIN_EACH)),
+                lambda: crowd(CONNECTIONS, lambda: plain.charge_often(PLAIN_EACH)),
             ),
             repeats=REPEATS,
         )

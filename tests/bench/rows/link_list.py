@@ -8,7 +8,7 @@ import msgspec
 
 from tests.bench.fleet import append_links, name_of
 from tests.bench.installation import installation
-from tests.bench.limits.plain_page import PlainPage
+from tests.bench.limits.plain import Page, page_of
 from tests.bench.measure import all_times, each_ms, percentile
 from tests.bench.partners import new_partner
 from tests.bench.reads import Reader, reader_of
@@ -27,8 +27,7 @@ def measure() -> Iterator[Row]:
     with installation() as container:
         partner = new_partner(container)
         append_links(container, partner.organization, LINKS)
-        views = container.persistence.beside_the_log("views")
-        with threads_of(container), closing(PlainPage(views, "links", PAGE_LINKS)) as page:
+        with threads_of(container), closing(page_of(container, "links", PAGE_LINKS)) as page:
             reader = reader_of(container, partner)
             assert _total(reader, plain) == LINKS
             assert 1 <= _total(reader, plain + search) <= FOUND_MAX
@@ -41,7 +40,7 @@ def _total(reader: Reader, path: str) -> int:
     return total
 
 
-def _row(name: str, reader: Reader, path: str, page: PlainPage) -> Row:
+def _row(name: str, reader: Reader, path: str, page: Page) -> Row:
     ours, limit = all_times(
         partial(each_ms, READS, partial(reader.read, path)),
         partial(each_ms, READS, page.read),

@@ -1,11 +1,12 @@
 """Projecting a log into all read models, against inserting the rows that come of it."""
 
 from collections.abc import Iterator
+from contextlib import closing
 
 from app.container import Container
 from tests.bench.history import append_jobs, append_lookups
 from tests.bench.installation import installation, new_organization
-from tests.bench.limits.plain_rows import PlainRows
+from tests.bench.limits.plain import rows_of
 from tests.bench.measure import medians, rate
 from tests.bench.row import Aim, Row
 
@@ -19,10 +20,10 @@ def measure() -> Iterator[Row]:
     with installation() as container:
         _fill_log(container)
         _project(container)
-        rows = PlainRows(container.persistence.beside_the_log("views"))
-        ours, limit = medians(
-            lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
-        )
+        with closing(rows_of(container)) as rows:
+            ours, limit = medians(
+                lambda: _project(container), lambda: rows.rate(EVENTS), repeats=REPEATS
+            )
     yield Row("projecting into all read models", ours, limit, "events/s", Aim(ratio_min=0.5))
 
 

@@ -1,0 +1,73 @@
+"""The limits beside an installation, by the driver of whatever database it is on."""
+
+from pathlib import Path
+from typing import Protocol
+
+from app.container import Container
+from tests.bench.limits import plain_page, plain_postgres, plain_rows, plain_wallet
+
+
+class Rows(Protocol):
+    """The rows of the read models, to be inserted once more."""
+
+    def rate(self, things: int) -> float:
+        """Return how many things a second it makes to insert the rows of so many of them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+class Page(Protocol):
+    """Some rows by primary key."""
+
+    def read(self) -> None:
+        """Read them."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the database."""
+        ...
+
+
+class Wallet:
+    """A balance in a row."""
+
+    def __init__(self, container: Container) -> None:
+        self._url = container.settings.database_url
+        self._file = _beside(container, "plain")
+        if self._file is None:
+            plain_postgres.create_wallet(self._url)
+        else:
+            plain_wallet.create(self._file)
+
+    def charge_often(self, count: int) -> None:
+        """Take money from it, each time in a transaction of its own."""
+        if self._file is None:
+            plain_postgres.charge_often(self._url, count)
+        else:
+            plain_wallet.charge_often(self._file, count)
+
+
+def rows_of(container: Container) -> Rows:
+    """Return the rows of all read models as they are now."""
+    file = _beside(container, "views")
+    if file is not None:
+        return plain_rows.PlainRows(file)
+    tables = [table.name for model in container.models for table in model.tables]
+    return plain_postgres.PlainRows(container.settings.database_url, tables)
+
+
+def page_of(container: Container, table: str, rows: int) -> Page:
+    """Return a page of a table of the read models."""
+    file = _beside(container, "views")
+    if file is not None:
+        return plain_page.PlainPage(file, table, rows)
+    return plain_postgres.PlainPage(container.settings.database_url, table, rows)
+
+
+def _beside(container: Container, purpose: str) -> Path | None:
+    """Return a file beside the log, None on PostgreSQL."""
+    beside = getattr(container.persistence, "beside_the_log", None)
+    return None if beside is None else beside(purpose)
