@@ -2,13 +2,12 @@
 
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import closing
 
 import pytest
+from sqlalchemy import select, table, text
 
 from projections.audit import verify
 from tests.faults.service import ROOT, child_environment, run
@@ -33,17 +32,15 @@ def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> N
     command = [sys.executable, "-m", "app", *arguments]
     environment = child_environment(installation)
     running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
-    views = installation.directory / "service-views.db"
+    looking = installation.process()
 
     def filling() -> bool:
         assert running.poll() is None, "it was too quick for this test"
-        with closing(sqlite3.connect(views)) as connection:
-            names = [name for (name,) in connection.execute("SELECT name FROM sqlite_master")]
-            fresh = [name for name in names if name.startswith("organizations__")]
+        fresh = [name for name in tables(looking) if name.startswith("organizations__")]
+        with looking.views.reading() as connection:
             return any(
-                connection.execute(f'SELECT 1 FROM "{name}" LIMIT 1').fetchone()  # noqa: S608  # Its own name.
+                connection.execute(select(text("1")).select_from(table(name)).limit(1)).first()
                 for name in fresh
-                if not name.startswith("sqlite_")
             )
 
     wait_until(filling)

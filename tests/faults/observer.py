@@ -1,0 +1,126 @@
+"""Whoever follows the log from outside: when work ends, and that every invariant holds."""
+
+import time
+from collections import defaultdict
+from threading import Event, Lock, Thread
+
+from domain import link_events
+from domain.aggregate import Event as Fact
+from domain.application import Recorded
+from domain.bulk_job import BulkJob
+from domain.errors import ServiceUnavailable
+from domain.plan_change import PlanChange
+from domain.wallet import Wallet
+from projections.invariants import Invariants
+from tests.installation import Process
+
+BATCH_EVENTS_MAX = 500
+LOOK_S = 0.05
+AWAY_S = 0.2
+SLOW = "sandbox-slow"
+
+BEGINS = BulkJob.Created | link_events.Requested | PlanChange.Requested
+ENDS = (
+    BulkJob.Finished
+    | link_events.Activated
+    | link_events.EsimReleased
+    | link_events.ProvisioningFailed
+    | PlanChange.Finished
+    | PlanChange.Failed
+)
+SETTLES = BulkJob.ItemsCompleted | BulkJob.ItemsFailed
+
+
+class Observer:
+    """Follows the log in a thread, event by event, with the code of `audit verify`.
+
+    `open` is the work that has begun and has no outcome, by id, with the moment it was seen.
+    """
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._invariants = Invariants()
+        self._stop = Event()
+        self._lock = Lock()
+        self.position = 0
+        self.failures: list[str] = []
+        self.open: dict[str, float] = {}
+        self._slow: set[str] = set()
+        self.settled_at: dict[str, float] = {}  # The first settled item of a job.
+        self.charges: dict[str, list[Wallet.Charged]] = defaultdict(list)  # By transaction.
+        self.endpoints: set[str] = set()  # Those that links have at the network.
+        self.refunded: dict[str, int] = defaultdict(int)  # By charge.
+        self._thread = Thread(target=self._run, name="observer", daemon=True)
+        self._thread.start()
+
+    def open_since(self, moment: float) -> list[str]:
+        """Return the work that was open at a moment and still is."""
+        with self._lock:
+            return [work for work, seen in self.open.items() if seen <= moment]
+
+    def is_slow(self, work: str) -> bool:
+        return work in self._slow
+
+    def net_micros(self, organization_id: object, *kinds: str) -> int:
+        """Return what an organization was charged for these kinds, less what it got back."""
+        with self._lock:
+            charged = [
+                charge
+                for charges in self.charges.values()
+                for charge in charges
+                if charge.organization_id == organization_id and charge.kind in kinds
+            ]
+            return sum(each.amount_micros for each in charged) - sum(
+                self.refunded[str(each.transaction_id)] for each in charged
+            )
+
+    def is_level(self) -> bool:
+        """Tell whether it has seen all that there is."""
+        return self.position >= self._process.log.head()
+
+    def broken_promises(self) -> list[str]:
+        """Return what the log has announced and not brought; for a log that rests."""
+        return [reason for _, reason in self._invariants.check_end()]
+
+    def close(self) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        waker = self._process.waker
+        while not self._stop.is_set():
+            seen = waker.count
+            try:
+                batch = self._process.log.read(self.position, BATCH_EVENTS_MAX)
+            except ServiceUnavailable:
+                self._stop.wait(AWAY_S)
+                continue
+            with self._lock:
+                for recorded in batch:
+                    self._note(recorded)
+            if not batch:
+                waker.wait(seen, LOOK_S)
+
+    def _note(self, recorded: Recorded) -> None:
+        now, event = time.monotonic(), recorded.event
+        self.failures += self._invariants.check(recorded)
+        self.position = recorded.position
+        self._note_work(str(event.originator_id), event, now)
+        if isinstance(event, Wallet.Charged):
+            self.charges[str(event.transaction_id)].append(event)
+        elif isinstance(event, link_events.EndpointCreated):
+            self.endpoints.add(event.endpoint_id)
+        elif isinstance(event, link_events.EndpointRemoved):
+            self.endpoints.discard(event.endpoint_id)
+        elif isinstance(event, Wallet.Refunded):
+            self.refunded[str(event.charge_id)] += event.amount_micros
+
+    def _note_work(self, work: str, event: Fact, now: float) -> None:
+        if isinstance(event, link_events.Requested) and event.plan.provider_plan_id == SLOW:
+            self._slow.add(work)  # It takes its whole time whatever happens.
+        elif isinstance(event, BEGINS):
+            self.open[work] = now
+        elif isinstance(event, ENDS):
+            self.open.pop(work, None)
+        elif isinstance(event, SETTLES):
+            self.settled_at.setdefault(work, now)

@@ -1,0 +1,121 @@
+"""The entry of a process under test: the production entry, with failpoints around its parts.
+
+`python -m tests.faults.process worker` runs what `python -m app worker` runs. The environment says
+where failpoints are armed (FAULTS_DIRECTORY), how long a job is idle before the sweep asks for it
+again (FAULTS_IDLE_S), and the file CLOCK in that directory by how many seconds the clock is wrong.
+`web` starts its workers as new processes, which import this module again: so it acts on import.
+"""
+
+import os
+import sys
+from datetime import datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+from pika.adapters.blocking_connection import BlockingChannel
+
+import app.container
+import workers.sweep
+from domain.application import Log
+from domain.cause import Clock, utc_now
+from projections.database import Database
+from projections.positions import Positions
+from tests.faults.failpoints import (
+    ARMED,
+    CLOCK,
+    Around,
+    Failpoints,
+    MovingDatabase,
+    MovingPositions,
+    Passing,
+)
+from workers.sweep import JOBS_MAX, Sweep
+
+LOOK_S = 0.5
+NETWORK_CALLS = (
+    "available_esims",
+    "lpa",
+    "create_endpoint",
+    "find_endpoint",
+    "remove_endpoint",
+    "release_esim",
+    "add_plan",
+    "remove_plan",
+    "suspend",
+    "resume",
+)
+
+directory = Path(os.environ["FAULTS_DIRECTORY"])
+idle = timedelta(seconds=float(os.environ["FAULTS_IDLE_S"]))
+role = sys.argv[1]
+passing = Passing(Failpoints(directory / ARMED), role)
+
+
+def wrong_clock() -> datetime:
+    """Return what a clock shows that somebody has moved."""
+    return utc_now() + timedelta(seconds=float((directory / CLOCK).read_text()))
+
+
+class QuickSweep(Sweep):
+    """A sweep that does not wait a minute."""
+
+    def run(self, idle: timedelta = idle, jobs_max: int = JOBS_MAX) -> int:
+        return super().run(idle, jobs_max)
+
+
+class Container(app.container.Container):
+    """The parts of a process, with places to be killed at."""
+
+    def __init__(self, settings: Any, clock: Clock = wrong_clock) -> None:
+        super().__init__(settings, clock)
+
+    @cached_property
+    def log(self) -> Log:
+        return passing.watch(super().log)
+
+    @cached_property
+    def positions(self) -> Positions:
+        return MovingPositions()
+
+    @cached_property
+    def views(self) -> Database:
+        assert isinstance(self.positions, MovingPositions)
+        return MovingDatabase(super().views, self.positions, passing)
+
+    @cached_property
+    def provider(self) -> Any:
+        return Around(super().provider, passing, {"look_up": "look up"})
+
+    @cached_property
+    def network(self) -> Any:
+        places = {call: f"network {call}" for call in NETWORK_CALLS}
+        return Around(super().network, passing, places)
+
+    @cached_property
+    def publisher(self) -> Any:
+        return Around(super().publisher, passing, {"publish": "publish"})
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        return QuickSweep(self.log, self.views, self.jobs, self.publisher, self.clock)
+
+
+def end_with_parent(parent: int) -> None:
+    """End at once when the tests are gone: nobody would ever end this process otherwise."""
+    never = Event()
+    while os.getppid() == parent:
+        never.wait(LOOK_S)
+    os._exit(1)
+
+
+app.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
+workers.sweep.IDLE = idle  # The first of the pauses between two sweeps of one job.
+BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
+
+if __name__ == "__main__":
+    from app.cli.root import main
+
+    Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    sys.exit(main())

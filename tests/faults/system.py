@@ -1,0 +1,221 @@
+"""A system under test: private servers, every process of the Procfile, and who restarts the dead.
+
+Of the workers and of each follower there are two. Processes are started by `tests.faults.process`.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Lock, Thread
+
+from app.migrate import migrate
+from tests.faults.failpoints import ARMED, CLOCK, Failpoints
+from tests.faults.holder import holder_of
+from tests.faults.servers import Servers
+from tests.faults.service import ROOT, child_environment
+from tests.installation import PATIENCE_S, Installation, Process, wait_until
+from tests.servers.running import free_port
+
+IDLE_S = 5.0  # Instead of a minute; so that a lost message is a matter of seconds here.
+DEADLINE_S = "10"
+SUPERVISE_S = 0.2  # What an orchestrator takes to start again what has died.
+STOP_S_MAX = 30.0
+ACTIVE_S_MAX = 20.0
+COPIES = {"web": 1, "worker": 2, "dispatcher": 2, "projector": 2, "clock": 2}
+
+
+class Member:
+    """One process of the Procfile, started again whenever it has died."""
+
+    def __init__(self, role: str, copy: int, system: "System") -> None:
+        self.role = role
+        self.name = f"{role}-{copy}"
+        self.deaths = 0
+        self._environment = system.process_environment
+        self._lines = (system.directory / f"{self.name}.log").open("ab")
+        self._running = self._start()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "tests.faults.process", self.role],
+            cwd=ROOT,
+            env=self._environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._lines,
+            stderr=self._lines,
+            start_new_session=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._running.pid
+
+    def children(self) -> list[int]:
+        """Return the processes that this one has made to do its work: the workers of `web`."""
+        with suppress(OSError):
+            listed = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+            return [child for child in map(int, listed) if not _is_tracker(child)]
+        return []
+
+    def look(self) -> None:
+        """Start it again if it has ended."""
+        if self._running.poll() is not None:
+            self.deaths += 1
+            self._running = self._start()
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+
+    def stop(self) -> int:
+        """Ask it to end; return its exit status."""
+        self._running.terminate()
+        return self._running.wait(STOP_S_MAX)
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._running.wait(PATIENCE_S)
+        self._lines.close()
+
+
+class System:
+    """All processes of an installation on servers of its own."""
+
+    def __init__(self, directory: Path, servers: Servers) -> None:
+        self.directory = directory
+        self.servers = servers
+        faults = directory / "faults"
+        (faults / ARMED).mkdir(parents=True)
+        self.failpoints = Failpoints(faults / ARMED)
+        self._clock = faults / CLOCK
+        self.shift_clock(0)
+        self.database_url = servers.new_database()
+        self.installation = Installation(
+            directory,
+            DATABASE_URL=self.database_url,
+            BROKER_URL=servers.broker_url,
+            PORT=str(free_port()),
+            TOKEN_ALGORITHM="ES256",
+            TOKEN_TTL_S="86400",
+            LOG_FORMAT="json",
+            PROVISIONING_DEADLINE_S=DEADLINE_S,
+        )
+        self.process_environment = {
+            **child_environment(self.installation),
+            "FAULTS_DIRECTORY": str(faults),
+            "FAULTS_IDLE_S": str(IDLE_S),
+        }
+        self.outside: Process = self.installation.process()
+        migrate(self.outside)
+        self.outside.keys.ensure()
+        self.members: list[Member] = []
+        self._absent: set[str] = set()
+        self._stop = Event()
+        self._lock = Lock()
+        self._supervisor = Thread(target=self._supervise, name="supervisor")
+
+    def reopen(self) -> None:
+        """Look at the installation anew: another log has taken the place of the one that was."""
+        self.outside = self.installation.process()
+
+    def start(self) -> None:
+        """Start everything and whoever watches over it."""
+        self.start_members()
+        if not self._supervisor.is_alive():
+            self._supervisor.start()
+
+    def start_members(self) -> None:
+        with self._lock:
+            self.members = [
+                Member(role, copy + 1, self)
+                for role, copies in COPIES.items()
+                for copy in range(copies)
+            ]
+
+    def stop_members(self) -> list[int]:
+        """Ask all processes to end, at once; return their exit statuses."""
+        with self._lock:
+            members, self.members = self.members, []
+        for member in members:
+            os.kill(member.pid, signal.SIGTERM)
+        statuses = [member.stop() for member in members]
+        for member in members:
+            member.close()
+        return statuses
+
+    def of(self, role: str) -> list[Member]:
+        return [member for member in self.members if member.role == role]
+
+    def active(self, role: str) -> Member:
+        """Return the copy that holds the lock of its role; waits until one does."""
+        members = {member.pid: member for member in self.of(role)}
+        found: list[Member] = []
+
+        def is_held() -> bool:
+            holder = holder_of(self.servers.postgres.url(), role, members)
+            found[:] = [members[holder]] if holder is not None else []
+            return bool(found)
+
+        until(is_held, ACTIVE_S_MAX, f"an active {role}")
+        return found[0]
+
+    @contextmanager
+    def without(self, role: str) -> Iterator[None]:
+        """Kill every copy of a role and start none again until the block is left."""
+        self._absent.add(role)
+        for member in self.of(role):
+            member.kill()
+        try:
+            yield
+        finally:
+            self._absent.discard(role)
+
+    def shift_clock(self, seconds: float) -> None:
+        """Let the clock of every process be wrong by so much, from now on."""
+        fresh = self._clock.with_name("fresh")
+        fresh.write_text(str(seconds))
+        fresh.rename(self._clock)
+
+    def _supervise(self) -> None:
+        while not self._stop.wait(SUPERVISE_S):
+            with self._lock:
+                for member in self.members:
+                    if member.role not in self._absent:
+                        member.look()
+
+    def close(self) -> None:
+        self._stop.set()
+        if self._supervisor.is_alive():
+            self._supervisor.join()
+        for member in self.members:
+            member.close()
+        self.installation.close()
+
+
+@contextmanager
+def running_system(directory: Path, servers: Servers) -> Iterator[System]:
+    system = System(directory, servers)
+    try:
+        system.start()
+        yield system
+    finally:
+        system.close()
+
+
+def until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
+    """Wait for a condition; fails with what did not happen."""
+    try:
+        wait_until(condition, timeout_s)
+    except AssertionError:
+        message = f"within {timeout_s:.0f} s it did not happen: {what}"
+        raise AssertionError(message) from None
+
+
+def _is_tracker(pid: int) -> bool:
+    """Tell whether a process is Python's own tracker of resources."""
+    return b"resource_tracker" in Path(f"/proc/{pid}/cmdline").read_bytes()

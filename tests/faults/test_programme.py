@@ -1,0 +1,151 @@
+"""The fault programme on real servers: whatever dies under load, every reply stays true.
+
+`make soak` (SOAK=1) inflicts each fault more often and writes docs/reliability.md.
+"""
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain, repeat
+
+import pytest
+
+from app.processes.readiness import what_is_missing
+from domain.cause import utc_now
+from tests.faults.blows import KILLS, fill_disk, purge, without_late_work
+from tests.faults.measuring import first_items, patience, quiet_recovery
+from tests.faults.observer import Observer
+from tests.faults.partner import Partner
+from tests.faults.places import lanes
+from tests.faults.programme import under_load
+from tests.faults.report import SOAK, WRITES, Report
+from tests.faults.restoring import back_up, restore
+from tests.faults.servers import private_servers
+from tests.faults.service import NUMBER_PATH, run
+from tests.faults.system import System, running_system
+from tests.faults.truth import Truth
+from tests.installation import numbers
+
+SEED = 2026
+TIMES = 2 if SOAK else 1  # Each failpoint.
+KILLS_AT_LEAST = 40 if SOAK else 10
+RESTARTS = 5 if SOAK else 1
+PURGES = 3 if SOAK else 1
+JUMP_S = 7_200.0
+LONG_S = 3_600
+
+pytestmark = [
+    pytest.mark.timeout(LONG_S),
+    # The port mapper of RabbitMQ goes on beside its starter, and is ended by its guard.
+    pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def report(request: pytest.FixtureRequest) -> Iterator[Report]:
+    """The table, written at the end where that was asked for and nothing has failed."""
+    made = Report()
+    yield made
+    if WRITES and not request.session.testsfailed:
+        made.write()
+
+
+@pytest.fixture(scope="module")
+def observer(system: System) -> Iterator[Observer]:
+    """Whoever follows the log of that system, through everything that befalls it."""
+    with watching(system) as made:
+        yield made
+
+
+@contextmanager
+def watching(system: System) -> Iterator[Observer]:
+    made = Observer(system.installation.process())
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
+def system(tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
+    """All processes on servers of their own."""
+    directory = tmp_path_factory.mktemp("system")
+    with private_servers() as servers, running_system(directory, servers) as made:
+        yield made
+
+
+def test_processes_may_be_killed_at_every_failpoint(
+    system: System, observer: Observer, report: Report
+) -> None:
+    with under_load(system, observer, report, SEED) as programme:
+        quiet_recovery(programme)
+        programme.reach_all(lanes(TIMES, SEED))
+        first_items(programme, "over all failpoints")
+        patience(programme)
+
+
+def test_processes_and_servers_may_be_killed_and_restarted_at_any_moment(
+    system: System, observer: Observer, report: Report
+) -> None:
+    system.servers.checkpoint()
+    chance = random.Random(SEED)
+    kills = [*chain.from_iterable(repeat(list(KILLS), -(-KILLS_AT_LEAST // len(KILLS))))]
+    kills = [*kills[: len(KILLS)], *chance.sample(kills[len(KILLS) :], KILLS_AT_LEAST - len(KILLS))]
+    chance.shuffle(kills)
+    with under_load(system, observer, report, SEED + 1) as programme:
+        for fault in kills:
+            programme.inflict(fault, partial(KILLS[fault], system))
+        for _ in range(RESTARTS):
+            programme.inflict("RabbitMQ restarted", system.servers.rabbitmq.restart)
+            programme.inflict("PostgreSQL restarted", system.servers.postgres.restart)
+
+
+def test_queues_disk_and_clock_may_fail(system: System, observer: Observer, report: Report) -> None:
+    system.servers.checkpoint()
+    with under_load(system, observer, report, SEED + 2) as programme:
+        for _ in range(PURGES):
+            programme.inflict("queues purged", lambda: purge(system))
+        if system.servers.disk is not None:
+            programme.inflict("disk of PostgreSQL full", lambda: fill_disk(programme))
+        with without_late_work(programme):
+            programme.inflict("all clocks two hours ahead", lambda: system.shift_clock(JUMP_S))
+            assert newest_event_at(system) > utc_now() + timedelta(hours=1)
+            programme.inflict("all clocks set back by two hours", lambda: system.shift_clock(0))
+
+
+def newest_event_at(system: System) -> datetime:
+    log = system.outside.log
+    return log.read(log.head() - 1, 1)[0].event.timestamp
+
+
+def test_a_restored_log_rebuilds_what_is_newer_and_serves_again(
+    system: System, observer: Observer, report: Report
+) -> None:
+    with under_load(system, observer, report, SEED + 3) as before:
+        pass
+    dump = back_up(system)
+    live_on(before.load.partner)
+    assert set(system.stop_members()) == {0}
+    began_at = time.monotonic()
+    restore(system, dump)
+    system.reopen()
+    assert what_is_missing(system.outside) is not None
+    system.start_members()
+    status, built = run(system.installation, "migrate")
+    assert (status, len(built["built"])) == (0, len(system.outside.models))
+    with watching(system) as again, under_load(system, again, report, SEED + 5):
+        report.note("log restored from a backup, read models newer", began_at)
+        found = Truth(before.load, again).check()
+        assert found.all() == []
+
+
+def live_on(partner: Partner) -> None:
+    """Let things happen that the backup does not know."""
+    for number in range(20):
+        reply = partner.ask(
+            "POST", f"{NUMBER_PATH}%2B{numbers(1, number)[0][1:]}", key=f"new-{number}"
+        )
+        assert reply.status == 200
