@@ -5,7 +5,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# Each process starts servers of its own; a file of tests stays in one of them.
+# Each process starts servers of its own; a file of tests stays in one of them. In the order of the
+# files the long ones come early enough.
 TEST_PROCESSES ?= 2
 SOAK_SECONDS_MAX := 7200
 MAKEFLAGS += --no-print-directory
@@ -28,7 +29,8 @@ start: .venv/.dev ## Install, then run all processes of the Procfile on PostgreS
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
 	@$(BIN)/python -m tests.servers.install
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --timeout=$(TEST_SECONDS_MAX) $(ARGS)
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
+		--timeout=$(TEST_SECONDS_MAX) $(ARGS)
 
 # The tests start only when the quick checks have passed, under `make -j` too.
 check: lint types imports ## What CI runs: lint, types and imports, then the tests

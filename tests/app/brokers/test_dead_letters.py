@@ -8,7 +8,7 @@ from app.brokers.rabbitmq import DurableBroker
 from tests.app.brokers.bench import Bench, channel_to, durable, fresh_url
 from tests.installation import wait_until
 
-PERSONAL = "+14155550199"
+PERSONAL = "what only the two of us should know"
 
 
 @pytest.fixture

@@ -13,7 +13,10 @@ from tests.installation import PATIENCE_S, wait_until
 from tests.servers.postgres import PostgresServer
 
 SOON_S = 1.0  # A wake-up takes milliseconds; without one a waiter waits for PATIENCE_S.
-LISTENING = "SELECT count(*) FROM pg_stat_activity WHERE query = 'LISTEN log_events'"
+LISTENING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE query = 'LISTEN log_events' AND datname = current_database()
+"""
 
 
 def wakers_in(url: str) -> Iterator[PostgresWaker]:
