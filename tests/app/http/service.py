@@ -184,7 +184,7 @@ class Tenant:
         self.service.container.accounts.change_organization(self.id, change)
 
     def set_status(self, status: Any) -> None:
-        """Change the status and wait for its row, if anybody writes it; until then either is seen."""
+        """Change the status and wait for its row if anybody writes it; before, either is seen."""
         self.change(lambda organization: organization.change_status(status, self.service.cause()))
         if self.service.runs:
             self.service.until_projected("organizations")
