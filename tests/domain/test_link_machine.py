@@ -26,11 +26,10 @@ from tests.domain.link_faults import (
     Scarce,
     faults,
 )
-from tests.installation import Installation, migrated
+from tests.installation import Installation
+from tests.seeds import Seed, SqliteSeed
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
-
-__all__ = ["migrated"]
 
 LINKS_MAX = 8
 PRICES = st.sampled_from(["4.00", "1.00", "0.00", "30.00"])
@@ -43,7 +42,7 @@ ADDITIONS = st.lists(st.tuples(PLANS, PRICES), max_size=3)
 class LinkMachine(RuleBasedStateMachine):
     """Partners, workers, waiting requests and readers of one organization, in any order."""
 
-    files: Path
+    files: Seed
 
     @initialize()
     def begin(self) -> None:
@@ -188,8 +187,11 @@ def _new_id() -> UUID:
 
 
 @pytest.fixture(autouse=True)
-def _lab_of_the_machine(migrated: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    LinkMachine.files = migrated
+def _lab_of_the_machine(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Run on SQLite alone: the test case that hypothesis makes takes no parameters."""
+    LinkMachine.files = SqliteSeed(tmp_path_factory.mktemp("machine"))
     monkeypatch.setattr("tests.workers.link_lab.uuid4", _new_id)
 
 
