@@ -23,6 +23,7 @@ from domain.commands.answers import AnswerRules, Answers
 from domain.money import parse_amount
 from domain.ports import NumberFacts, NumberLookup, Unavailable
 from tests.seeds import PostgresSeed, Seed, SqliteSeed, url_in
+from workers.steadiness import Steadiness
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
@@ -84,6 +85,7 @@ class Process(Container):
         self, settings: Settings, clock: Clock = utc_now, provider: NumberLookup | None = None
     ) -> None:
         super().__init__(settings, clock)
+        self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
         self._given = provider
 
     @cached_property

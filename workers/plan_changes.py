@@ -23,6 +23,7 @@ from domain.plan_change import Addition, PlanChange, Removal
 from domain.plan_changing import ChangeStep, after_nothing, is_settled, next_step
 from domain.ports import ProviderError
 from workers.provisioning import CALL, STEPS_MAX
+from workers.steadiness import Steadiness
 
 RACES_MAX = 20  # Reads of the link append what they see; each lost race means one of them did.
 
@@ -39,6 +40,7 @@ class PlanChanges:
     network: EsimNetwork
     failing: Failing
     clock: Clock
+    steadiness: Steadiness
 
     def work(self, change_id: UUID) -> None:
         """Bring a change as far as it goes now."""
@@ -154,7 +156,15 @@ class PlanChanges:
             return False
         if done:
             return self._save(change, _finish_removed)
-        return is_settled(change, self.clock()) and self._save(change, _finish)
+        return self._is_settled(change) and self._save(change, _finish)
+
+    def _is_settled(self, change: PlanChange) -> bool:
+        """Tell whether the network can do nothing more, even if somebody has set the clock."""
+        assert change.failure is not None
+        if change.failure.settled_at is None:
+            return True
+        waited = self.steadiness.lasts(CALL + self.network.settles_after)
+        return waited and is_settled(change, self.clock())
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
         """Return the add-on that is to be removed, if the network still has it."""

@@ -5,6 +5,8 @@ from functools import cached_property
 from app.brokers.in_process import InProcessBroker
 from app.brokers.rabbitmq import DurableBroker
 from app.container.links import Links
+from app.settings import Settings
+from domain.cause import Clock, utc_now
 from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
 from workers.bulk_lookup import BulkLookup
@@ -16,11 +18,16 @@ from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
 from workers.provisioning_sweep import ProvisioningSweep
 from workers.publisher import DramatiqPublisher
+from workers.steadiness import Steadiness
 from workers.sweep import Sweep
 
 
 class Work(Links):
     """What happens after the answer."""
+
+    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+        super().__init__(settings, clock)
+        self.steadiness = Steadiness(clock)  # Now: it believes only what it has seen.
 
     @cached_property
     def broker(self) -> InProcessBroker | DurableBroker:
@@ -81,7 +88,7 @@ class Work(Links):
     @cached_property
     def plan_changes(self) -> PlanChanges:
         """The work of plan changes."""
-        return PlanChanges(self.log, self.network, self.failing, self.clock)
+        return PlanChanges(self.log, self.network, self.failing, self.clock, self.steadiness)
 
     @cached_property
     def provisioning_sweep(self) -> ProvisioningSweep:

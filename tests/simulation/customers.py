@@ -139,10 +139,7 @@ class Customers:
         link = self._world.outside.log.get(Link, self._random.choice(links))
         there = [each.id for each in link.current_activations]
         remove = tuple(each for each in there if self._random.random() < 0.3)
-        plans = [*self._template.plans]
-        if self._world.hazards.rates["the clock jumps"]:  # It ends a wait for what is still late.
-            plans = [each for each in plans if self._template.plans[each] != "sandbox-slow"]
-        add = tuple(self._random.choices(plans, k=self._random.randint(0, 2)))
+        add = tuple(self._random.choices([*self._template.plans], k=self._random.randint(0, 2)))
         if not remove and not add:
             return None
         return Ask("change", link.organization_id, key, link_id=link.id, remove=remove, add=add)

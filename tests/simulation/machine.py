@@ -31,6 +31,7 @@ from tests.simulation.quicker import share_parts
 from workers.dispatcher import NAME as DISPATCHER
 from workers.publisher import Publisher
 from workers.routes import Message
+from workers.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -46,6 +47,7 @@ class Machine(Process):
 
     def __init__(self, world: "World", settings: Settings, name: str) -> None:
         super().__init__(settings, world.clock)
+        self.steadiness = Steadiness(world.clock, world.clock.monotonic)
         self.world, self.called = world, name
         self.is_dead = self.is_committing = False
         self.dies_in = 0
