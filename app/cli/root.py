@@ -1,8 +1,10 @@
 """The table of all commands, and how a run of any of them ends."""
 
 import logging
+import os
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
@@ -74,6 +76,7 @@ def main() -> int:
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         status = cli.main(prog_name=PROGRAM, standalone_mode=False)
+        sys.stdout.flush()  # What cannot be written is told here, not when Python ends.
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -81,5 +84,12 @@ def main() -> int:
         return INTERRUPTED
     except OSError as error:
         print(f"Error: {error.strerror}", file=sys.stderr)  # noqa: T201  # The standard output may be what failed.
+        _drop_output()
         return FAILED
     return status if isinstance(status, int) else 0
+
+
+def _drop_output() -> None:
+    """Let nothing that waits to be written fail once more when Python ends."""
+    with Path(os.devnull).open("w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())

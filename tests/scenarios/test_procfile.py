@@ -25,7 +25,7 @@ from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitServer
 
 COMES_UP_S = 60.0
-WEB_WORKER = r"-B -c from multiprocessing\.spawn .*"
+WEB_WORKER = r"(-\S+ )*-c from multiprocessing\.spawn .*"  # With the flags of its parent.
 VICTIMS = {
     "web": "-m app web",
     "web worker": WEB_WORKER,

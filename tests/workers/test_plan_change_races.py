@@ -233,7 +233,8 @@ def test_a_change_goes_on_while_the_link_is_suspended(lab: Lab, link_id: UUID) -
 
 def end_without_it(lab: Lab, change_id: UUID) -> None:
     """Let a change fail and be cleaned up while its worker sleeps."""
+    other = lab.other_process()
     lab.clock.forward(minutes=2)
     lab.expire_change(change_id)
-    lab.other_process().plan_changes.work(change_id)
+    other.plan_changes.work(change_id)
     assert lab.plan_change(change_id).finished_at is not None

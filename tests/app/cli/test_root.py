@@ -89,8 +89,9 @@ def test_a_name_that_nearly_exists_is_suggested(nowhere: Shell) -> None:
     assert "'list'" in nowhere.refusal("org", "lst", status=2)
 
 
-def test_a_closed_pipe_is_no_news(shell: Shell) -> None:
-    with shell.start("settings") as process:
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_is_no_news(shell: Shell, unbuffered: str) -> None:
+    with shell.having(PYTHONUNBUFFERED=unbuffered).start("settings") as process:
         assert process.stdout is not None
         process.stdout.close()
         assert process.stderr is not None
@@ -98,8 +99,11 @@ def test_a_closed_pipe_is_no_news(shell: Shell) -> None:
     assert process.returncode == 1
 
 
-def test_a_full_disk_is_one_line(shell: Shell) -> None:
-    with open("/dev/full", "w") as full, shell.start("settings", stdout=full) as process:  # noqa: PTH123  # A device, not a file.
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", [["settings"], ["keys", "--help"]])
+def test_a_full_disk_is_one_line(shell: Shell, command: list[str], unbuffered: str) -> None:
+    here = shell.having(PYTHONUNBUFFERED=unbuffered)
+    with open("/dev/full", "w") as full, here.start(*command, stdout=full) as process:  # noqa: PTH123  # A device, not a file.
         _, errors = process.communicate(timeout=TIMEOUT_S)
     assert (process.returncode, errors) == (1, "Error: No space left on device\n")
 
