@@ -1,9 +1,11 @@
 """What holds for every test of the repository."""
 
+import pytest
 from hypothesis import settings
 
 from tests.canaries import no_canary_is_logged, watched_logging
 from tests.servers.fixtures import broker_url, databases, postgres, postgres_up, rabbitmq
+from tests.servers.given_broker import take_turns
 
 __all__ = [
     "broker_url",
@@ -20,3 +22,9 @@ __all__ = [
 settings.register_profile("laptop", deadline=None)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("laptop")
+
+
+@pytest.hookimpl(tryfirst=True)  # Before the marks are read.
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep tests of one process together where they share a virtual host."""
+    take_turns(items)

@@ -3,7 +3,8 @@
 import atexit
 import os
 import signal
-from threading import Event, Thread
+from multiprocessing import parent_process
+from threading import Thread
 
 from flask import Flask
 
@@ -14,8 +15,6 @@ from app.metrics.several import WorkerGauges
 from app.observability import configure_logging
 from app.settings import Settings
 
-LOOK_S = 0.5
-
 
 def create() -> Flask:
     """Return the application of this process, on connections of its own."""
@@ -25,16 +24,19 @@ def create() -> Flask:
     container.complete()
     container.waker.start()
     Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
-    Thread(target=end_with_parent, args=(os.getppid(),), name="parent", daemon=True).start()
+    Thread(target=end_with_parent, name="parent", daemon=True).start()
     if settings.metrics_port:
         WorkerGauges(container.provider).start()
     atexit.register(container.close)
     return create_app(container)
 
 
-def end_with_parent(parent: int) -> None:
-    """End this process when the one that made it is gone: nobody would ever end it otherwise."""
-    never = Event()
-    while os.getppid() == parent:
-        never.wait(LOOK_S)
+def end_with_parent() -> None:
+    """End this process when the one that made it is gone: nobody would ever end it otherwise.
+
+    Its own word counts, not the present parent's number: it may be gone before this process looks.
+    """
+    parent = parent_process()
+    assert parent is not None, "a worker is made by `web`"
+    parent.join()
     os.kill(os.getpid(), signal.SIGTERM)

@@ -6,8 +6,9 @@ import pytest
 
 from app.brokers.in_process import InProcessBroker
 from app.brokers.rabbitmq import DurableBroker
-from tests.app.brokers.bench import Bench, channel_to, durable, fresh_url
+from tests.app.brokers.bench import Bench, durable, fresh_url
 from tests.installation import wait_until
+from tests.servers.given_broker import channel_to
 from workers.routes import QUEUES, Message
 
 BROKERS = ["in process", "classic queues", "quorum queues"]

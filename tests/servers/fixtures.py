@@ -10,6 +10,7 @@ from typing import NoReturn, TypeVar
 import pytest
 
 from tests.servers.databases import Databases
+from tests.servers.given_broker import BROKER, delete_queues, given_broker
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitServer
 from tests.servers.running import NotInstalled
@@ -17,7 +18,6 @@ from tests.servers.running import NotInstalled
 T = TypeVar("T")
 
 DATABASE = "TEST_DATABASE_URL"
-BROKER = "TEST_BROKER_URL"
 CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
@@ -74,8 +74,9 @@ def rabbitmq() -> Iterator[RabbitServer]:
 @pytest.fixture
 def broker_url(request: pytest.FixtureRequest) -> Iterator[str]:
     """A virtual host that holds nothing; that of TEST_BROKER_URL belongs to the tests."""
-    given = os.environ.get(BROKER)
-    if given:
+    given = given_broker()
+    if given is not None:
+        delete_queues(given)
         yield given
         return
     server: RabbitServer = request.getfixturevalue("rabbitmq")

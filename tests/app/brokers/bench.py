@@ -1,19 +1,16 @@
 """A broker with an actor that a test can look at, let fail and hold up, and workers for it."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Semaphore
 
 import dramatiq
-import pika
 import pytest
 from dramatiq import Broker, Worker
-from dramatiq.common import dq_name, xq_name
 
-from app.brokers.rabbitmq import DurableBroker, parameters
+from app.brokers.rabbitmq import DurableBroker
 from tests.installation import PATIENCE_S
-from tests.servers.fixtures import BROKER
+from tests.servers.given_broker import delete_queues, given_broker
 from workers.actors import RETRIES
 from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES, Message, Queue
@@ -65,33 +62,13 @@ def durable(url: str, *, quorum: bool = False) -> Bench:
     return Bench(DurableBroker(url.split(","), quorum=quorum))
 
 
-@contextmanager
-def channel_to(url: str) -> Iterator[pika.adapters.blocking_connection.BlockingChannel]:
-    """A channel of nobody, for what happens to queues from outside."""
-    connection = pika.BlockingConnection(parameters(url))
-    try:
-        channel = connection.channel()
-        channel.confirm_delivery()
-        yield channel
-    finally:
-        if connection.is_open:
-            connection.close()
-
-
 def fresh_url(request: pytest.FixtureRequest) -> str:
     """Return a URL without any queue of ours: the given one, or the private server's."""
-    url = os.environ.get(BROKER)
-    if not url:
+    url = given_broker()
+    if url is None:
         server = request.getfixturevalue("rabbitmq")
         if not server.is_running():
             server.start()
         url = server.url()
     delete_queues(url)
     return url
-
-
-def delete_queues(url: str) -> None:
-    with channel_to(url) as channel:
-        for queue in QUEUES:
-            for name in (queue, dq_name(queue), xq_name(queue)):
-                channel.queue_delete(name)

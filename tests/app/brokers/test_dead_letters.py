@@ -5,8 +5,9 @@ from dramatiq.common import xq_name
 from pika.adapters.blocking_connection import BlockingChannel
 
 from app.brokers.rabbitmq import DurableBroker
-from tests.app.brokers.bench import Bench, channel_to, durable, fresh_url
+from tests.app.brokers.bench import Bench, durable, fresh_url
 from tests.installation import wait_until
+from tests.servers.given_broker import channel_to
 
 PERSONAL = "what only the two of us should know"
 

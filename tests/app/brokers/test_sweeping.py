@@ -8,9 +8,10 @@ from dramatiq import Worker
 
 from domain.bulk_job import BulkJob
 from projections.audit import verify
-from tests.app.brokers.bench import channel_to, fresh_url
+from tests.app.brokers.bench import fresh_url
 from tests.installation import Installation, Process, SetClock, numbers, wait_until
 from tests.projections.histories import create_job
+from tests.servers.given_broker import channel_to
 from tests.workers.link_lab import Lab
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from app.brokers.rabbitmq import DurableBroker
 from app.container import Container
-from tests.app.brokers.bench import channel_to, fresh_url
+from tests.app.brokers.bench import fresh_url
 from tests.app.cli.shell import Shell
+from tests.servers.given_broker import channel_to
 from tests.servers.running import free_port
 from workers.routes import Message, plan_change_message, slice_message
 
