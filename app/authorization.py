@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import Row, Select, bindparam, case, func, select
+from sqlalchemy import Select, bindparam, case, func, or_, select
 
 from domain.application import Log
 from domain.cause import Clock
@@ -22,6 +22,7 @@ from projections.api_clients import ApiClients
 from projections.database import Database, to_micros
 from projections.organizations import Organizations
 from projections.positions import Positions
+from projections.quick import Quick
 
 TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
 
@@ -47,6 +48,17 @@ class _State:
     lookup_enabled: bool = True
 
 
+class _Row(NamedTuple):
+    """What the one statement selects."""
+
+    revoked: int
+    bound_to: Any  # Its organization, as the database writes it; None for all.
+    status: Status | None
+    price_micros: int | None
+    lookup_enabled: int | None
+    caught_up_at: int | None
+
+
 class Authorizer:
     """Checks client, organization and scope, in this order."""
 
@@ -62,7 +74,7 @@ class Authorizer:
         self._log = log
         self._database = database
         self._clock = clock
-        self._statement = _statement(positions, organizations, clients)  # Built once: it is hot.
+        self._statement = Quick(_statement(positions, organizations, clients))
 
     def authorize(
         self,
@@ -99,19 +111,18 @@ class Authorizer:
             return self._state_of_log(client_id, organization_id)
         assert row is not None
         return _State(
-            revoked=row.revoked,
-            approved=row.organization_id is None,
+            revoked=bool(row.revoked),
+            approved=row.bound_to is None,
             status=row.status,
             price_micros=row.price_micros,
             lookup_enabled=bool(row.lookup_enabled),
         )
 
-    def _row(self, client_id: str, organization_id: UUID | None) -> Row[*tuple[Any, ...]] | None:
-        with self._database.reading() as connection:
-            wanted = {"client": client_id, "wanted": organization_id}
-            return connection.execute(self._statement, wanted).one_or_none()
+    def _row(self, client_id: str, organization_id: UUID | None) -> _Row | None:
+        found = self._database.rows(self._statement, client=client_id, wanted=organization_id)
+        return _Row(*found[0]) if found else None
 
-    def _is_fresh(self, row: Row[*tuple[Any, ...]] | None) -> bool:
+    def _is_fresh(self, row: _Row | None) -> bool:
         """Tell whether the row may be believed; one from the future may be of any age."""
         if row is None or row.caught_up_at is None:
             return False
@@ -142,7 +153,7 @@ def _statement(
     oldest = func.min(func.coalesce(places.caught_up_at, 0))
     caught_up_at = (
         select(case((func.count() == len(names), oldest), else_=0))
-        .where(places.name.in_(names))
+        .where(or_(*(places.name == name for name in names)))
         .scalar_subquery()
     )
     wanted = organization.id == bindparam("wanted", type_=organization.id.type)

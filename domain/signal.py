@@ -23,6 +23,11 @@ class Signal:
         """How many calls there have been; pass it to `wait`."""
         return self._count
 
+    @property
+    def is_watched(self) -> bool:
+        """Tell whether anybody waits for one stream."""
+        return bool(self._watched)
+
     def call(self, streams: Collection[UUID | str] | None = None) -> None:
         """Wake followers, and who watches one of these streams; None: any stream may have grown."""
         with self._condition:

@@ -11,7 +11,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Connection, Row, String, Tab
 from domain.application import Recorded
 from domain.organization import ApiClient
 from projections.database import from_micros, to_micros
-from projections.read_model import ReadModel, execute_many
+from projections.inserting import insert_many
+from projections.read_model import ReadModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class ApiClients(ReadModel):
     """One row per client."""
 
     name = "api_clients"
+    uses = (ApiClient.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table; lists are JSON."""
@@ -49,7 +51,7 @@ class ApiClients(ReadModel):
         for recorded in batch:
             event = recorded.event
             if isinstance(event, ApiClient.Registered):
-                execute_many(connection, self.rows.insert(), [_row(event)])
+                insert_many(connection, self.rows, [_row(event)])
             elif isinstance(event, ApiClient.SecretRotated):
                 hashes = _json([event.secret_hash, *event.kept_hashes])
                 self._update(connection, event.client_id, secret_hashes=hashes)

@@ -1,14 +1,17 @@
 """The database of the read models: short reads, and writes that hold the write lock throughout."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from threading import local
+from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from projections.quick import Quick, QuickReads
 
 KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
 
@@ -30,6 +33,7 @@ class Database:
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._keeps = engine.dialect.name == "sqlite"
         self._held = local()
+        self._quick = QuickReads(engine)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -51,6 +55,14 @@ class Database:
             connection.close()
             raise
 
+    def rows(self, quick: Quick, **values: Any) -> Sequence[Sequence[Any]]:
+        """Run a hot read; a driver that fails is asked again as `reading` asks, and raises so."""
+        found = self._quick.rows(quick, values)
+        if found is None:
+            with self.reading() as connection:
+                return connection.execute(quick.statement, values).all()
+        return found
+
     def wipe(self) -> bool:
         """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""
         if not self._keeps:
@@ -65,6 +77,7 @@ class Database:
         if held is not None:
             self._held.connection = None
             held.close()
+        self._quick.close()
         self.engine.dispose()
 
     @contextmanager

@@ -25,6 +25,7 @@ from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.ports import Sealed
 from projections.database import from_micros, to_micros
+from projections.inserting import insert_many
 from projections.read_model import ReadModel, execute_many
 
 
@@ -64,6 +65,7 @@ class Jobs(ReadModel):
     """A row per job and a row per settlement."""
 
     name = "jobs"
+    uses = (BulkJob.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define both tables; unfinished jobs have an index of their own, which stays small."""
@@ -111,8 +113,8 @@ class Jobs(ReadModel):
                     settled.append(_settlement(recorded.position, event))
             if isinstance(event, BulkJob.Event):
                 moved.append(_move(event))
-        execute_many(connection, self.jobs.insert(), created)
-        execute_many(connection, self.settlements.insert(), settled)
+        insert_many(connection, self.jobs, created)
+        insert_many(connection, self.settlements, settled)
         columns = self.jobs.c
         change = self.jobs.update().where(columns.id == bindparam("job_id"))
         change = change.values(

@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, o
 from domain.application import Recorded
 from domain.link_events import LinkEvent
 from projections.database import to_micros
+from projections.inserting import insert_many
 from projections.link_batch import status_after
 from projections.read_model import ReadModel, execute_many
 
@@ -18,6 +19,7 @@ class LinkSpans(ReadModel):
     """A row per span, known by the position of its begin; `until_at` is null while it lasts."""
 
     name = "link_spans"
+    uses = (LinkEvent,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table; spans that last have an index of their own."""
@@ -66,7 +68,7 @@ class LinkSpans(ReadModel):
         )
         # The ends first: a link has at most one span that lasts.
         execute_many(connection, end.values(until_at=bindparam("at")), ended)
-        execute_many(connection, self.rows.insert(), [*new.values()])
+        insert_many(connection, self.rows, [*new.values()])
 
     def active_at(
         self, connection: Connection, organization_id: UUID, moment: datetime

@@ -26,10 +26,12 @@ from sqlalchemy import (
 
 from domain.activation import Activation, BoughtPlan
 from domain.application import Recorded
+from domain.link_events import LinkEvent
 from domain.network import LinkStatus
 from domain.plan import SponsorProfile
 from domain.ports import Sealed
 from projections.database import from_micros
+from projections.inserting import insert_many
 from projections.link_batch import CHANGING, LinkBatch, fold
 from projections.read_model import ReadModel, execute_many
 
@@ -77,6 +79,7 @@ class Links(ReadModel):
     """A row per link from its activation on, and a row per activation."""
 
     name = "links"
+    uses = (LinkEvent,)
 
     def build(self) -> Sequence[Table]:
         """Define both tables; what is searched stands in columns of its own, folded."""
@@ -132,13 +135,13 @@ class Links(ReadModel):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write what the batch comes to: a few statements, however many links it concerns."""
         seen = LinkBatch(batch)
-        execute_many(connection, self.rows.insert(), seen.links)
+        insert_many(connection, self.rows, seen.links)
         for columns in CHANGING:
             update = self.rows.update().where(self.rows.c.id == bindparam("link"))
             for name in columns:
                 update = update.values({name: bindparam(f"new_{name}")})
             execute_many(connection, update, seen.changed(columns))
-        execute_many(connection, self.activations.insert(), seen.activations)
+        insert_many(connection, self.activations, seen.activations)
         removal = self.activations.update().where(self.activations.c.id == bindparam("activation"))
         execute_many(connection, removal.values(removed_at=bindparam("at")), seen.removals)
 

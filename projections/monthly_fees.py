@@ -23,6 +23,7 @@ from sqlalchemy import (
 from domain.application import Recorded
 from domain.monthly_fee import MonthlyFee
 from projections.database import from_micros, to_micros
+from projections.inserting import insert_many
 from projections.read_model import ReadModel, execute_many
 
 
@@ -49,6 +50,7 @@ class FeeBook(ReadModel):
     """One row per organization and month in which something fell due."""
 
     name = "monthly_fees"
+    uses = (MonthlyFee.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table; what is owed has an index of its own, which stays small."""
@@ -84,7 +86,7 @@ class FeeBook(ReadModel):
                 case MonthlyFee.Charged() as event:
                     at = to_micros(event.timestamp)
                     charged.append({"fee": event.originator_id, "at": at})
-        execute_many(connection, self.rows.insert(), due)
+        insert_many(connection, self.rows, due)
         update = self.rows.update().where(self.rows.c.id == bindparam("fee"))
         execute_many(connection, update.values(charged_at=bindparam("at")), charged)
 

@@ -10,7 +10,8 @@ from sqlalchemy import BigInteger, Boolean, Column, Connection, Row, String, Tab
 from domain.application import Recorded
 from domain.organization import Organization, Status
 from projections.database import from_micros, to_micros
-from projections.read_model import ReadModel, execute_many
+from projections.inserting import insert_many
+from projections.read_model import ReadModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ class Organizations(ReadModel):
     """One row per organization."""
 
     name = "organizations"
+    uses = (Organization.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table."""
@@ -68,7 +70,7 @@ class Organizations(ReadModel):
             "lookup_enabled": True,
             "created_at": to_micros(event.timestamp),
         }
-        execute_many(connection, self.rows.insert(), [row])
+        insert_many(connection, self.rows, [row])
 
     def get(self, connection: Connection, organization_id: UUID) -> OrganizationRow | None:
         """Read one organization."""

@@ -27,8 +27,9 @@ from sqlalchemy import (
 )
 
 from domain.application import Recorded
-from domain.plan import CoverageType, PlanKey, PlanTerms, key_of
+from domain.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
 from domain.regions import REGIONS
+from projections.inserting import insert_many
 from projections.plan_batch import PlanBatch
 from projections.read_model import ReadModel, execute_many
 
@@ -63,6 +64,7 @@ class Plans(ReadModel):
     """One row per plan, and one for each country, sponsor profile and exclusion of it."""
 
     name = "plans"
+    uses = (Plan.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the tables; `terms` are JSON, and what filters ask for stands beside them."""
@@ -100,7 +102,7 @@ class Plans(ReadModel):
         """Write what the batch comes to: a few statements, however many plans it concerns."""
         seen = PlanBatch(batch)
         plan_id: BindParameter[UUID] = bindparam("plan")
-        execute_many(connection, self.rows.insert(), seen.new)
+        insert_many(connection, self.rows, seen.new)
         update = self.rows.update().where(self.rows.c.id == plan_id)
         for column in ("name", "provider_plan_id", "coverage_type", "terms"):
             update = update.values({column: bindparam(f"new_{column}")})
@@ -110,13 +112,13 @@ class Plans(ReadModel):
         for table, rows in ((self.countries, seen.countries), (self.profiles, seen.profiles)):
             old = table.delete().where(table.c.plan_id == plan_id)
             execute_many(connection, old, [{"plan": row["plan"]} for row in seen.changed])
-            execute_many(connection, table.insert(), rows)
+            insert_many(connection, table, rows)
         pair = self.exclusions.c
         old = self.exclusions.delete().where(
             pair.plan_id == plan_id, pair.organization_id == bindparam("organization")
         )
         execute_many(connection, old, seen.exclusions_touched)
-        execute_many(connection, self.exclusions.insert(), seen.exclusions)
+        insert_many(connection, self.exclusions, seen.exclusions)
 
     def page(
         self,

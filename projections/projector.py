@@ -10,7 +10,7 @@ from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
 from projections.database import Database, is_outage
 from projections.positions import Fenced, Position, Positions
-from projections.read_model import ReadModel
+from projections.read_model import Batch, ReadModel
 
 BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
 HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
@@ -101,8 +101,9 @@ class Projector:
                 part = [recorded for recorded in batch if recorded.position > old]
                 if part:  # The fence first: rows of a race that was lost are never written.
                     self._positions.advance(connection, names, old, part[-1], caught_up_at)
+                    kinds = Batch(part)
                     for name in names:
-                        self._models[name].project(connection, part)
+                        self._models[name].follow(connection, kinds)
         for place in places:
             self._stopped.pop(place.name, None)
 

@@ -1,14 +1,40 @@
 """What a read model is: tables of its own that batches of events are written to."""
 
 from abc import ABC, abstractmethod
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import attrgetter
 from typing import Any, ClassVar, Self
 
-from sqlalchemy import Column, Connection, Index, MetaData, Table
+from sqlalchemy import Column, Connection, Executable, Index, MetaData, Table
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.schema import SchemaItem
 
+from domain.aggregate import Event
 from domain.application import Recorded
+
+Uses = tuple[type[Event], ...]
+
+_position = attrgetter("position")
+
+
+class Batch:
+    """Events in log order, from which each read model takes the kinds that it uses."""
+
+    def __init__(self, recorded: Sequence[Recorded]) -> None:
+        self._recorded = recorded
+        self._by_kind = defaultdict[type, list[Recorded]](list)
+        for each in recorded:
+            self._by_kind[type(each.event)].append(each)
+
+    def of(self, uses: Uses) -> Sequence[Recorded]:
+        """Return the events of these kinds, in log order."""
+        parts = [part for kind, part in self._by_kind.items() if issubclass(kind, uses)]
+        if len(parts) == len(self._by_kind):
+            return self._recorded
+        return parts[0] if len(parts) == 1 else sorted(chain(*parts), key=_position)
 
 
 class ReadModel(ABC):
@@ -21,6 +47,7 @@ class ReadModel(ABC):
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
+    uses: ClassVar[Uses]  # The kinds of events that it is made from; it is given no others.
 
     def __init__(self, generation: str = "") -> None:
         self.generation = generation
@@ -35,9 +62,15 @@ class ReadModel(ABC):
     def build(self) -> Sequence[Table]:
         """Define the tables of this generation."""
 
+    def follow(self, connection: Connection, batch: Batch) -> None:
+        """Write what a batch of the log holds for this model."""
+        used = batch.of(self.uses)
+        if used:
+            self.project(connection, used)
+
     @abstractmethod
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write a batch of events, in log order, inside the caller's transaction."""
+        """Write events that it uses, in log order, inside the caller's transaction."""
 
     def table(self, name: str, *items: SchemaItem) -> Table:
         """Define one table under the name that it has in this generation."""
@@ -56,11 +89,18 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any
     """Insert rows; one whose primary key exists is replaced as a whole."""
     if not rows:
         return
-    dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+    connection.execute(_upsert(connection.dialect.name, table, (*rows[0],)), [*rows])
+
+
+@lru_cache(maxsize=64)  # Of tables; a rebuild has tables of its own.
+def _upsert(dialect_name: str, table: Table, columns: tuple[str, ...]) -> Executable:
+    """Make the statement once."""
+    dialect = postgresql if dialect_name == "postgresql" else sqlite
     statement = dialect.insert(table)
     keys = [column.name for column in table.primary_key]
-    others = {name: statement.excluded[name] for name in rows[0] if name not in keys}
-    connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=others), [*rows])
+    others = {name: statement.excluded[name] for name in columns if name not in keys}
+    made: Executable = statement.on_conflict_do_update(index_elements=keys, set_=others)
+    return made
 
 
 def execute_many(connection: Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, inspect, text
 from domain.application import Log, Recorded
 from projections.database import Database
 from projections.positions import Positions
-from projections.read_model import ReadModel
+from projections.read_model import Batch, ReadModel
 
 BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
 
@@ -42,7 +42,7 @@ def fill(
             if not batch:
                 break
             with database.writing() as connection:
-                fresh.project(connection, batch)
+                fresh.follow(connection, Batch(batch))
             last = batch[-1]
             progress(last.position, until)
     except BaseException:
@@ -99,7 +99,7 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
             batch = _read(log, last, goal)
             if not batch:
                 break
-            fresh.project(connection, batch)
+            fresh.follow(connection, Batch(batch))
             last = batch[-1]
         _swap(connection, model, fresh)
         positions.begin(connection, model.name, model.version, last)

@@ -20,7 +20,8 @@ from domain.price import Price, Repayment
 from domain.wallet import Wallet
 from projections.database import from_micros, to_micros
 from projections.entries import kind_and_direction, links_of
-from projections.read_model import ReadModel, execute_many
+from projections.inserting import insert_many
+from projections.read_model import ReadModel
 
 Facts = dict[str, Any]
 
@@ -59,6 +60,7 @@ class Timelines(ReadModel):
     """A row per link and event."""
 
     name = "timelines"
+    uses = (LinkEvent, PlanChange.Event, Esim.Event, Wallet.Moved)
 
     def build(self) -> Sequence[Table]:
         """Define the one table, which is read by its key."""
@@ -81,7 +83,7 @@ class Timelines(ReadModel):
             if links:
                 row = _row(recorded.position, event)
                 rows += [{"link_id": link_id, **row} for link_id in links]
-        execute_many(connection, self.rows.insert(), rows)
+        insert_many(connection, self.rows, rows)
 
     def of_link(self, connection: Connection, link_id: UUID) -> list[TimelineEntry]:
         """Return every event about a link, whoever owns it."""

@@ -24,7 +24,8 @@ from domain.application import Recorded
 from domain.wallet import Metadata, Reference, Wallet
 from projections.database import from_micros, to_micros
 from projections.entries import kind_and_direction, links_of
-from projections.read_model import ReadModel, execute_many
+from projections.inserting import insert_many
+from projections.read_model import ReadModel
 
 KINDS = (
     "activation",
@@ -72,6 +73,7 @@ class Transactions(ReadModel):
 
     name = "transactions"
     version = 2
+    uses = (Wallet.Moved,)
 
     def build(self) -> Sequence[Table]:
         """Define both tables; every index of the entries begins with the organization."""
@@ -112,8 +114,8 @@ class Transactions(ReadModel):
                 rows.append(_row(recorded.position, event))
                 entry = event.transaction_id
                 links += [{"link_id": each, "transaction_id": entry} for each in links_of(event)]
-        execute_many(connection, self.rows.insert(), rows)
-        execute_many(connection, self.links.insert(), links)
+        insert_many(connection, self.rows, rows)
+        insert_many(connection, self.links, links)
 
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID

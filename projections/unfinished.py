@@ -74,6 +74,7 @@ class Unfinished(ReadModel):
     """A row per unfinished link or plan change; what has ended has none."""
 
     name = "unfinished"
+    uses = (*DUE,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table; it stays as small as the work that is under way."""

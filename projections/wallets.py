@@ -26,6 +26,7 @@ class Wallets(ReadModel):
     """One row per wallet."""
 
     name = "wallets"
+    uses = (Wallet.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table."""

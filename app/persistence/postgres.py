@@ -5,12 +5,14 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Engine, create_engine
+from sqlalchemy import Engine, create_engine, event
+from sqlalchemy.exc import DisconnectionError
 
 from app.persistence.postgres_lock import SessionLock, key_of
 from app.persistence.postgres_waker import PostgresWaker
 from domain.signal import Signal
 from projections.database import Database
+from projections.quick import has_news
 
 POOL_SIZE = 5  # Connections that a process keeps; it may open as many again and more under load.
 POOL_OVERFLOW = 15
@@ -99,12 +101,22 @@ def engine_for(url: str, *, synchronous_commit: bool) -> Engine:
         connection.commit()
         return connection
 
-    return create_engine(
+    engine = create_engine(
         "postgresql+psycopg://",
         creator=connect,
         hide_parameters=True,  # An error text ends in a log; what was written must not.
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
         pool_timeout=POOL_WAIT_S,
-        pool_pre_ping=True,  # A restart of the server costs nobody an error.
     )
+    event.listen(engine, "checkout", _check)
+    return engine
+
+
+def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:
+    """Let the pool open another connection for one that the server has ended.
+
+    So a restart of the server costs nobody an error; what happens later is told by the statement.
+    """
+    if has_news(connection):
+        raise DisconnectionError

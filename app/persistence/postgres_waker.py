@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Collection
+from select import POLLIN, poll
 from threading import Event, Lock, Thread
 from uuid import UUID
 
 import psycopg
+from psycopg.pq.abc import PGconn
 
 from domain.signal import Signal
 
@@ -13,6 +15,7 @@ CHANNEL = "log_events"
 LISTEN_S = 0.2  # How often the listener looks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
+PACE_S = 0.002  # Between two looks at what has come.
 STREAMS_MAX = 100  # A notification holds 8,000 bytes.
 
 logger = logging.getLogger(__name__)
@@ -65,9 +68,21 @@ class PostgresWaker:
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
             self._appended.call()  # What came while nobody listened.
+            waiting = poll()
+            waiting.register(connection.fileno(), POLLIN)
             while not self._stop.is_set():
-                for news in connection.notifies(timeout=LISTEN_S, stop_after=1):
-                    self._appended.call(hear(news.payload))
+                if waiting.poll(LISTEN_S * 1_000):
+                    self._hear(connection.pgconn)
+                    self._stop.wait(PACE_S)
+
+    def _hear(self, server: PGconn) -> None:
+        """Take all that has come, as one call: under load it is many commits."""
+        server.consume_input()  # Raises when the connection is lost.
+        payloads = set[bytes]()
+        while (news := server.notifies()) is not None:
+            payloads.add(news.extra)
+        if payloads:
+            self._appended.call(hear(payloads) if self._appended.is_watched else ())
 
 
 def tell(streams: Collection[UUID | str]) -> str:
@@ -75,9 +90,9 @@ def tell(streams: Collection[UUID | str]) -> str:
     return ",".join(map(str, streams)) if len(streams) <= STREAMS_MAX else ""
 
 
-def hear(payload: str) -> Collection[UUID | str] | None:
-    """Return the streams of a notification; None when they are not told."""
+def hear(payloads: Collection[bytes]) -> Collection[UUID | str] | None:
+    """Return the streams of notifications; None when one does not tell them."""
     try:
-        return [UUID(each) for each in payload.split(",")] if payload else None
-    except ValueError:  # Somebody else's; it wakes everybody.
+        return {UUID(each) for payload in payloads for each in payload.decode().split(",")}
+    except ValueError:  # Too many, or somebody else's; it wakes everybody.
         return None

@@ -23,6 +23,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.stores.unwritten import Unwritten
 from domain.ports import CachedFacts
 from projections.database import Database, to_micros
+from projections.quick import Quick
 from projections.read_model import upsert
 
 _decode = msgspec.json.Decoder(CachedFacts).decode
@@ -46,7 +47,13 @@ class SqlLookupCache:
             sqlite_with_rowid=False,
         )
         columns = self._rows.c
+        of_one = (
+            columns.organization_id == bindparam("organization"),
+            columns.phone_number == bindparam("number"),
+            columns.as_of >= bindparam("oldest"),
+        )
         # Built once: every lookup asks it.
+        self._find_one = Quick(select(columns.answer).where(*of_one))
         self._find = select(columns.phone_number, columns.answer).where(
             columns.organization_id == bindparam("organization"),
             columns.phone_number.in_(bindparam("numbers", expanding=True)),
@@ -61,18 +68,23 @@ class SqlLookupCache:
         others = [number for number in phone_numbers if number not in found]
         if not others:
             return found
-        wanted = {
-            "organization": organization_id,
-            "numbers": others,
-            "oldest": to_micros(not_before),
-        }
         try:
-            with self._database.reading() as connection:
-                rows = connection.execute(self._find, wanted).all()
+            rows = self._read(organization_id, others, to_micros(not_before))
         except SQLAlchemyError:
             return found
-        answers = ((row.phone_number, _read(row.answer)) for row in rows)
+        answers = ((number, _decoded(answer)) for number, answer in rows)
         return {number: answer for number, answer in answers if answer is not None} | found
+
+    def _read(
+        self, organization_id: UUID, numbers: Sequence[str], oldest: int
+    ) -> Sequence[tuple[str, bytes]]:
+        of = {"organization": organization_id, "oldest": oldest}
+        if len(numbers) == 1:
+            rows = self._database.rows(self._find_one, number=numbers[0], **of)
+            return [(numbers[0], row[0]) for row in rows]
+        with self._database.reading() as connection:
+            found = connection.execute(self._find, {"numbers": [*numbers], **of})
+            return [(row.phone_number, row.answer) for row in found]
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Keep answers, replacing older ones of the same number; they are written soon after."""
@@ -113,7 +125,7 @@ class SqlLookupCache:
             return connection.execute(statement).rowcount
 
 
-def _read(answer: bytes) -> CachedFacts | None:
+def _decoded(answer: bytes) -> CachedFacts | None:
     try:
         return _decode(answer)
     except msgspec.MsgspecError:
