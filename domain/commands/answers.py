@@ -14,7 +14,7 @@ from domain.ports import CachedFacts, LookupCache, NumberFacts, NumberLookup, Un
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; doubled before the third, with jitter.
-CONCURRENCY_MAX = 16  # Calls of one slice in flight at a remote provider.
+CONCURRENCY_MAX = 16  # Calls of all jobs of a process in flight at a remote provider.
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ class Answers:
         self._cache = cache
         self._clock = clock
         self._rules = rules
+        # One for all slices that are worked on at once; threads are started as they are wanted.
+        self._pool = ThreadPoolExecutor(CONCURRENCY_MAX, thread_name_prefix=provider.name)
 
     def one(self, organization_id: UUID, phone_number: str) -> Answer:
         """Answer one number with at most one provider call; raises NumberLookupUnavailable."""
@@ -98,8 +100,7 @@ class Answers:
 
     def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Answer]:
         if self._provider.remote and len(numbers) > 1:
-            with ThreadPoolExecutor(min(CONCURRENCY_MAX, len(numbers))) as pool:
-                asked = list(pool.map(lambda number: self._ask(organization_id, number), numbers))
+            asked = [*self._pool.map(lambda number: self._ask(organization_id, number), numbers)]
         else:
             asked = [self._ask(organization_id, number) for number in numbers]
         return [answer for answer in asked if answer is not None]

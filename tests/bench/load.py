@@ -7,6 +7,7 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import partial
 from itertools import cycle
 from time import perf_counter
 
@@ -16,7 +17,7 @@ LOAD_S_MAX = 120.0
 
 
 class Load(msgspec.Struct, frozen=True):
-    """One connection for each token, all asking the same paths in the same order."""
+    """One connection for each token; all ask the same paths, each from another one on."""
 
     host: str
     port: int
@@ -40,12 +41,13 @@ def requests_per_second(load: Load) -> float:
 class Connection(asyncio.Protocol):
     """Counts answers with status 200; any other one ends the measurement."""
 
-    def __init__(self, load: Load, token: str) -> None:
+    def __init__(self, load: Load, token: str, first: int) -> None:
         self.count = 0
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         tail = f" HTTP/1.1\r\nHost: {load.host}\r\nAuthorization: Bearer {token}\r\n"
         tail += "Content-Length: 0\r\n\r\n"
-        self._requests = cycle([f"POST {path}{tail}".encode() for path in load.paths])
+        paths = [*load.paths[first:], *load.paths[:first]]
+        self._requests = cycle([f"POST {path}{tail}".encode() for path in paths])
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -83,9 +85,10 @@ async def run(load: Load) -> float:
     loop = asyncio.get_running_loop()
     connections = []
     started = perf_counter()
-    for token in load.tokens:
+    for place, token in enumerate(load.tokens):
+        first = place * len(load.paths) // len(load.tokens)
         _, connection = await loop.create_connection(
-            lambda token=token: Connection(load, token),  # type: ignore[misc]  # a default binds it now
+            partial(Connection, load, token, first),
             load.host,
             load.port,
         )

@@ -5,20 +5,19 @@ Called with the DATABASE_URL of an installation, by the tests of the projector.
 
 import os
 import sys
-from collections.abc import Sequence
 
 from sqlalchemy import Connection
 
 from app.settings import Settings
-from domain.application import Recorded
 from projections.jobs import Jobs
+from projections.read_model import Batch
 from tests.installation import Process
 from tests.projections.looking import projector_of
 
 
 class Deadly(Jobs):
-    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        super().project(connection, batch)
+    def follow(self, connection: Connection, batch: Batch) -> None:
+        super().follow(connection, batch)
         sys.stdout.write("rows are written\n")
         sys.stdout.flush()
         os._exit(9)

@@ -6,6 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Connection, inspect
 
+from domain.aggregate import Event
 from domain.application import Log, Recorded
 from domain.organization import Organization
 from projections.health import Lag, lags
@@ -86,6 +87,7 @@ def after_reading(
 class FragileWallets(Wallets):
     """The real read model, with a handler that raises at one position while it is broken."""
 
+    uses = (Event,)  # So that it can stop anywhere.
     broken_at = 0
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:

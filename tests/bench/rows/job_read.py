@@ -1,47 +1,86 @@
-"""The read of a finished job of 1000 items, against a bare view that returns the same bytes."""
+"""The read of a finished job of 1000 items, against a bare view of the same server and bytes."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event
+from typing import Any
+
+import msgspec
 
 from app.container import Container
-from domain.commands.bulk_create import BulkRequest
-from tests.bench.installation import PRICE_MICROS, cause
-from tests.bench.limits.bare_view import bare_app
-from tests.bench.measure import medians, seconds
+from app.migrate import migrate
+from app.settings import Settings
+from tests.bench.installation import environment
+from tests.bench.measure import all_times, each_ms, percentile
 from tests.bench.numbers import real_numbers
-from tests.bench.partners import Partner, new_partner
-from tests.bench.reads import Reader, reader_of
+from tests.bench.partners import Partner, new_partner, tokens
 from tests.bench.row import Aim, Row
-from tests.bench.rows.bulk_items import running, wait_for_ends
+from tests.bench.server import HOST, bare_server, free_port, service
 
-READS = 10
-REPEATS = 21
-MS = 1_000
+READS = 20
+REPEATS = 11
+PATH = "/number-lookup/bulk"
+LOOK_S = 0.05
+LOOKS_MAX = 1_200  # A minute.
 
 
 def measure() -> Iterator[Row]:
-    with running() as container:
-        partner = new_partner(container)
-        path = f"/number-lookup/bulk/{_finished_job(container, partner)}"
-        reader = reader_of(container, partner)
-        bare = Reader(bare_app(reader.read(path)))
-        ours, limit = medians(
-            lambda: _read_ms(reader, path), lambda: _read_ms(bare, path), repeats=REPEATS
-        )
-    yield Row("read of a job of 1000 items", ours, limit, "ms", Aim(ratio_max=5, ours_max=10))
+    with TemporaryDirectory(prefix="bench-") as name:
+        directory = Path(name)
+        settings = environment(directory)
+        partner, port, bare_port = _partner(settings), free_port(), free_port()
+        with service(settings, port, directory / "serve.log"):
+            (bearer,) = tokens(HOST, port, [partner])
+            ask = partial(_ask, HTTPConnection(HOST, port, timeout=30), bearer)
+            path = f"{PATH}/{_finished_job(ask)}"
+            with bare_server(ask("GET", path)[1], bare_port, directory):
+                bare = partial(_ask, HTTPConnection(HOST, bare_port, timeout=30), bearer)
+                ours, limit = all_times(
+                    partial(each_ms, READS, partial(ask, "GET", path)),
+                    partial(each_ms, READS, partial(bare, "POST", path)),
+                    repeats=REPEATS,
+                )
+    aim = Aim(ratio_max=5, ours_max=10)
+    yield Row("read of a job of 1000 items", percentile(ours, 50), percentile(limit, 50), "ms", aim)
 
 
-def _finished_job(container: Container, partner: Partner) -> str:
-    head = container.log.head()
-    request = BulkRequest(partner.organization, real_numbers(), PRICE_MICROS, "USD", None)
-    job, _ = container.bulk_create.run(request, cause())
-    wait_for_ends(container, head, 1)
-    container.projector.catch_up()
-    return str(job)
+def _partner(settings: dict[str, str]) -> Partner:
+    container = Container(Settings.from_env(settings))
+    migrate(container)
+    container.keys.ensure()
+    try:
+        return new_partner(container)
+    finally:
+        container.close()
 
 
-def _read_ms(reader: Reader, path: str) -> float:
-    def read() -> None:
-        for _ in range(READS):
-            reader.read(path)
+def _finished_job(ask: Callable[..., tuple[HTTPResponse, bytes]]) -> str:
+    """Create a job and wait for its end."""
+    _, created = ask("POST", PATH, msgspec.json.encode({"phone_numbers": [*real_numbers()]}))
+    job_id: str = _data(created)["job_id"]
+    pause = Event()
+    for _ in range(LOOKS_MAX):
+        reply, body = ask("GET", f"{PATH}/{job_id}")
+        if reply.getheader("Retry-After") is None:
+            assert _data(body)["status"] == "completed"
+            return job_id
+        pause.wait(LOOK_S)
+    raise TimeoutError(job_id)
 
-    return seconds(read) / READS * MS
+
+def _ask(
+    connection: HTTPConnection, bearer: str, method: str, path: str, body: bytes | None = None
+) -> tuple[HTTPResponse, bytes]:
+    headers = {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"}
+    connection.request(method, path, body, headers)
+    reply = connection.getresponse()
+    read = reply.read()
+    assert reply.status < 300, read
+    return reply, read
+
+
+def _data(body: bytes) -> Any:
+    return msgspec.json.decode(body)["data"]

@@ -1,6 +1,7 @@
 """Answers: the cache of the organization first, then the provider, and outages never kept."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from threading import Barrier, Lock
 from uuid import UUID, uuid4
@@ -104,7 +105,9 @@ def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
     assert desk.answers.many(ORGANIZATION, []) == []
 
 
-def test_calls_to_a_remote_provider_run_side_by_side_up_to_a_bound(desk: Desk) -> None:
+def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
+    desk: Desk,
+) -> None:
     desk.provider.remote = True
     together, lock, running, most = Barrier(CONCURRENCY_MAX), Lock(), [0], [0]
 
@@ -117,7 +120,10 @@ def test_calls_to_a_remote_provider_run_side_by_side_up_to_a_bound(desk: Desk) -
             running[0] -= 1
 
     desk.provider.meanwhile = meanwhile
-    wanted = numbers(3 * CONCURRENCY_MAX)
-    assert desk.sources(*wanted) == ["live"] * len(wanted)
+    wanted = numbers(4 * CONCURRENCY_MAX)
+    half = len(wanted) // 2
+    with ThreadPoolExecutor(2) as pool:
+        slices = pool.map(lambda part: desk.sources(*part), [wanted[:half], wanted[half:]])
+    assert [*slices] == [["live"] * half] * 2
     assert most == [CONCURRENCY_MAX]
     assert sorted(desk.provider.asked) == wanted
