@@ -51,6 +51,7 @@ AGGREGATES: tuple[type[Root], ...] = (
 )
 
 R = TypeVar("R", bound=Root)
+W = TypeVar("W", bound=wallet.Wallet)
 
 
 class NothingInserted(OperationalError):
@@ -101,11 +102,19 @@ class Log(Application[UUID]):
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
         if after is None and kind is wallet.Wallet:
             after = cast("R | None", self._last_snapshot(stream_id))
+        if isinstance(after, wallet.Wallet):
+            return self._at_newest_entry(after)
         version = after.version if after is not None else None
         aggregate = replay(self._events_of(stream_id, version), after)
         if aggregate is not None and not isinstance(aggregate, kind):
             return None  # An id that a caller made up may name a stream of another kind.
         return aggregate
+
+    def _at_newest_entry(self, known: W) -> W:
+        for event in self._events_of(known.id, known.version, newest=1):
+            assert isinstance(event, wallet.Wallet.Moved), event  # Only the first one is another.
+            known.skip_to(event)
+        return known
 
     def get(self, kind: type[R], stream_id: UUID) -> R:
         """Load an aggregate that has to exist; raises NotFound."""
@@ -235,9 +244,15 @@ class Log(Application[UUID]):
         remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
         return remembered
 
-    def _events_of(self, stream_id: UUID, after_version: int | None) -> Iterable[Event]:
+    def _events_of(
+        self, stream_id: UUID, after_version: int | None, *, newest: int | None = None
+    ) -> Iterable[Event]:
+        """Return all events in order, or so many of the newest ones, the very newest first."""
+        backwards = newest is not None
         try:
-            stored = self.recorder.select_events(stream_id, gt=after_version)
+            stored = self.recorder.select_events(
+                stream_id, gt=after_version, desc=backwards, limit=newest
+            )
         except PersistenceError as error:
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event

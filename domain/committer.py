@@ -7,6 +7,7 @@ versions of the log decide: whoever loses reloads and goes on.
 import logging
 from collections.abc import Iterable
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
 from uuid import UUID
@@ -18,6 +19,7 @@ from domain.aggregate import Root
 from domain.application import Log
 from domain.commit import Change, Command, apply, commit_alone, insert
 from domain.errors import ServiceUnavailable
+from domain.turns import NoTurns, SharedWallets, Turns
 from domain.wallet_cache import WalletCache
 
 QUEUE_MAX = 1_000  # Beyond it a caller is told to come back: waiting longer helps nobody.
@@ -34,10 +36,11 @@ logger = logging.getLogger(__name__)
 class Committer:
     """Serializes every command that touches a wallet; its thread starts with the first one."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, turns: Turns | None = None) -> None:
         self._log = log
         self._queue: Queue[Command | None] = Queue(QUEUE_MAX)
         self._wallets = WalletCache(log)
+        self._shared = SharedWallets(turns or NoTurns())
         self._twins: list[Command] = []  # First in the next batch.
         self._thread: Thread | None = None
         self._lock = Lock()
@@ -98,6 +101,9 @@ class Committer:
                 logger.exception("the committer failed on a batch")
                 self._wallets.clear()
                 _fail(taken, ServiceUnavailable())
+            finally:
+                self._shared.end_turn()
+        self._shared.close()
 
     def _take(self) -> tuple[list[Command], bool]:
         """Take all that wait, twins first; tell whether the end was asked for among them."""
@@ -105,16 +111,23 @@ class Committer:
         self._twins = []
         if not waiting:
             waiting.append(self._queue.get())
+        self._take_more(waiting)
+        if self._shared.take_turn(each.wallet_id for each in waiting if each is not None):
+            self._take_more(waiting)  # Who came while we waited for our turn.
+        return [each for each in waiting if each is not None], None in waiting
+
+    def _take_more(self, waiting: list[Command | None]) -> None:
         while len(waiting) < BATCH_MAX:
             try:
                 waiting.append(self._queue.get_nowait())
             except Empty:
-                break
-        return [each for each in waiting if each is not None], None in waiting
+                return
 
     def _process(self, taken: list[Command]) -> None:
         batch = self._without_twins(taken)
-        self._settle_each(self._save(batch))
+        doubtful = self._save(batch)
+        self._shared.end_turn()
+        self._settle_each(doubtful)
         self._keep_snapshot(batch)
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
@@ -145,6 +158,7 @@ class Committer:
         """
         doubtful: list[Command] = []
         for _ in range(RACES_MAX):
+            self._take_turn(batch)
             accepted = self._agreed(batch, doubtful)
             if not accepted:
                 return doubtful
@@ -161,6 +175,7 @@ class Committer:
                 _fail(accepted, error)
                 return doubtful
             else:
+                self._shared.end_turn()
                 self._answer(accepted, position)
                 return doubtful
         self._undo(batch)
@@ -176,7 +191,20 @@ class Committer:
     def _have_moved(self, commands: Iterable[Command]) -> bool:
         """Bring all their wallets up to date; tell whether one was not."""
         wallets = {command.wallet_id for command in commands}
-        return any([self._wallets.catch_up(wallet) for wallet in wallets])  # noqa: C419  # All of them.
+        return any([self._catch_up(wallet) for wallet in wallets])  # noqa: C419  # All of them.
+
+    def _take_turn(self, commands: Iterable[Command]) -> None:
+        """See what the wallets have become to whose turn we have come."""
+        self._shared.take_turn(command.wallet_id for command in commands)
+        with suppress(ServiceUnavailable):  # The insert will tell.
+            for wallet_id in self._shared.unread():
+                self._catch_up(wallet_id)
+
+    def _catch_up(self, wallet_id: UUID) -> bool:
+        has_moved = self._wallets.catch_up(wallet_id)
+        if has_moved:
+            self._shared.moved_by_another(wallet_id)
+        return has_moved
 
     def _answer(self, commands: Iterable[Command], position: int) -> None:
         self._wallets.keep()

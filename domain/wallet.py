@@ -191,6 +191,11 @@ class Wallet(Root):
             metadata=refund.metadata,
         )
 
+    def skip_to(self, entry: Moved) -> None:
+        """Become what it is after a later entry: that says what all in between have come to."""
+        self.version = entry.originator_version - 1
+        entry.mutate(self)
+
     def _refuse_below_zero(self, amount_micros: int) -> None:
         if amount_micros > self.balance_micros:
             raise InsufficientBalance(amount_micros, self.balance_micros, self.currency)

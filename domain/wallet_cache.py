@@ -64,8 +64,9 @@ class WalletCache:
             self._wallets[wallet_id] = stored
 
     def catch_up(self, wallet_id: UUID) -> bool:
-        """Undo, then read on; tell whether the log had moved."""
-        self.undo(wallet_id)
+        """Undo what was lent, then read on; tell whether the log had moved."""
+        if wallet_id in self._stored:
+            self.undo(wallet_id)
         before = self._wallets.get(wallet_id)
         version = before.version if before is not None else 0
         after = self.refresh(wallet_id)

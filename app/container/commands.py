@@ -58,7 +58,7 @@ class Commands(Reading):
     @cached_property
     def committer(self) -> Committer:
         """The one writer of wallets in this process."""
-        return Committer(self.log)
+        return Committer(self.log, self.persistence.turns())
 
     @cached_property
     def answers(self) -> Answers:

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from domain.signal import Signal
+from domain.turns import Turns
 from projections.database import Database
 from projections.follower import Waker
 from projections.standby import Lock
@@ -49,6 +50,10 @@ class Persistence(Protocol):
 
     def lock(self, name: str) -> Lock:
         """Return a lock between the processes of the installation."""
+        ...
+
+    def turns(self) -> Turns:
+        """Return what a process takes turns by, at wallets that others move too."""
         ...
 
     def exists(self) -> bool:

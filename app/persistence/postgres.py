@@ -9,6 +9,7 @@ from sqlalchemy import Engine, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
 from app.persistence.postgres_lock import SessionLock, key_of
+from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import PostgresWaker
 from domain.signal import Signal
 from projections.database import Database
@@ -69,6 +70,10 @@ class PostgresDatabase:
     def lock(self, name: str) -> SessionLock:
         """Return a lock that one process holds, until it lets go or is gone."""
         return SessionLock(conninfo(self.url, statement_timeout_ms=5_000), key_of(name))
+
+    def turns(self) -> PostgresTurns:
+        """Return what a process takes turns by, at wallets that others move too."""
+        return PostgresTurns(conninfo(self.url))
 
     def exists(self) -> bool:
         """Tell whether there can be tables; a server that does not answer raises."""

@@ -11,6 +11,7 @@ from app.persistence.file_lock import FileLock
 from app.persistence.sqlite_engine import engine_for
 from app.persistence.sqlite_waker import SqliteWaker
 from domain.signal import Signal
+from domain.turns import NoTurns
 from projections.database import Database
 
 LOG_LOCK_TIMEOUT_S = 10
@@ -57,6 +58,10 @@ class SqliteFiles:
     def lock(self, name: str) -> FileLock:
         """Return a lock that one process holds, until it lets go or is gone."""
         return FileLock(self._lock_file(name))
+
+    def turns(self) -> NoTurns:
+        """Return no turns: processes that share a file are few, and a lost race costs no more."""
+        return NoTurns()
 
     def exists(self) -> bool:
         """Tell whether the log is there: opening a file that is not would make an empty one."""

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from time import perf_counter
 from uuid import UUID
 
@@ -15,7 +16,7 @@ from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits import plain
-from tests.bench.measure import medians, rate
+from tests.bench.measure import each_ms, medians, percentile, rate
 from tests.bench.row import Aim, Row
 from tests.bench.rows.hot_wallet import CONNECTIONS, PLAIN_EACH, charge_often
 
@@ -35,11 +36,12 @@ class Task(msgspec.Struct):
 
 
 def measure() -> Iterator[Row]:
+    times_ms: list[float] = []
     with installation() as container:
         wallet, limit_wallet = wallet_id(new_organization(container)), plain.Wallet(container)
         task = Task(container.settings.database_url, wallet, CHARGES_EACH)
         ours, limit = medians(
-            lambda: _by_processes(task),
+            lambda: _by_processes(task, times_ms),
             lambda: rate(
                 CONNECTIONS * PLAIN_EACH,
                 lambda: crowd(CONNECTIONS, lambda: limit_wallet.charge_often(PLAIN_EACH)),
@@ -48,9 +50,17 @@ def measure() -> Iterator[Row]:
         )
     aim = Aim(ratio_min=3) if on_postgres() else Aim()
     yield Row(f"the same over {PROCESSES} processes", ours, limit, "charges/s", aim)
+    # By the limit's rate, so many who wait for one row would each wait so long.
+    yield Row(
+        f"one of these {PROCESSES * WAITERS} who wait, p99",
+        percentile(times_ms, 99),
+        PROCESSES * WAITERS / limit * 1_000,
+        "ms",
+        Aim(),
+    )
 
 
-def _by_processes(task: Task) -> float:
+def _by_processes(task: Task, times_ms: list[float]) -> float:
     """Start all, let them begin together, and return what they reach together."""
     started = [
         subprocess.Popen(
@@ -68,18 +78,27 @@ def _by_processes(task: Task) -> float:
         assert each.stdin is not None
         each.stdin.write(b"go\n")
         each.stdin.flush()
+    replies = []
     for each in started:
+        assert each.stdout is not None
+        replies.append(each.stdout.readline())  # Once its last charge is made.
+    took_s = perf_counter() - began
+    for each, reply in zip(started, replies, strict=True):
         assert each.wait(LIMIT_S) == 0
-    return PROCESSES * WAITERS * task.charges_each / (perf_counter() - began)
+        times_ms += msgspec.json.decode(reply, type=list[float])
+    return PROCESSES * WAITERS * task.charges_each / took_s
 
 
 def work(task: Task) -> None:
-    """Charge once, say so, wait for the word, then charge as often as told by many threads."""
+    """Charge once, say so, wait for the word, then charge by many threads and tell their times."""
+    times_ms: list[float] = []
     container = Container(Settings.from_env({"DATABASE_URL": task.database_url}))
-    charge_often(container, task.wallet, 1)
+    one = partial(charge_often, container, task.wallet, 1)
+    one()
     print("ready", flush=True)
     sys.stdin.readline()
-    crowd(WAITERS, lambda: charge_often(container, task.wallet, task.charges_each))
+    crowd(WAITERS, lambda: times_ms.extend(each_ms(task.charges_each, one)))
+    print(msgspec.json.encode(times_ms).decode(), flush=True)
     container.close()
 
 
