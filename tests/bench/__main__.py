@@ -18,6 +18,8 @@ ROWS = (
     "wallet_processes",
     "projector",
     "old_wallet",
+    "many_wallets",
+    "long_log",
     "job_read",
     "start",
     "link_creation",

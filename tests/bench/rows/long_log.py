@@ -1,0 +1,77 @@
+"""A long log: appended to at its end, followed from its beginning, rebuilt from."""
+
+from collections.abc import Iterator
+
+from app.container import Container
+from projections.rebuild import rebuild
+from tests.bench.history import append_lookups
+from tests.bench.installation import installation, new_organization
+from tests.bench.measure import medians, rate, seconds
+from tests.bench.row import Aim, Row
+from tests.bench.sizes import events
+
+FOLLOW_EVENTS = 500  # What a follower reads at once.
+REBUILD_EVENTS = 2_000  # What a rebuild reads at once.
+LOOKUPS = 20
+REPEATS = 41
+READ_REPEATS = 3
+MS = 1_000
+
+
+def measure() -> Iterator[Row]:
+    with installation() as long, installation() as short:
+        count = _fill(long, events())
+        _fill(short, 10)
+        yield _append(long, short, count)
+        yield _follow(long, count)
+        yield _rebuild(long, count)
+
+
+def _fill(container: Container, count: int) -> int:
+    organization = new_organization(container)
+    append_lookups(container.log, organization, count // 2)
+    return container.log.head()
+
+
+def _append(long: Container, short: Container, count: int) -> Row:
+    ours, limit = medians(lambda: _append_ms(long), lambda: _append_ms(short), repeats=REPEATS)
+    aim = Aim(ratio_max=1.2)
+    return Row(f"append to a log of {count:,} events or few", ours, limit, "ms", aim)
+
+
+def _append_ms(container: Container) -> float:
+    organization = new_organization(container)
+    return seconds(lambda: append_lookups(container.log, organization, LOOKUPS)) * MS
+
+
+def _follow(container: Container, count: int) -> Row:
+    """Compare what the log gives with what its recorder reads, not yet decoded."""
+    ours, limit = medians(
+        lambda: rate(count, lambda: _read_all(container, FOLLOW_EVENTS)),
+        lambda: rate(count, lambda: _select_all(container)),
+        repeats=READ_REPEATS,
+    )
+    return Row("follow it in batches", ours, limit, "events/s", Aim())
+
+
+def _rebuild(container: Container, count: int) -> Row:
+    ours = rate(count, lambda: _rebuild_all(container))
+    limit = rate(count, lambda: _read_all(container, REBUILD_EVENTS))
+    return Row("rebuild all read models of it", ours, limit, "events/s", Aim(ratio_min=0.3))
+
+
+def _rebuild_all(container: Container) -> None:
+    for model in container.models:
+        rebuild(container.log, container.views, container.positions, model)
+
+
+def _read_all(container: Container, at_once: int) -> None:
+    position = 0
+    while batch := container.log.read(position, at_once):
+        position = batch[-1].position
+
+
+def _select_all(container: Container) -> None:
+    position, select = 0, container.log.recorder.select_notifications
+    while rows := select(position, FOLLOW_EVENTS, inclusive_of_start=False):
+        position = rows[-1].id
