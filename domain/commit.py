@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from threading import Event
 from uuid import UUID
@@ -11,6 +10,7 @@ from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEv
 
 from domain.application import Log, NothingInserted
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
+from domain.outcome import Outcome
 from domain.wallet import Wallet
 from domain.wallet_cache import WalletCache
 
@@ -32,7 +32,7 @@ class Command:
     wallet_id: UUID
     change: Change
     stored: Sequence[StoredEvent]
-    outcome: "Future[int]" = field(default_factory=Future)
+    outcome: Outcome = field(default_factory=Outcome)
     wallet_stored: Sequence[StoredEvent] = ()
 
     @property

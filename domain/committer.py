@@ -6,7 +6,6 @@ versions of the log decide: whoever loses reloads and goes on.
 
 import logging
 from collections.abc import Iterable
-from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -137,7 +136,7 @@ class Committer:
         for command in taken:
             if streams & command.streams:
                 self._twins.append(command)
-            elif command.outcome.set_running_or_notify_cancel():
+            elif command.outcome.take():
                 streams |= command.streams
                 batch.append(command)
         return batch
@@ -210,7 +209,7 @@ class Committer:
         self._wallets.keep()
         self._settle_s = domain.commit.SETTLE_S
         for command in commands:
-            command.outcome.set_result(position)
+            command.outcome.succeed(position)
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one at a time; when the database is gone, the rest need not wait for it too."""
@@ -222,10 +221,10 @@ class Committer:
                 _fail(commands[index:], error)
                 return
             except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
-                command.outcome.set_exception(error)
+                command.outcome.fail(error)
             else:
                 self._settle_s = domain.commit.SETTLE_S
-                command.outcome.set_result(position)
+                command.outcome.succeed(position)
 
     def _undo(self, commands: Iterable[Command]) -> None:
         for wallet in {command.wallet_id for command in commands}:
@@ -247,18 +246,16 @@ class Committer:
 
 
 def _outcome(command: Command) -> int:
-    try:
-        return command.outcome.result(WAIT_S)
-    except FutureTimeoutError:
-        if command.outcome.cancel():  # Not taken yet, so it never will be.
-            raise ServiceUnavailable from None
-    try:
-        return command.outcome.result(WAIT_S)
-    except FutureTimeoutError:
-        raise ServiceUnavailable from None
+    outcome = command.outcome
+    if not outcome.wait(WAIT_S):
+        if outcome.withdraw():  # Not taken yet, so it never will be.
+            raise ServiceUnavailable
+        if not outcome.wait(WAIT_S):
+            raise ServiceUnavailable
+    return outcome.result()
 
 
 def _fail(commands: Iterable[Command], error: Exception) -> None:
     for command in commands:
-        if command.outcome.running():
-            command.outcome.set_exception(error)
+        if command.outcome.is_open:
+            command.outcome.fail(error)

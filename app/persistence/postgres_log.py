@@ -72,7 +72,7 @@ class Datastore(PostgresDatastore):
 
 
 class Streams(PostgresAggregateRecorder):
-    """Inserts by arrays instead of composite types, without the library's ten retries."""
+    """Inserts by binary arrays instead of composite types, without the library's ten retries."""
 
     datastore: Datastore
 
@@ -89,7 +89,7 @@ class Streams(PostgresAggregateRecorder):
     def _insert_sql(self) -> str:
         return (
             "INSERT INTO {table} (originator_id, originator_version, topic, state) "
-            "SELECT * FROM unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bytea[])"
+            "SELECT * FROM unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[])"
         )
 
     def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
@@ -140,7 +140,7 @@ class PostgresLogRecorder(Streams, PostgresApplicationRecorder):
             "told AS MATERIALIZED (SELECT pg_notify(%s, %s) FROM locked) "
             "INSERT INTO {table} (originator_id, originator_version, topic, state) "
             "SELECT e.id, e.version, e.topic, e.state FROM told, "
-            "unnest(%s::uuid[], %s::bigint[], %s::text[], %s::bytea[]) "
+            "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
             "WITH ORDINALITY AS e (id, version, topic, state, place) "
             "ORDER BY e.place RETURNING notification_id"
         )
