@@ -11,6 +11,7 @@ from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild
 
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
 STORES_VERSION = 2
+NUMBERS_VERSION = 1
 NETWORK_VERSION = 1
 KEYS_VERSION = 1
 POSITIONS_VERSION = 1
@@ -49,6 +50,9 @@ def _create_stores(container: Container) -> None:
     )
     tables = [store.metadata for store in own]
     ensure(container.stores, "stores", STORES_VERSION, tables, cheap=True)
+    numbers = [container.readings.parts.metadata]
+    ensure(container.stores, "network_numbers", NUMBERS_VERSION, numbers, cheap=True)
+    container.readings.mend()
     network = [container.simulated_network.metadata]
     ensure(container.stores, "simulated_network", NETWORK_VERSION, network, cheap=True)
     keys = container.vault
@@ -62,6 +66,7 @@ def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
     return (
         is_current(container.stores, "stores", STORES_VERSION)
+        and is_current(container.stores, "network_numbers", NUMBERS_VERSION)
         and is_current(container.stores, "simulated_network", NETWORK_VERSION)
         and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
         and is_current(container.views, "positions", POSITIONS_VERSION)

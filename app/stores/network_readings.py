@@ -9,7 +9,6 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
-    Index,
     LargeBinary,
     MetaData,
     String,
@@ -23,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 
+from app.stores.number_parts import NumberParts
 from domain.network import NetworkStatus, Reading, Usage
 from projections.database import Database, to_micros
 
@@ -33,8 +33,8 @@ _STATUS = msgspec.json.Decoder(NetworkStatus)
 class SqlReadings:
     """One row per link, usage and status beside each other, each with its own age.
 
-    The MSISDN stands in a column only, where it can be searched; one that was told once is kept
-    until another is told. A store that fails is one that has seen nothing.
+    The MSISDN stands in a column and, where it can be searched, in parts; one that was told once is
+    kept until another is told. A store that fails is one that has seen nothing.
     """
 
     def __init__(self, database: Database) -> None:
@@ -50,8 +50,8 @@ class SqlReadings:
             Column("usage_as_of", BigInteger),
             Column("status", LargeBinary),
             Column("status_as_of", BigInteger),
-            Index("network_readings_by_msisdn", "organization_id", "msisdn"),
         )
+        self.parts = NumberParts(self._rows)
         columns = self._rows.c
         # Built once: every read of a link asks it.
         self._find = select(columns.link_id, columns.msisdn, columns.usage, columns.status).where(
@@ -84,21 +84,17 @@ class SqlReadings:
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return links whose MSISDN holds these characters, at most so many, by id."""
-        columns = self._rows.c
-        statement = (
-            select(columns.link_id)
-            .where(
-                columns.organization_id == organization_id,
-                columns.msisdn.contains(part, autoescape=True),
-            )
-            .order_by(columns.link_id)
-            .limit(limit)
-        )
         try:
             with self._database.reading() as connection:
-                return connection.execute(statement).scalars().all()
+                return self.parts.find(connection, organization_id, part, limit)
         except SQLAlchemyError:
             return []
+
+    def mend(self) -> None:
+        """Make the parts of numbers what the numbers are, and drop an index of older releases."""
+        with self._database.writing() as connection:
+            connection.exec_driver_sql("DROP INDEX IF EXISTS network_readings_by_msisdn")
+            self.parts.follow_all(connection)
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Forget links of which something older than a moment is kept; return how many."""
@@ -109,7 +105,9 @@ class SqlReadings:
         if organization_id is not None:
             statement = statement.where(columns.organization_id == organization_id)
         with self._database.writing() as connection:
-            return connection.execute(statement).rowcount
+            count = connection.execute(statement).rowcount
+            self.parts.forget_strangers(connection)
+            return count
 
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
@@ -132,6 +130,8 @@ class SqlReadings:
         try:
             with self._database.writing() as connection:
                 connection.execute(statement)
+                if part.get("msisdn"):  # The row is locked now, by whoever kept it.
+                    self.parts.follow(connection, link_id)
         except SQLAlchemyError:
             return
 

@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 from sqlalchemy import event
 
+from app.migrate import is_migrated, migrate
 from domain.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
 from tests.installation import Installation, Process
 
@@ -169,3 +170,47 @@ def test_a_store_that_is_broken_is_one_that_has_seen_nothing(process: Process, d
     assert len(process.readings.with_msisdn(ORGANIZATION, MSISDN, 9)) == (
         0 if damage.startswith("DROP") else 1
     )
+
+
+def count_of_parts(process: Process) -> int:
+    with process.stores.reading() as connection:
+        statement = "SELECT count(*) FROM network_number_parts"
+        return int(connection.exec_driver_sql(statement).scalar_one())
+
+
+def test_another_number_leaves_nothing_of_the_first(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    assert count_of_parts(process) == len(MSISDN)
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER, msisdn="+4670"))
+    assert count_of_parts(process) == 5
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
+    assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == []
+    assert process.readings.with_msisdn(ORGANIZATION, "67", 9) == [LINK]
+
+
+def test_a_number_whose_digits_repeat_finds_its_link_once(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(msisdn="+7777777"))
+    assert process.readings.with_msisdn(ORGANIZATION, "77", 9) == [LINK]
+
+
+def test_what_is_forgotten_leaves_no_part_of_a_number(process: Process) -> None:
+    other = uuid4()
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
+    process.readings.keep_usage(ORGANIZATION, other, usage(LATER, msisdn="+4670"))
+    process.readings.forget(LATER)
+    assert count_of_parts(process) == 5
+    assert process.readings.with_msisdn(ORGANIZATION, "+", 9) == [other]
+
+
+def test_numbers_of_a_release_without_parts_are_found_after_the_migration(
+    process: Process,
+) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE network_number_parts")
+        connection.exec_driver_sql("DELETE FROM schema_versions WHERE name = 'network_numbers'")
+    assert not is_migrated(process)
+    migrate(process)
+    assert is_migrated(process)
+    assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == [LINK]
+    assert process.readings.find([LINK])[LINK].usage == usage()
