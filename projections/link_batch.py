@@ -11,6 +11,8 @@ from domain.application import Recorded
 from domain.network import LinkStatus
 from projections.database import to_micros
 
+BETWEEN = "\n"  # What stands between the texts of a link: neither ICCIDs nor ids hold it.
+
 Row = dict[str, Any]
 Rows = list[Row]
 RowsById = dict[UUID, Row]
@@ -124,9 +126,14 @@ def _link(position: int, event: events.Activated) -> Row:
         "lpa_box": None if lpa is None else lpa.box,
         "installed_at": None,
         "first_used_at": None,
-        "id_text": str(event.originator_id),
-        "folded_name": None if event.name is None else fold(event.name),
+        "texts": _texts(event),
     }
+
+
+def _texts(event: events.Activated) -> str:
+    """Return all that a link of its own is searched by, so that one index finds it."""
+    name = "" if event.name is None else fold(event.name).replace(BETWEEN, " ")
+    return BETWEEN.join((event.iccid, name, str(event.originator_id)))
 
 
 def _activation(position: int, event: events.Activated | events.PlanAdded) -> Row:

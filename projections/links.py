@@ -1,6 +1,6 @@
 """Links as listed: what each is like by the log, and the plans on it."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,7 +10,6 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     Connection,
     LargeBinary,
     Row,
@@ -19,8 +18,6 @@ from sqlalchemy import (
     Table,
     Uuid,
     bindparam,
-    func,
-    or_,
     select,
 )
 
@@ -32,7 +29,9 @@ from domain.plan import SponsorProfile
 from domain.ports import Sealed
 from projections.database import from_micros
 from projections.inserting import insert_many
-from projections.link_batch import CHANGING, LinkBatch, fold
+from projections.link_batch import CHANGING, LinkBatch
+from projections.link_counts import Change, LinkCounts
+from projections.link_search import LinkFilter, LinkSearch
 from projections.read_model import ReadModel, execute_many
 
 _PROFILE = msgspec.json.Decoder(SponsorProfile)
@@ -62,29 +61,30 @@ class LinkRow:
         return [each for each in self.activations if each.removed_at is None]
 
 
-@dataclass(frozen=True, slots=True)
-class LinkFilter:
-    """Which links to list.
+class Links(ReadModel):
+    """A row per link from its activation on, and a row per activation.
 
-    `search` is a part of ICCID, name, id or the name of a plan, whatever its case; links in `also`
-    match a search by what is known of them elsewhere.
+    The links of an organization are numbered, without gaps because none ever vanishes: so a page
+    is found by its place, however deep it lies.
     """
 
-    status: LinkStatus | None = None
-    search: str | None = None
-    also: Collection[UUID] = ()
-
-
-class Links(ReadModel):
-    """A row per link from its activation on, and a row per activation."""
-
     name = "links"
+    version = 2
     uses = (LinkEvent,)
 
     def build(self) -> Sequence[Table]:
-        """Define both tables; what is searched stands in columns of its own, folded."""
+        """Define the tables; what is searched stands in a column of its own, folded."""
         self.rows, self.activations = self._links(), self._activations()
-        return [self.rows, self.activations]
+        self._counts = LinkCounts(self)
+        self._search = LinkSearch(self, self.rows, self.activations)
+        self._shown = [each for each in self.rows.c if each.name != "texts"]
+        return [self.rows, self.activations, self._counts.rows, self._search.plans]
+
+    def names(self, connection: Connection) -> list[str]:
+        """Name the index of texts too, where it is a table."""
+        index = self._search.index
+        own = [index.name] if index.is_separate(connection) else []
+        return [*super().names(connection), *own]
 
     def _links(self) -> Table:
         return self.table(
@@ -101,9 +101,10 @@ class Links(ReadModel):
             Column("lpa_box", LargeBinary),
             Column("installed_at", BigInteger),
             Column("first_used_at", BigInteger),
-            Column("id_text", String, nullable=False),
-            Column("folded_name", String),
+            Column("number", BigInteger, nullable=False),
+            Column("texts", String, nullable=False),
             self.index("links_by_position", "position", unique=True),
+            self.index("links_by_number", "organization_id", "number", unique=True),
             self.index("links_by_organization", "organization_id", "position"),
             self.index("links_by_status", "organization_id", "status", "position"),
         )
@@ -135,15 +136,41 @@ class Links(ReadModel):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write what the batch comes to: a few statements, however many links it concerns."""
         seen = LinkBatch(batch)
-        insert_many(connection, self.rows, seen.links)
+        self._add(connection, seen)
         for columns in CHANGING:
             update = self.rows.update().where(self.rows.c.id == bindparam("link"))
             for name in columns:
                 update = update.values({name: bindparam(f"new_{name}")})
             execute_many(connection, update, seen.changed(columns))
         insert_many(connection, self.activations, seen.activations)
+        plans = ((row["organization_id"], row["folded_plan_name"]) for row in seen.activations)
+        self._search.add_plans(connection, plans)
         removal = self.activations.update().where(self.activations.c.id == bindparam("activation"))
         execute_many(connection, removal.values(removed_at=bindparam("at")), seen.removals)
+
+    def _add(self, connection: Connection, seen: LinkBatch) -> None:
+        """Count what is new and what changes, and write the new links with their numbers."""
+        links = seen.links
+        totals = self._counts.totals(connection, {row["organization_id"] for row in links})
+        for row in links:
+            totals[row["organization_id"]] += 1
+            row["number"] = totals[row["organization_id"]]
+        changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
+        changes += self._switches(connection, seen)
+        self._counts.change(connection, changes)
+        insert_many(connection, self.rows, links)
+        self._search.index.add(connection, links)
+
+    def _switches(self, connection: Connection, seen: LinkBatch) -> list[Change]:
+        """Return from what to what the status of older links changes; not yet written."""
+        new = {each["link"]: each["new_status"] for each in seen.changed(("status",))}
+        if not new:
+            return []
+        link = self.rows.c
+        before = select(link.id, link.organization_id, link.status).where(link.id.in_(new))
+        return [
+            (row.organization_id, row.status, new[row.id]) for row in connection.execute(before)
+        ]
 
     def page(
         self,
@@ -155,19 +182,38 @@ class Links(ReadModel):
         limit: int,
     ) -> tuple[list[LinkRow], int]:
         """Return some links of an organization, newest first, and how many match in all."""
-        conditions = self._conditions(organization_id, wanted)
-        count = select(func.count()).select_from(self.rows).where(*conditions)
-        total = connection.execute(count).scalar_one()
-        # Positions are found in an index alone: whole rows would be read up to the offset.
-        position = self.rows.c.position
-        found = select(position).where(*conditions).order_by(position.desc())
-        page = self._newest_first().where(position.in_(found.offset(offset).limit(limit)))
+        if wanted.search is not None:
+            found, total = self._search.positions(
+                connection, organization_id, wanted, offset=offset, limit=limit
+            )
+            page = self._newest_first().where(self.rows.c.position.in_(found))
+            return self._read(connection, page) if found else [], total
+        total = self._counts.total(connection, organization_id, wanted.status)
+        if offset >= total:
+            return [], total
+        if wanted.status is not None:
+            page = self._of_status(organization_id, wanted.status, offset, limit)
+        else:
+            number, newest = self.rows.c.number, total - offset
+            page = self._of(organization_id).where(number <= newest, number > newest - limit)
         return self._read(connection, page), total
+
+    def _of(self, organization_id: UUID) -> Select[Any]:
+        return self._newest_first().where(self.rows.c.organization_id == organization_id)
+
+    def _of_status(
+        self, organization_id: UUID, status: LinkStatus, offset: int, limit: int
+    ) -> Select[Any]:
+        """Select by positions from an index alone: whole rows would be read up to the offset."""
+        link = self.rows.c
+        same = (link.organization_id == organization_id, link.status == status)
+        found = select(link.position).where(*same).order_by(link.position.desc())
+        return self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
 
     def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
         """Read one link of an organization."""
         columns = self.rows.c
-        statement = select(self.rows).where(
+        statement = select(*self._shown).where(
             columns.id == link_id, columns.organization_id == organization_id
         )
         found = self._read(connection, statement)
@@ -191,29 +237,7 @@ class Links(ReadModel):
         return self._read(connection, statement)
 
     def _newest_first(self) -> Select[Any]:
-        return select(self.rows).order_by(self.rows.c.position.desc())
-
-    def _conditions(self, organization_id: UUID, wanted: LinkFilter) -> list[ColumnElement[bool]]:
-        link = self.rows.c
-        conditions = [link.organization_id == organization_id]
-        if wanted.status is not None:
-            conditions.append(link.status == wanted.status)
-        if wanted.search is not None:
-            term = fold(wanted.search)
-            texts = (link.iccid, link.folded_name, link.id_text)
-            holds_it = [text.contains(term, autoescape=True) for text in texts]
-            by_plan = link.id.in_(self._with_plan(organization_id, term))
-            conditions.append(or_(*holds_it, link.id.in_(wanted.also), by_plan))
-        return conditions
-
-    def _with_plan(self, organization_id: UUID, term: str) -> Select[tuple[UUID]]:
-        """Select the links by a plan that is on them; looked up once, not for each link."""
-        columns = self.activations.c
-        return select(columns.link_id).where(
-            columns.organization_id == organization_id,
-            columns.removed_at.is_(None),
-            columns.folded_plan_name.contains(term, autoescape=True),
-        )
+        return select(*self._shown).order_by(self.rows.c.position.desc())
 
     def _read(self, connection: Connection, statement: Select[Any]) -> list[LinkRow]:
         """Read links and, for all of them in one more statement, their activations."""

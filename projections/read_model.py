@@ -72,6 +72,10 @@ class ReadModel(ABC):
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write events that it uses, in log order, inside the caller's transaction."""
 
+    def names(self, connection: Connection) -> list[str]:  # noqa: ARG002  # Of who overrides it.
+        """Name what a rebuild swaps: the tables, and what one engine alone has beside them."""
+        return [table.name for table in self.tables]
+
     def table(self, name: str, *items: SchemaItem) -> Table:
         """Define one table under the name that it has in this generation."""
         return Table(self.named(name), self.metadata, *items)

@@ -101,15 +101,16 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
                 break
             fresh.follow(connection, Batch(batch))
             last = batch[-1]
-        _swap(connection, model, fresh)
+        _swap(connection, fresh)
         positions.begin(connection, model.name, model.version, last)
     return last.position if last is not None else 0
 
 
-def _swap(connection: Connection, model: ReadModel, fresh: ReadModel) -> None:
-    for old, new in zip(model.tables, fresh.tables, strict=True):
-        connection.execute(text(f'DROP TABLE IF EXISTS "{old.name}"'))
-        connection.execute(text(f'ALTER TABLE "{new.name}" RENAME TO "{old.name}"'))
+def _swap(connection: Connection, fresh: ReadModel) -> None:
+    for new in fresh.names(connection):
+        old = new.removesuffix(fresh.named(""))
+        connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))
+        connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
 
 
 def _read(log: Log, last: Recorded | None, until: int) -> list[Recorded]:

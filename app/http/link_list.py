@@ -11,7 +11,8 @@ from app.http.link_view import show_row
 from app.http.paging import offset_of
 from domain.commands.link_readings import usage_of
 from domain.network import Reading
-from projections.links import LinkFilter, LinkRow
+from projections.link_search import LinkFilter
+from projections.links import LinkRow
 
 # Phone numbers are kept beside the read model, so what matches there is handed over by id. A part
 # of a number that so many links share is no search.
@@ -23,25 +24,28 @@ def list_items(
 ) -> tuple[list[dict[str, Any]], int]:
     """Return one page of links, newest first, and how many there are in all."""
     wait_until_projected(parts.log, parts.views, parts.positions, [parts.links.name])
-    search = query.get("search")
-    also = _with_number(parts, organization_id, search) if search else ()
-    wanted = LinkFilter(query.get("status"), search, also)
-    with parts.views.reading() as connection:
-        rows, total = parts.links.page(
-            connection,
-            organization_id,
-            wanted,
-            offset=offset_of(query),
-            limit=query["per_page"],
-        )
+    rows, total = find_links(parts, organization_id, query)
     seen = parts.readings.find([row.id for row in rows])
     now = parts.clock()
     return [_item(parts, row, seen.get(row.id, Reading()), now) for row in rows], total
 
 
+def find_links(
+    parts: Container, organization_id: UUID, query: Mapping[str, Any]
+) -> tuple[list[LinkRow], int]:
+    """Return the links of a page as they are by the log, and how many there are in all."""
+    search = query.get("search")
+    also = _with_number(parts, organization_id, search) if search else ()
+    wanted = LinkFilter(query.get("status"), search, also)
+    offset, limit = offset_of(query), query["per_page"]
+    with parts.views.reading() as connection:
+        return parts.links.page(connection, organization_id, wanted, offset=offset, limit=limit)
+
+
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:
     """Return the links whose phone number holds what is searched for."""
-    if not any(character.isdigit() for character in search):
+    digits, letters = (any(map(kind, search)) for kind in (str.isdigit, str.isalpha))
+    if letters or not digits:  # No number holds a letter.
         return ()
     return parts.readings.with_msisdn(organization_id, search, NUMBERS_MAX)
 

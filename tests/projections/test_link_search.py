@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from projections.links import LinkFilter
+from projections.link_search import LinkFilter
 from tests.installation import Process
 from tests.projections.link_steps import LinkSteps, bought
 

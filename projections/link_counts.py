@@ -1,0 +1,70 @@
+"""How many links each organization has: counted as they come and change, never by looking."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any, get_args
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, select
+
+from domain.network import LinkStatus
+from projections.read_model import ReadModel, upsert
+
+STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
+
+Change = tuple[UUID, LinkStatus | None, LinkStatus]  # Organization, status before and after.
+
+
+class LinkCounts:
+    """A row per organization that has a link, with a column for each status."""
+
+    def __init__(self, model: ReadModel) -> None:
+        self.rows: Table = model.table(
+            "link_counts",
+            Column("organization_id", Uuid, primary_key=True),
+            *(Column(status, BigInteger, nullable=False) for status in STATUSES),
+        )
+        organization_id = self.rows.c.organization_id
+        # Built once: every page asks the first one.
+        self._one = select(self.rows).where(organization_id == bindparam("organization"))
+        self._some = select(self.rows).where(
+            organization_id.in_(bindparam("organizations", expanding=True))
+        )
+
+    def total(
+        self, connection: Connection, organization_id: UUID, status: LinkStatus | None
+    ) -> int:
+        """Return how many links an organization has, of one status or in all."""
+        row = connection.execute(self._one, {"organization": organization_id}).one_or_none()
+        if row is None:
+            return 0
+        counts = dict(zip(STATUSES, row[1:], strict=True))
+        return sum(counts.values()) if status is None else counts[status]
+
+    def totals(self, connection: Connection, organizations: Iterable[UUID]) -> Counter[UUID]:
+        """Return how many links each of some organizations has."""
+        return Counter({row[0]: sum(row[1:]) for row in self._read(connection, organizations)})
+
+    def change(self, connection: Connection, changes: Iterable[Change]) -> None:
+        """Count new links (they had no status before) and others from one status to the next."""
+        moved = Counter[tuple[UUID, LinkStatus]]()
+        for organization_id, before, after in changes:
+            moved[organization_id, after] += 1
+            if before is not None:
+                moved[organization_id, before] -= 1
+        organizations = {organization_id for organization_id, _ in moved}
+        known = {row[0]: row[1:] for row in self._read(connection, organizations)}
+        rows = []
+        for organization_id in sorted(organizations):
+            old = known.get(organization_id, (0,) * len(STATUSES))
+            row: dict[str, Any] = {"organization_id": organization_id}
+            for status, count in zip(STATUSES, old, strict=True):
+                row[status] = count + moved[organization_id, status]
+            rows.append(row)
+        upsert(connection, self.rows, rows)
+
+    def _read(self, connection: Connection, organizations: Iterable[UUID]) -> Sequence[Any]:
+        wanted = [*organizations]
+        if not wanted:
+            return []
+        return connection.execute(self._some, {"organizations": wanted}).all()

@@ -1,0 +1,154 @@
+"""The search for links: where in the log those stand that match, and how many there are."""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    Column,
+    Connection,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    false,
+    func,
+    select,
+    true,
+    union,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from domain.network import LinkStatus
+from projections.link_batch import BETWEEN, fold
+from projections.read_model import ReadModel
+from projections.text_index import ESCAPE, TextIndex, pattern, values
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFilter:
+    """Which links to list.
+
+    `search` is a part of ICCID, name, id or the name of a plan, whatever its case; links in `also`
+    match a search by what is known of them elsewhere.
+    """
+
+    status: LinkStatus | None = None
+    search: str | None = None
+    also: Collection[UUID] = ()
+
+
+class LinkSearch:
+    """What is searched besides the rows of links: the index of their texts, and names of plans.
+
+    An organization has few plans and many links, so a search looks at the names of plans first.
+    A name stays when the last link with it has lost the plan; it then leads to no link.
+    """
+
+    def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
+        self._links, self._activations = links, activations
+        name = model.named("link_texts")
+        self.index = TextIndex(name, links, "organization_id", "texts", "position")
+        self.plans: Table = model.table(
+            "link_plan_names",
+            Column("organization_id", Uuid, primary_key=True),
+            Column("folded_name", String, primary_key=True),
+        )
+        columns = self.plans.c
+        self._plans_like = select(columns.folded_name).where(
+            columns.organization_id == bindparam("organization"),
+            columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
+        )
+        self._statements: dict[_Ways, Select[Any]] = {}
+
+    def add_plans(self, connection: Connection, plans: Iterable[tuple[UUID, str]]) -> None:
+        """Note the folded names of plans that came onto links."""
+        rows = [{"organization_id": who, "folded_name": name} for who, name in sorted({*plans})]
+        if rows:
+            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
+            connection.execute(dialect.insert(self.plans).on_conflict_do_nothing(), rows)
+
+    def positions(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[int], int]:
+        """Return the positions of some matching links, newest first, and how many match in all."""
+        assert wanted.search is not None
+        term = fold(wanted.search)
+        plans = self._plans(connection, organization_id, term)
+        ways = _Ways(
+            texts=BETWEEN not in term and "\0" not in term,
+            index=self.index.serves(connection, term),
+            status=wanted.status is not None,
+            also=bool(wanted.also),
+            plans=bool(plans),
+        )
+        known = {"organization": organization_id, "status": wanted.status, "plans": plans}
+        asked = {"also": [*wanted.also], "offset": offset, "limit": limit, **values(term)}
+        rows = connection.execute(self._statement(ways), {**known, **asked}).all()
+        return [row.position for row in rows if row.position is not None], rows[0].total
+
+    def _statement(self, ways: "_Ways") -> Select[Any]:
+        """Return the search in these ways; building one takes longer than the search."""
+        if ways not in self._statements:
+            found = self._found(ways)
+            # Used twice and so found once: all is counted, and a page of it returned, if only as
+            # one empty row.
+            total = select(func.count().label("total")).select_from(found).subquery()
+            page = select(found.c.position).order_by(found.c.position.desc())
+            page = page.offset(bindparam("offset")).limit(bindparam("limit"))
+            part = page.subquery()
+            both = total.outerjoin(part, true())
+            statement = select(total.c.total, part.c.position).select_from(both)
+            self._statements[ways] = statement.order_by(part.c.position.desc())
+        return self._statements[ways]
+
+    def _found(self, ways: "_Ways") -> CTE:
+        """Select the positions of all that match; each way to match is looked up by its index."""
+        link = self._links.c
+        own = link.organization_id == bindparam("organization")
+        position = select(link.position)
+        if ways.status:
+            position = position.where(link.status == bindparam("status"))
+        texts = self.index.holds(separate=ways.index) if ways.texts else false()
+        found = [position.where(own, texts)]
+        # Ids say enough to find a row. As `is true` the organization is no key of an index, by
+        # which SQLite would rather read all the links of it.
+        by_id = position.where(own.is_(true()))
+        if ways.also:
+            found.append(by_id.where(link.id.in_(bindparam("also", expanding=True))))
+        if ways.plans:
+            found.append(by_id.where(link.id.in_(self._with_plan())))
+        statement = found[0] if len(found) == 1 else union(*found)
+        return statement.cte("found")
+
+    def _plans(self, connection: Connection, organization_id: UUID, term: str) -> list[str]:
+        asked = {"organization": organization_id, "pattern": pattern(term)}
+        return [*connection.execute(self._plans_like, asked).scalars()]
+
+    def _with_plan(self) -> Select[tuple[UUID]]:
+        columns = self._activations.c
+        return select(columns.link_id).where(
+            columns.organization_id == bindparam("organization"),
+            columns.removed_at.is_(None),
+            columns.folded_plan_name.in_(bindparam("plans", expanding=True)),
+        )
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """In which ways something can match, and whether `texts` have an `index` of their own."""
+
+    texts: bool  # None holds what is between them, so a term with it is not looked for.
+    index: bool
+    status: bool
+    also: bool
+    plans: bool
