@@ -12,13 +12,15 @@ from domain.cause import month_of
 from domain.link import Link
 from domain.network import AddonUsage, Endpoint, Usage
 from domain.plan import SponsorProfile
+from domain.wallet import Charge, Reference, Wallet, wallet_id
 from projections.database import to_micros
 from tests.bench.installation import cause
 
 BATCH = 250  # Links in one transaction; only the building depends on it.
 PATIENCE = timedelta(seconds=15)
 PROFILE = SponsorProfile("sp-1", "Profile 1", "#1F6FEB")
-PLAN = BoughtPlan(  # Free, so that a fleet needs no charges.
+CHARGE_MICROS = 1_000
+PLAN = BoughtPlan(  # Free, so that links carry no prices of their own.
     plan_id=UUID(int=1),
     provider_plan_id="europe-1-gb",
     name="Europe 1 GB",
@@ -30,17 +32,43 @@ PLAN = BoughtPlan(  # Free, so that a fleet needs no charges.
 
 
 def append_links(container: Container, organization: UUID, count: int) -> None:
-    """Append active links: five events each. No worker may run meanwhile."""
+    """Append active links: five events each, and one charge. No worker may run meanwhile."""
+    wallet = container.log.get(Wallet, wallet_id(organization))
     for start in range(0, count, BATCH):
         serials = range(start, min(start + BATCH, count))
         links = [_activated(container, organization, serial) for serial in serials]
-        container.log.append(*links)
+        for link in links:
+            wallet.charge(_charge_of(link.id), cause())
+        container.log.append(*links, wallet)
         _keep_usage(container, links)
+    container.log.keep_snapshot(wallet)
+    container.readings.mend()
+
+
+def charge_often(container: Container, organization: UUID, link_id: UUID, count: int) -> None:
+    """Append more charges of one link."""
+    wallet = container.log.get(Wallet, wallet_id(organization))
+    for _ in range(count):
+        wallet.charge(_charge_of(link_id), cause())
+    container.log.append(wallet)
 
 
 def name_of(serial: int) -> str:
     """Return the name of a link, by its place in the fleet."""
     return f"Device {serial:06d}"
+
+
+def number_of(container: Container, link_id: UUID) -> str:
+    """Return the digits of a link's phone number."""
+    usage = container.readings.find([link_id])[link_id].usage
+    assert usage is not None
+    return str(usage.msisdn).removeprefix("+")
+
+
+def _charge_of(link_id: UUID) -> Charge:
+    about = {"link_id": str(link_id), "plan_name": PLAN.name}
+    reference = Reference("link", str(link_id))
+    return Charge(uuid4(), "activation", CHARGE_MICROS, reference, "Activation", about)
 
 
 def _activated(container: Container, organization: UUID, serial: int) -> Link:

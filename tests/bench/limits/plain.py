@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Protocol
 
 from app.container import Container
-from tests.bench.limits import plain_page, plain_postgres, plain_rows, plain_wallet
+from tests.bench.limits import plain_postgres, plain_rows, plain_wallet
 
 
 class Rows(Protocol):
@@ -12,18 +12,6 @@ class Rows(Protocol):
 
     def rate(self, things: int) -> float:
         """Return how many things a second it makes to insert the rows of so many of them."""
-        ...
-
-    def close(self) -> None:
-        """Let go of the database."""
-        ...
-
-
-class Page(Protocol):
-    """Some rows by primary key."""
-
-    def read(self) -> None:
-        """Read them."""
         ...
 
     def close(self) -> None:
@@ -57,14 +45,6 @@ def rows_of(container: Container) -> Rows:
         return plain_rows.PlainRows(file)
     tables = [table.name for model in container.models for table in model.tables]
     return plain_postgres.PlainRows(container.settings.database_url, tables)
-
-
-def page_of(container: Container, table: str, rows: int) -> Page:
-    """Return a page of a table of the read models."""
-    file = _beside(container, "views")
-    if file is not None:
-        return plain_page.PlainPage(file, table, rows)
-    return plain_postgres.PlainPage(container.settings.database_url, table, rows)
 
 
 def _beside(container: Container, purpose: str) -> Path | None:

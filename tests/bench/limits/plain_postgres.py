@@ -1,4 +1,4 @@
-"""PostgreSQL by the driver alone: the limits of charges, of projecting and of lists."""
+"""PostgreSQL by the driver alone: the limits of charges and of projecting."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -68,18 +68,3 @@ class PlainRows:
                 insert = SQL("INSERT INTO {} VALUES ({})").format(Identifier(PLAIN, name), marks)
                 with self._connection.transaction(), self._connection.cursor() as cursor:
                     cursor.executemany(insert, batch)
-
-
-class PlainPage:
-    """Reads rows from a place by chance, in one statement."""
-
-    def __init__(self, url: str, table: str, rows: int) -> None:
-        self._connection = psycopg.connect(url, autocommit=True)
-        statement = SQL("SELECT * FROM {} WHERE id >= %s ORDER BY id LIMIT {}")
-        self._statement = statement.format(Identifier(table), rows)
-
-    def read(self) -> None:
-        self._connection.execute(self._statement, (uuid4(),)).fetchall()
-
-    def close(self) -> None:
-        self._connection.close()

@@ -1,49 +1,100 @@
-"""Pages of a long list of links, against as many rows by primary key."""
+"""Lists of a hundred thousand links, against the same rows by primary key.
 
-from collections.abc import Iterator
-from contextlib import closing
+A limit reads and decodes what ours returns, so that a ratio says what it costs to find them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
 
-import msgspec
-
-from tests.bench.fleet import append_links, name_of
+from app.container import Container
+from app.http.link_list import find_links
+from projections.links import LinkRow
+from projections.transactions import Transaction
+from tests.bench.fleet import PLAN, append_links, charge_often, name_of, number_of
 from tests.bench.installation import installation
-from tests.bench.limits.plain import Page, page_of
+from tests.bench.limits import by_key
 from tests.bench.measure import all_times, each_ms, percentile
-from tests.bench.partners import new_partner
-from tests.bench.reads import Reader, reader_of
+from tests.bench.partners import Partner, new_partner
+from tests.bench.reads import reader_of
 from tests.bench.row import Aim, Row
-from tests.bench.rows.bulk_items import threads_of
 
-LINKS = 10_000
+LINKS = 100_000
 PAGE_LINKS = 20
-FOUND_MAX = 5  # A name of six digits is one link's; an id or a number may hold them too.
 READS = 10
 REPEATS = 11
+FLAT = Aim(ratio_max=3)
+INFORMATION = Aim()
+
+Query = Mapping[str, Any]
 
 
 def measure() -> Iterator[Row]:
-    plain, search = f"/v1/links?per_page={PAGE_LINKS}", f"&search={name_of(LINKS // 2)[-6:]}"
     with installation() as container:
         partner = new_partner(container)
         append_links(container, partner.organization, LINKS)
-        with threads_of(container), closing(page_of(container, "links", PAGE_LINKS)) as page:
-            reader = reader_of(container, partner)
-            assert _total(reader, plain) == LINKS
-            assert 1 <= _total(reader, plain + search) <= FOUND_MAX
-            yield _row(f"list of {LINKS:,} links, a page", reader, plain, page)
-            yield _row(f"list of {LINKS:,} links, a search", reader, plain + search, page)
+        container.projector.catch_up()
+        (link,) = _find(container, partner, {"search": name_of(LINKS // 2)})
+        charge_often(container, partner.organization, link.id, PAGE_LINKS)
+        container.projector.catch_up()
+        number = number_of(container, link.id)
+        some = {"search": name_of(LINKS // 2)[:-2]}  # A hundred have it.
+        for told, query, aim in (
+            ("a page", {}, FLAT),
+            ("the page in the middle", {"page": LINKS // PAGE_LINKS // 2}, FLAT),
+            ("a page of a status", {"status": "active"}, FLAT),
+            ("a search for a name", some, FLAT),
+            ("a search for a phone number", {"search": number}, FLAT),
+            ("a search for five digits", {"search": number[-5:]}, FLAT),
+            ("a search that all match", {"search": PLAN.name[:6]}, INFORMATION),
+        ):
+            yield _list(f"{LINKS:,} links, {told}", container, partner, query, aim)
+        yield _history(f"{LINKS:,} links, the history of one", container, partner, link.id)
+        for told, query in (("a page", {}), ("a search for a name", some)):
+            yield _over_http(f"{LINKS:,} links, {told} over HTTP", container, partner, query)
 
 
-def _total(reader: Reader, path: str) -> int:
-    total: int = msgspec.json.decode(reader.read(path))["data"]["meta"]["total"]
-    return total
+def _list(name: str, container: Container, partner: Partner, query: Query, aim: Aim) -> Row:
+    found = [row.id for row in _find(container, partner, query)]
+    limit = partial(by_key.links, container, found)
+    assert [row.id for row in limit()] == found
+    return _row(name, partial(_find, container, partner, query), limit, aim)
 
 
-def _row(name: str, reader: Reader, path: str, page: Page) -> Row:
-    ours, limit = all_times(
-        partial(each_ms, READS, partial(reader.read, path)),
-        partial(each_ms, READS, page.read),
-        repeats=REPEATS,
+def _history(name: str, container: Container, partner: Partner, link_id: UUID) -> Row:
+    def ours() -> list[Transaction]:
+        with container.views.reading() as connection:
+            found, total = container.transactions.link_history(
+                connection, partner.organization, link_id, offset=0, limit=PAGE_LINKS
+            )
+        assert total == PAGE_LINKS + 1
+        return found
+
+    found = ours()
+    limit = partial(by_key.transactions, container, [each.id for each in found])
+    assert limit() == found
+    return _row(name, ours, limit, FLAT)
+
+
+def _over_http(name: str, container: Container, partner: Partner, query: Query) -> Row:
+    reader = reader_of(container, partner)
+    path = "/v1/links?" + urlencode({"per_page": PAGE_LINKS, **query})
+    found = [row.id for row in _find(container, partner, query)]
+    limit = partial(by_key.links, container, found)
+    return _row(name, partial(reader.read, path), limit, INFORMATION)
+
+
+def _find(container: Container, partner: Partner, query: Query) -> list[LinkRow]:
+    whole = {"page": 1, "per_page": PAGE_LINKS, **query}
+    rows, total = find_links(container, partner.organization, whole)
+    assert 1 <= len(rows) <= total <= LINKS
+    return rows
+
+
+def _row(name: str, ours: Callable[[], object], limit: Callable[[], object], aim: Aim) -> Row:
+    times = all_times(
+        partial(each_ms, READS, ours), partial(each_ms, READS, limit), repeats=REPEATS
     )
-    return Row(name, percentile(ours, 50), percentile(limit, 50), "ms", Aim())
+    return Row(name, percentile(times[0], 50), percentile(times[1], 50), "ms", aim)
