@@ -9,6 +9,7 @@ from sqlalchemy import (
     CTE,
     Column,
     Connection,
+    Row,
     Select,
     String,
     Table,
@@ -50,6 +51,7 @@ class LinkSearch:
 
     def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
         self._links, self._activations = links, activations
+        self.shown = [each for each in links.c if each.name != "texts"]
         name = model.named("link_texts")
         self.index = TextIndex(name, links, "organization_id", "texts", "position")
         self.plans: Table = model.table(
@@ -71,7 +73,7 @@ class LinkSearch:
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
             connection.execute(dialect.insert(self.plans).on_conflict_do_nothing(), rows)
 
-    def positions(
+    def page(
         self,
         connection: Connection,
         organization_id: UUID,
@@ -79,8 +81,8 @@ class LinkSearch:
         *,
         offset: int,
         limit: int,
-    ) -> tuple[list[int], int]:
-        """Return the positions of some matching links, newest first, and how many match in all."""
+    ) -> tuple[list[Row[Any]], int]:
+        """Return the rows of some matching links, newest first, and how many match in all."""
         assert wanted.search is not None
         term = fold(wanted.search)
         plans = self._plans(connection, organization_id, term)
@@ -94,7 +96,7 @@ class LinkSearch:
         known = {"organization": organization_id, "status": wanted.status, "plans": plans}
         asked = {"also": [*wanted.also], "offset": offset, "limit": limit, **values(term)}
         rows = connection.execute(self._statement(ways), {**known, **asked}).all()
-        return [row.position for row in rows if row.position is not None], rows[0].total
+        return [row for row in rows if row.id is not None], rows[0].total
 
     def _statement(self, ways: "_Ways") -> Select[Any]:
         """Return the search in these ways; building one takes longer than the search."""
@@ -105,9 +107,10 @@ class LinkSearch:
             total = select(func.count().label("total")).select_from(found).subquery()
             page = select(found.c.position).order_by(found.c.position.desc())
             page = page.offset(bindparam("offset")).limit(bindparam("limit"))
-            part = page.subquery()
-            both = total.outerjoin(part, true())
-            statement = select(total.c.total, part.c.position).select_from(both)
+            part, links = page.subquery(), self._links
+            rows = total.outerjoin(part, true())
+            rows = rows.outerjoin(links, links.c.position == part.c.position)
+            statement = select(total.c.total, *self.shown).select_from(rows)
             self._statements[ways] = statement.order_by(part.c.position.desc())
         return self._statements[ways]
 

@@ -77,7 +77,6 @@ class Links(ReadModel):
         self.rows, self.activations = self._links(), self._activations()
         self._counts = LinkCounts(self)
         self._search = LinkSearch(self, self.rows, self.activations)
-        self._shown = [each for each in self.rows.c if each.name != "texts"]
         return [self.rows, self.activations, self._counts.rows, self._search.plans]
 
     def names(self, connection: Connection) -> list[str]:
@@ -183,11 +182,10 @@ class Links(ReadModel):
     ) -> tuple[list[LinkRow], int]:
         """Return some links of an organization, newest first, and how many match in all."""
         if wanted.search is not None:
-            found, total = self._search.positions(
+            rows, total = self._search.page(
                 connection, organization_id, wanted, offset=offset, limit=limit
             )
-            page = self._newest_first().where(self.rows.c.position.in_(found))
-            return self._read(connection, page) if found else [], total
+            return self._with_activations(connection, rows), total
         total = self._counts.total(connection, organization_id, wanted.status)
         if offset >= total:
             return [], total
@@ -213,7 +211,7 @@ class Links(ReadModel):
     def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
         """Read one link of an organization."""
         columns = self.rows.c
-        statement = select(*self._shown).where(
+        statement = select(*self._search.shown).where(
             columns.id == link_id, columns.organization_id == organization_id
         )
         found = self._read(connection, statement)
@@ -237,11 +235,13 @@ class Links(ReadModel):
         return self._read(connection, statement)
 
     def _newest_first(self) -> Select[Any]:
-        return select(*self._shown).order_by(self.rows.c.position.desc())
+        return select(*self._search.shown).order_by(self.rows.c.position.desc())
 
     def _read(self, connection: Connection, statement: Select[Any]) -> list[LinkRow]:
-        """Read links and, for all of them in one more statement, their activations."""
-        rows = connection.execute(statement).all()
+        return self._with_activations(connection, connection.execute(statement).all())
+
+    def _with_activations(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[LinkRow]:
+        """Return links with their activations, which one more statement reads for all of them."""
         if not rows:
             return []
         activations: dict[UUID, list[Activation]] = {row.id: [] for row in rows}

@@ -32,6 +32,8 @@ OPERATORS = ("gin_trgm_ops", "uuid_ops")
 # In kB: a search reads the list of what is not yet sorted in from its begin to its end.
 PENDING_KB = 256
 
+MERGE = 2  # Of SQLite's 2 to 16 the fewest pieces: a search looks each trigram up in each piece.
+
 ESCAPE = "/"
 
 logger = logging.getLogger(__name__)
@@ -104,6 +106,10 @@ class TextIndex:
             connection.exec_driver_sql(
                 f'CREATE VIRTUAL TABLE "{self.name}" USING fts5('
                 "texts, content='', detail=none, tokenize='trigram case_sensitive 1')"
+            )
+            connection.exec_driver_sql(
+                f'INSERT INTO "{self.name}" ("{self.name}", rank) '  # noqa: S608  # Our own table.
+                f"VALUES ('automerge', {MERGE})"
             )
         except DBAPIError as error:
             if not _is_unknown(error):

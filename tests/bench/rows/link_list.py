@@ -47,7 +47,7 @@ def measure() -> Iterator[Row]:
             ("a page of a status", {"status": "active"}, FLAT),
             ("a search for a name", some, FLAT),
             ("a search for a phone number", {"search": number}, FLAT),
-            ("a search for five digits", {"search": number[-5:]}, FLAT),
+            ("a search for four digits", {"search": number[-4:]}, FLAT),
             ("a search that all match", {"search": PLAN.name[:6]}, INFORMATION),
         ):
             yield _list(f"{LINKS:,} links, {told}", container, partner, query, aim)
