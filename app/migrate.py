@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.container import Container
 from app.persistence.schema import NewerSchema, ensure, is_current
 from projections.health import strangers
-from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild
+from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
 STORES_VERSION = 2
@@ -76,8 +76,7 @@ def is_migrated(container: Container) -> bool:
 def _build_models(container: Container, progress: Progress) -> list[str]:
     drop_orphans(container.views)
     models = strangers(container.log, container.views, container.positions, container.models)
-    for model in models:
-        rebuild(container.log, container.views, container.positions, model, progress)
+    rebuild_all(container.log, container.views, container.positions, models, progress)
     container.projector.catch_up()
     return [model.name for model in models]
 

@@ -2,13 +2,13 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from secrets import token_hex
 
 from sqlalchemy import Connection, inspect, text
 
 from domain.application import Log, Recorded
-from projections.database import Database
+from projections.database import Database, is_outage
 from projections.positions import Positions
 from projections.read_model import Batch, ReadModel
 
@@ -32,23 +32,63 @@ def fill(
 
     Returns it with the last event that went in. Drop it with `discard` or swap it in.
     """
-    fresh = model.of(f"{int(time.time()):08x}{token_hex(4)}")
-    with database.writing() as connection:
-        fresh.metadata.create_all(connection)
-    last: Recorded | None = None
-    try:
-        while last is None or last.position < until:
-            batch = _read(log, last, until)
-            if not batch:
-                break
-            with database.writing() as connection:
-                fresh.follow(connection, Batch(batch))
-            last = batch[-1]
-            progress(last.position, until)
-    except BaseException:
-        discard(database, fresh)
-        raise
-    return fresh, last
+    filling = Filling(database, [model])
+    filling.run(log, until, progress)
+    for failure in filling.failures:
+        raise failure
+    return filling.fresh[model.name], filling.last
+
+
+class Filling:
+    """New tables of read models, filled together: the log is read once for all of them.
+
+    A model whose handler raises is left out, and its error kept; the others go on.
+    """
+
+    def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
+        self.fresh: dict[str, ReadModel] = {}
+        self.failures: list[Exception] = []
+        self.last: Recorded | None = None
+        self._database = database
+        made = f"{int(time.time()):08x}"
+        with database.writing() as connection:
+            for model in models:
+                fresh = self.fresh[model.name] = model.of(f"{made}{token_hex(4)}")
+                fresh.metadata.create_all(connection)
+
+    def run(self, log: Log, until: int, progress: Progress) -> None:
+        """Fill all up to a position, or leave nothing behind."""
+        try:
+            while self.fresh and (self.last is None or self.last.position < until):
+                batch = _read(log, self.last, until)
+                if not batch:
+                    break
+                self._follow(Batch(batch))
+                self.last = batch[-1]
+                progress(self.last.position, until)
+        except BaseException:
+            self.discard()
+            raise
+
+    def _follow(self, batch: Batch) -> None:
+        for name, fresh in [*self.fresh.items()]:
+            try:
+                with self._database.writing() as connection:
+                    fresh.follow(connection, batch)
+            except Exception as error:
+                if is_outage(error):
+                    raise
+                self.fail(name, error)
+
+    def fail(self, name: str, error: Exception) -> None:
+        """Leave a model out."""
+        discard(self._database, self.fresh.pop(name))
+        self.failures.append(error)
+
+    def discard(self) -> None:
+        """Drop all that is not swapped in."""
+        while self.fresh:
+            discard(self._database, self.fresh.popitem()[1])
 
 
 def discard(database: Database, model: ReadModel) -> None:
@@ -75,12 +115,36 @@ def rebuild(
     progress: Progress = ignore_progress,
 ) -> int:
     """Replace a read model by what the log says, while it serves; return its position."""
-    fresh, last = fill(log, database, model, log.head(), progress)
+    return rebuild_all(log, database, positions, [model], progress)[model.name]
+
+
+def rebuild_all(
+    log: Log,
+    database: Database,
+    positions: Positions,
+    models: Sequence[ReadModel],
+    progress: Progress = ignore_progress,
+) -> dict[str, int]:
+    """Replace read models, reading the log once; return their positions by name.
+
+    One whose handler raises stays as it was; the others are replaced, then its error is raised.
+    """
+    filling, reached = Filling(database, models), dict[str, int]()
+    filling.run(log, log.head(), progress)
     try:
-        return _take_over(log, database, positions, model, fresh, last)
+        for model in models:
+            if model.name in filling.fresh:
+                fresh = filling.fresh[model.name]
+                reached[model.name] = _take_over(
+                    log, database, positions, model, fresh, filling.last
+                )
+                del filling.fresh[model.name]
     except BaseException:
-        discard(database, fresh)
+        filling.discard()
         raise
+    for failure in filling.failures:
+        raise failure
+    return reached
 
 
 def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.

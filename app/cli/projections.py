@@ -1,5 +1,6 @@
 """`projections`: the read models that are built from the log."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from app.cli.progress import watched
 from app.container import Container
 from projections.health import Lag, lags
 from projections.read_model import ReadModel
-from projections.rebuild import rebuild
+from projections.rebuild import rebuild_all
 
 
 @click.group(name="projections")
@@ -29,7 +30,7 @@ def status(*, as_json: bool) -> None:
 
 @command.command(name="rebuild")
 @click.argument("name", required=False, metavar="[NAME]")
-@click.option("--all", "everything", is_flag=True, help="Every read model, one after the other.")
+@click.option("--all", "everything", is_flag=True, help="Every read model; the log is read once.")
 @as_json_option
 def build(*, name: str | None, everything: bool, as_json: bool) -> None:
     """Build a read model anew from the log, while the service runs."""
@@ -38,7 +39,8 @@ def build(*, name: str | None, everything: bool, as_json: bool) -> None:
         raise click.UsageError(message)
     with installation() as container:
         chosen = _chosen(container, name)
-        rows = [{"name": model.name, "position": _rebuild(container, model)} for model in chosen]
+        reached = _rebuild(container, chosen)
+        rows = [{"name": name, "position": position} for name, position in reached.items()]
     show_list(rows, as_json=as_json)
 
 
@@ -63,6 +65,7 @@ def _chosen(container: Container, name: str | None) -> list[ReadModel]:
     return [models[name]]
 
 
-def _rebuild(container: Container, model: ReadModel) -> int:
-    with watched(f"Building {model.name}") as progress:
-        return rebuild(container.log, container.views, container.positions, model, progress)
+def _rebuild(container: Container, models: Sequence[ReadModel]) -> dict[str, int]:
+    what = models[0].name if len(models) == 1 else "all read models"
+    with watched(f"Building {what}") as progress:
+        return rebuild_all(container.log, container.views, container.positions, models, progress)

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from app.migrate import migrate
 from domain.application import Recorded
 from projections.audit import verify
-from projections.rebuild import BATCH_EVENTS_MAX, fill, rebuild
+from projections.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
 from projections.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life, look_up
@@ -26,10 +26,10 @@ from tests.projections.looking import (
 )
 
 
-def rebuild_all(process: Process) -> None:
-    for model in process.models:
-        position = rebuild(process.log, process.views, process.positions, model)
-        assert position == process.log.head()
+def rebuild_them(process: Process) -> None:
+    parts = process.log, process.views, process.positions
+    reached = rebuild_all(*parts, process.models)
+    assert reached == {model.name: process.log.head() for model in process.models}
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,14 +43,14 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
     live = rows(process)
     assert all(live.values())
     for _ in range(2):
-        rebuild_all(process)
+        rebuild_them(process)
         assert rows(process) == live
     assert verify(process.log, process.views, process.positions, process.models).failures == []
 
 
 def test_a_rebuilt_model_goes_on_from_where_the_rebuild_ended(process: Process) -> None:
     organization_id = process.organization("1.00")
-    rebuild_all(process)
+    rebuild_them(process)
     assert set(places(process).values()) == {4}
     look_up(process, organization_id)
     process.projector.catch_up()
@@ -81,7 +81,7 @@ def test_an_empty_log_is_rebuilt_as_nothing(process: Process) -> None:
 def test_a_rebuild_leaves_no_other_tables_behind(process: Process) -> None:
     process.organization()
     before = tables(process)
-    rebuild_all(process)
+    rebuild_them(process)
     assert tables(process) == before
 
 
@@ -99,6 +99,21 @@ def test_a_rebuild_that_fails_changes_nothing(process: Process) -> None:
     with pytest.raises(RuntimeError):
         rebuild(process.log, process.views, process.positions, Unbuildable())
     assert (tables(process), rows(process), places(process)) == before
+
+
+def test_one_model_that_cannot_be_built_holds_up_no_other(process: Process) -> None:
+    process.organization()
+    process.projector.catch_up()
+    before = tables(process)
+    for model in (process.wallets, process.transactions):
+        with process.views.writing() as connection:
+            connection.execute(model.tables[0].delete())
+    models = [process.organizations, Unbuildable(), process.transactions]
+    with pytest.raises(RuntimeError, match="a bug of this handler"):
+        rebuild_all(process.log, process.views, process.positions, models)
+    found = rows(process)
+    assert (found["wallets"], len(found["transactions"])) == ([], 1)
+    assert tables(process) == before
 
 
 def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
