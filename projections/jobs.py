@@ -11,21 +11,26 @@ from sqlalchemy import (
     BigInteger,
     Column,
     Connection,
+    FromClause,
     Integer,
     LargeBinary,
-    Row,
+    Select,
     String,
     Table,
     Uuid,
     bindparam,
+    literal,
+    null,
     select,
+    union_all,
 )
 
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.ports import Sealed
-from projections.database import from_micros, to_micros
+from projections.database import Database, from_micros, to_micros
 from projections.inserting import insert_many
+from projections.quick import Quick
 from projections.read_model import ReadModel, execute_many
 
 
@@ -59,6 +64,10 @@ class UnfinishedJob:
 
     id: UUID
     moved_at: datetime
+
+
+_COUNTERS = ("total_count", "completed_count", "failed_count", "created_at", "finished_at")
+_PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
 class Jobs(ReadModel):
@@ -99,6 +108,7 @@ class Jobs(ReadModel):
             Column("month", String),
             Column("box", LargeBinary),
         )
+        self._one = Quick(_statement(self.jobs, self.settlements))
         return [self.jobs, self.settlements]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -125,23 +135,10 @@ class Jobs(ReadModel):
         )
         execute_many(connection, change, moved)
 
-    def get(self, connection: Connection, organization_id: UUID, job_id: UUID) -> JobRow | None:
-        """Read one job of an organization with all that has ended."""
-        jobs, settlements = self.jobs, self.settlements
-        statement = (
-            select(
-                jobs,
-                settlements.c.indexes,
-                settlements.c.errors,
-                settlements.c.month.label("results_month"),
-                settlements.c.box.label("results"),
-            )
-            .outerjoin(settlements, settlements.c.job_id == jobs.c.id)
-            .where(jobs.c.id == job_id, jobs.c.organization_id == organization_id)
-            .order_by(settlements.c.position)
-        )
-        rows = connection.execute(statement).all()
-        return _read(rows) if rows else None
+    def get(self, database: Database, organization_id: UUID, job_id: UUID) -> JobRow | None:
+        """Read one job of an organization with all that has ended, as of one moment."""
+        found = database.rows(self._one, job=job_id, organization=organization_id)
+        return _read(organization_id, job_id, found) if found else None
 
     def unfinished(
         self, connection: Connection, moved_before: datetime, limit: int
@@ -223,22 +220,50 @@ def _move(event: BulkJob.Event) -> dict[str, Any]:
     }
 
 
-def _read(rows: Sequence[Row[tuple[Any, ...]]]) -> JobRow:
-    job = rows[0]
-    return JobRow(
-        id=job.id,
-        organization_id=job.organization_id,
-        total_count=job.total_count,
-        completed_count=job.completed_count,
-        failed_count=job.failed_count,
-        created_at=from_micros(job.created_at),
-        finished_at=None if job.finished_at is None else from_micros(job.finished_at),
-        numbers=Sealed(job.month, job.box),
-        settlements=[_read_settlement(row) for row in rows if row.indexes is not None],
+def _statement(jobs: FromClause, settlements: FromClause) -> Select[Any]:
+    """Select the counters beside each settlement, and before them beside the numbers.
+
+    One statement, so that both are of one moment; the numbers, because they are long, only once.
+    """
+    numbers = select(
+        jobs.c.id.label("job_id"),
+        literal(-1).label("position"),
+        null().label("indexes"),
+        null().label("errors"),
+        jobs.c.month,
+        jobs.c.box,
+    ).where(jobs.c.id == bindparam("job"))
+    ended = select(*(settlements.c[name] for name in _PARTS)).where(
+        settlements.c.job_id == bindparam("job")
+    )
+    part = union_all(numbers, ended).subquery()
+    counters = (jobs.c[name] for name in _COUNTERS)
+    return (
+        select(*counters, part.c.indexes, part.c.errors, part.c.month, part.c.box)
+        .join_from(jobs, part, part.c.job_id == jobs.c.id)
+        .where(jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization"))
+        .order_by(part.c.position)
     )
 
 
-def _read_settlement(row: Row[tuple[Any, ...]]) -> Settlement:
-    errors = None if row.errors is None else msgspec.json.decode(row.errors)
-    results = None if row.results is None else Sealed(row.results_month, row.results)
-    return Settlement(msgspec.json.decode(row.indexes), errors, results)
+def _read(organization_id: UUID, job_id: UUID, rows: Sequence[Sequence[Any]]) -> JobRow:
+    total, completed, failed, created_at, finished_at, *_, month, box = rows[0]
+    return JobRow(
+        id=job_id,
+        organization_id=organization_id,
+        total_count=total,
+        completed_count=completed,
+        failed_count=failed,
+        created_at=from_micros(created_at),
+        finished_at=None if finished_at is None else from_micros(finished_at),
+        numbers=Sealed(month, box),
+        settlements=[_read_settlement(*row[len(_COUNTERS) :]) for row in rows[1:]],
+    )
+
+
+def _read_settlement(
+    indexes: str, errors: str | None, month: str | None, box: bytes | None
+) -> Settlement:
+    told = None if errors is None else msgspec.json.decode(errors)
+    results = None if month is None or box is None else Sealed(month, box)
+    return Settlement(msgspec.json.decode(indexes), told, results)

@@ -60,6 +60,8 @@ class QuickReads:
     def __init__(self, engine: Engine) -> None:
         self._dialect = engine.dialect
         self._is_file = engine.dialect.name == "sqlite"
+        # As text PostgreSQL writes bytes twice as long.
+        self._form: Mapping[str, bool] = {} if self._is_file else {"binary": True}
         self._drivers: Drivers = _Kept(engine) if self._is_file else _Resting(engine)
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
@@ -68,8 +70,9 @@ class QuickReads:
         text, fixed = quick.of(self._dialect)
         try:
             with self._drivers.lent() as driver:
+                bound = {**fixed, **self._bound(values)}
                 found: Sequence[Sequence[Any]] = driver.execute(
-                    text, {**fixed, **self._bound(values)}
+                    text, bound, **self._form
                 ).fetchall()
                 return found
         except self._error:

@@ -9,9 +9,9 @@ import msgspec
 from app.container import Container
 from app.freshness import wait_until_projected
 from app.http.envelope import format_time
-from domain.bulk_job import BulkJob, PersonalNumbers, PersonalResults
+from domain.bulk_job import BulkJob, PersonalNumbers
 from domain.errors import NotFound
-from domain.ports import NumberFacts, Sealed
+from domain.ports import Sealed
 from projections.jobs import JobRow, Settlement, row_of
 
 JobStatus = Literal["pending", "processing", "completed", "failed"]
@@ -22,8 +22,17 @@ class Item(msgspec.Struct, gc=False):
 
     phone_number: str
     status: Literal["pending", "completed", "failed"]
-    result: NumberFacts | None
+    result: msgspec.Raw | None  # The facts of the number, as they were stored.
     error: str | None
+
+
+class Results(msgspec.Struct):
+    """`PersonalResults` with facts that are passed on as they are.
+
+    Stored and shown they have one form: fields that are not known are left out of both.
+    """
+
+    facts: list[msgspec.Raw]
 
 
 class JobReply(msgspec.Struct):
@@ -41,7 +50,7 @@ class JobReply(msgspec.Struct):
 
 _ENCODER = msgspec.json.Encoder()
 _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
-_RESULTS = msgspec.json.Decoder(PersonalResults)
+_RESULTS = msgspec.json.Decoder(Results)
 
 
 def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
@@ -62,8 +71,7 @@ def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
 
 
 def _stored_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow | None:
-    with parts.views.reading() as connection:
-        return parts.jobs.get(connection, organization_id, job_id)
+    return parts.jobs.get(parts.views, organization_id, job_id)
 
 
 def status_of(row: JobRow) -> JobStatus:

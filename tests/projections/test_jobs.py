@@ -29,8 +29,7 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
 
 def row(process: Process, organization_id: UUID, job_id: UUID) -> JobRow | None:
     process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.jobs.get(connection, organization_id, job_id)
+    return process.jobs.get(process.views, organization_id, job_id)
 
 
 def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:

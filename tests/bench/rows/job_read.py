@@ -40,7 +40,7 @@ def measure() -> Iterator[Row]:
                 bare = partial(_ask, HTTPConnection(HOST, bare_port, timeout=30), bearer)
                 ours, limit = all_times(
                     partial(each_ms, READS, partial(ask, "GET", path)),
-                    partial(each_ms, READS, partial(bare, "POST", path)),
+                    partial(each_ms, READS, partial(bare, "GET", path)),
                     repeats=REPEATS,
                 )
     aim = Aim(ratio_max=5, ours_max=10)
