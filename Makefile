@@ -29,8 +29,7 @@ start: .venv/.dev ## Install, then run all processes of the Procfile on PostgreS
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
 	@$(BIN)/python -m tests.servers.install
-	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --no-loadscope-reorder \
-		--dist $(if $(TEST_BROKER_URL),loadgroup,loadfile) \
+	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
 		--timeout=$(TEST_SECONDS_MAX) --durations=12 $(ARGS)
 
 # The tests start only when the quick checks have passed, under `make -j` too.

@@ -5,7 +5,7 @@ from hypothesis import settings
 
 from tests.canaries import no_canary_is_logged, watched_logging
 from tests.servers.fixtures import broker_url, databases, postgres, postgres_up, rabbitmq
-from tests.servers.given_broker import take_turns
+from tests.servers.given_broker import TakingTurns, given_broker
 
 __all__ = [
     "broker_url",
@@ -24,7 +24,7 @@ if settings.get_current_profile_name() == "default":
     settings.load_profile("laptop")
 
 
-@pytest.hookimpl(tryfirst=True)  # Before the marks are read.
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TakingTurns | None:
     """Keep tests of one process together where they share a virtual host."""
-    take_turns(items)
+    return TakingTurns(config, log) if given_broker() is not None else None

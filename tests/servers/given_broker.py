@@ -1,19 +1,25 @@
 """The virtual host that TEST_BROKER_URL names: one for all, so its tests take turns."""
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pika
-import pytest
 from dramatiq.common import dq_name, xq_name
 from pika.adapters.blocking_connection import BlockingChannel
+from xdist.scheduler import LoadFileScheduling
 
 from app.brokers.rabbitmq import parameters
 from workers.routes import QUEUES
 
 BROKER = "TEST_BROKER_URL"
 GROUP = "given broker"
+USERS = (  # Of the virtual host; each file or room.
+    "tests/app/brokers/",
+    "tests/app/cli/test_dead_letters.py",
+    "tests/contracts/test_broker.py",
+    "tests/scenarios/",
+)
 
 
 def given_broker() -> str | None:
@@ -21,21 +27,12 @@ def given_broker() -> str | None:
     return os.environ.get(BROKER) or None
 
 
-def take_turns(items: Iterable[pytest.Item]) -> None:
-    """Let one test process run all that use the named virtual host; needs `--dist loadgroup`.
+class TakingTurns(LoadFileScheduling):
+    """Shares tests out file by file, but gives all that use the broker to one test process."""
 
-    Other tests are shared out file by file, as `--dist loadfile` does.
-    """
-    if given_broker() is None:
-        return
-    for item in items:
-        group = GROUP if _uses_broker(item) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-
-
-def _uses_broker(item: pytest.Item) -> bool:
-    fixtures: Iterable[str] = getattr(item, "fixturenames", ())
-    return "broker_url" in fixtures or hasattr(getattr(item, "module", None), "fresh_url")
+    def _split_scope(self, nodeid: str) -> str:
+        file: str = super()._split_scope(nodeid)
+        return GROUP if file.startswith(USERS) else file
 
 
 def delete_queues(url: str) -> None:

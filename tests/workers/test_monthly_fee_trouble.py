@@ -146,7 +146,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     caplog.set_level(logging.WARNING, "workers.monthly_fee")
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
-        patch.setattr(model, "project", broken)
+        patch.setattr(model, "follow", broken)
         activate(process, organization_id)
         process.projector.catch_up()
         process.monthly_fees.run()
