@@ -64,6 +64,7 @@ class Lab:
 
     def restart(self) -> None:
         """Begin another life over the same files: nothing of the last one but these is there."""
+        self.process.close()  # Its connections end with it.
         self._begin(self.installation.process(self.clock))
 
     def other_process(self) -> Process:
