@@ -4,14 +4,13 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from threading import local
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from projections.quick import Quick, QuickReads
+from projections.quick import Kept, Quick, QuickReads
 
 KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
 
@@ -32,8 +31,8 @@ class Database:
         # SQLite takes the write lock at once: upgrading a read later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._keeps = engine.dialect.name == "sqlite"
-        self._held = local()
-        self._quick = QuickReads(engine)
+        self._kept = Kept(self._reading)
+        self._quick = QuickReads(engine, self._kept)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -45,14 +44,10 @@ class Database:
             with self._reading.connect() as borrowed:
                 yield borrowed
             return
-        connection: Connection | None = getattr(self._held, "connection", None)
-        if connection is None:
-            connection = self._held.connection = self._reading.connect()
         try:
-            yield connection
+            yield self._kept.connection()
         except BaseException:
-            self._held.connection = None  # It may be broken, or in the midst of a result.
-            connection.close()
+            self._kept.close()  # It may be broken, or in the midst of a result.
             raise
 
     def rows(self, quick: Quick, **values: Any) -> Sequence[Sequence[Any]]:
@@ -73,10 +68,7 @@ class Database:
 
     def close(self) -> None:
         """Close what this thread holds and what nobody does; others close with their threads."""
-        held = getattr(self._held, "connection", None)
-        if held is not None:
-            self._held.connection = None
-            held.close()
+        self._kept.close()
         self._quick.close()
         self.engine.dispose()
 

@@ -7,7 +7,7 @@ from threading import local
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import Dialect, Engine, Select
+from sqlalchemy import Connection, Dialect, Engine, Select
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.pool import PoolProxiedConnection
@@ -57,12 +57,12 @@ class Drivers(Protocol):
 class QuickReads:
     """Runs quick statements on one engine."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, kept: "Kept") -> None:
         self._dialect = engine.dialect
         self._is_file = engine.dialect.name == "sqlite"
         # As text PostgreSQL writes bytes twice as long.
         self._form: Mapping[str, bool] = {} if self._is_file else {"binary": True}
-        self._drivers: Drivers = _Kept(engine) if self._is_file else _Resting(engine)
+        self._drivers: Drivers = kept if self._is_file else _Resting(engine)
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     def rows(self, quick: Quick, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
@@ -88,26 +88,35 @@ class QuickReads:
         self._drivers.close()
 
 
-class _Kept:
-    """On SQLite a thread keeps its connection."""
+class Kept:
+    """On SQLite a thread keeps the connection that it reads on, quickly or not.
+
+    Borrowing one costs more than most reads.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine = engine  # In autocommit.
         self._held = local()
+
+    def connection(self) -> Connection:
+        """Return the connection of this thread."""
+        held: Connection | None = getattr(self._held, "connection", None)
+        if held is None:
+            held = self._held.connection = self._engine.connect()
+        return held
 
     @contextmanager
     def lent(self) -> Iterator[Any]:
-        held = getattr(self._held, "connection", None)
-        if held is None:
-            held = self._held.connection = self._engine.raw_connection()
+        """Lend its driver's side."""
         try:
-            yield held.driver_connection
+            yield self.connection().connection.driver_connection
         except BaseException:
-            self.close()
+            self.close()  # It may be broken, or in the midst of a result.
             raise
 
     def close(self) -> None:
-        held = getattr(self._held, "connection", None)
+        """Close what this thread holds; that of others is closed with them."""
+        held: Connection | None = getattr(self._held, "connection", None)
         if held is not None:
             self._held.connection = None
             held.close()
