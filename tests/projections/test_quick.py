@@ -1,0 +1,95 @@
+"""A quick read finds what the ordinary way finds, and fails as that one fails."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import bindparam, column, select, table, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from projections.quick import RESTING_MAX, Quick
+from tests.installation import PATIENCE_S, Process, postgresql_only
+
+ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+OTHERS = " AND pid <> pg_backend_pid() AND application_name = 'carrier-links'"
+CROWD = 8
+
+
+@pytest.fixture
+def by_id(process: Process) -> Quick:
+    rows = process.organizations.rows.c
+    return Quick(
+        select(rows.name, rows.price_micros, rows.lookup_enabled).where(
+            rows.id == bindparam("id"), rows.status == "active"
+        )
+    )
+
+
+@pytest.fixture
+def organization_id(process: Process) -> UUID:
+    made = process.organization(name="Acme")
+    process.projector.catch_up()
+    return made
+
+
+def test_it_finds_what_the_ordinary_way_finds(
+    process: Process, by_id: Quick, organization_id: UUID
+) -> None:
+    with process.views.reading() as connection:
+        expected = connection.execute(by_id.statement, {"id": organization_id}).all()
+    found = process.views.rows(by_id, id=organization_id)
+    assert [tuple(row) for row in found] == [tuple(row) for row in expected] == [("Acme", None, 1)]
+    assert [*process.views.rows(by_id, id=uuid4())] == []
+
+
+def test_it_sees_what_was_just_committed(process: Process, by_id: Quick) -> None:
+    for name in ("One", "Two"):
+        made = process.organization(name=name)
+        process.projector.catch_up()
+        assert process.views.rows(by_id, id=made)[0][0] == name
+
+
+def test_a_statement_that_fails_raises_what_the_library_raises(process: Process) -> None:
+    nothing = Quick(select(column("one")).select_from(table("nothing", column("one"))))
+    for _ in range(2):
+        with pytest.raises(SQLAlchemyError, match="nothing"):
+            process.views.rows(nothing)
+
+
+def test_a_read_inside_of_another_one_disturbs_neither(
+    process: Process, by_id: Quick, organization_id: UUID
+) -> None:
+    with process.views.reading() as connection:
+        result = connection.execute(text("SELECT 1 UNION ALL SELECT 2"))
+        assert process.views.rows(by_id, id=organization_id)[0][0] == "Acme"
+        assert result.scalars().all() == [1, 2]
+
+
+@postgresql_only("a server that ends connections")
+def test_a_connection_that_the_server_has_ended_costs_nobody_an_error(
+    process: Process, by_id: Quick, organization_id: UUID
+) -> None:
+    for _ in range(3):
+        assert len(process.views.rows(by_id, id=organization_id)) == 1
+        with process.vault.database.reading() as other:
+            assert other.execute(text(ENDED + OTHERS)).all()
+        with process.views.reading() as connection:
+            assert connection.execute(text("SELECT 1")).scalar_one() == 1
+
+
+@postgresql_only("connections that rest")
+def test_a_crowd_leaves_few_connections_at_rest(
+    process: Process, by_id: Quick, organization_id: UUID
+) -> None:
+    together = Barrier(CROWD)
+
+    def read(_: int) -> int:
+        together.wait(PATIENCE_S)
+        return len(process.views.rows(by_id, id=organization_id))
+
+    with ThreadPoolExecutor(CROWD) as pool:
+        for _ in range(3):
+            assert sum(pool.map(read, range(CROWD))) == CROWD
+    taken = process.views.engine.pool.checkedout()  # type: ignore[attr-defined]  # A pool with a queue.
+    assert taken <= RESTING_MAX
