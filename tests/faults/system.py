@@ -211,8 +211,8 @@ def until(condition: Callable[[], bool], timeout_s: float, what: str) -> None:
     """Wait for a condition; fails with what did not happen."""
     try:
         wait_until(condition, timeout_s)
-    except AssertionError:
-        message = f"within {timeout_s:.0f} s it did not happen: {what}"
+    except AssertionError as error:
+        message = f"within {timeout_s:.0f} s it did not happen: {what} ({error})"
         raise AssertionError(message) from None
 
 

@@ -77,18 +77,24 @@ def test_what_a_killed_rebuild_has_begun_is_cleared_away_after_a_day(
     full.projector.catch_up()
     before = tables(full)
     kill_in_the_midst(installation, ["projections", "rebuild", "--all"])
-    (orphan,) = tables(full) - before
+    orphans = tables(full) - before
     assert run(installation, "migrate")[0] == 0
-    assert tables(full) == {*before, orphan}, "it might have been a rebuild that still runs"
-    let_a_day_pass(full, orphan)
+    assert tables(full) == before | orphans, "it might have been a rebuild that still runs"
+    for orphan in orphans:
+        let_a_day_pass(full, orphan)
     assert run(installation, "migrate")[0] == 0
     assert tables(full) == before
     assert verify(full.log, full.views, full.positions, full.models).failures == []
 
 
 def let_a_day_pass(process: Process, orphan: str) -> None:
-    """Rename a table as it would be called if it had been made a day and an hour ago."""
+    """Rename a table as it would be called if it had been made a day and an hour ago.
+
+    What belongs to a virtual table of SQLite follows it.
+    """
     name, _, generation = orphan.rpartition("__")
+    if "_" in generation:
+        return
     made = int(generation[:8], 16) - 25 * 3600
     with process.views.writing() as connection:
         older = f"{name}__{made:08x}{generation[8:]}"
