@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -25,6 +25,9 @@ from projections.positions import Positions
 from projections.quick import Quick
 
 TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
+OVERTAKEN_MAX = 10_000  # Pairs of client and organization.
+
+Asked = tuple[str, UUID | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,9 @@ class _State:
     lookup_enabled: bool = True
 
 
+NOBODY = _State(revoked=None, approved=False, status=None)
+
+
 class _Row(NamedTuple):
     """What the one statement selects."""
 
@@ -57,6 +63,34 @@ class _Row(NamedTuple):
     price_micros: int | None
     lookup_enabled: int | None
     caught_up_at: int | None
+
+
+class Overtaken:
+    """Rows that lag behind what the log has said here: nobody is told the older state again.
+
+    It is remembered until the read models have read the log once more, within a second or so.
+    """
+
+    def __init__(self) -> None:
+        self._asked_at: dict[Asked, int] = {}
+
+    def note(self, asked: Asked, now: datetime) -> None:
+        """The log has just said something else than the row."""
+        if len(self._asked_at) >= OVERTAKEN_MAX:
+            for each, asked_at in [*self._asked_at.items()]:
+                if not _is_near(asked_at, now):
+                    self._asked_at.pop(each, None)
+        self._asked_at[asked] = to_micros(now)
+
+    def by(self, asked: Asked, caught_up_at: int, now: datetime) -> bool:
+        """Tell whether a row that is as of a moment may be older than what the log has said."""
+        asked_at = self._asked_at.get(asked)
+        if asked_at is None:
+            return False
+        if _is_near(asked_at, now) and caught_up_at <= asked_at:
+            return True
+        self._asked_at.pop(asked, None)
+        return False
 
 
 class Authorizer:
@@ -75,6 +109,7 @@ class Authorizer:
         self._database = database
         self._clock = clock
         self._statement = Quick(_statement(positions, organizations, clients))
+        self._overtaken = Overtaken()
 
     def authorize(
         self,
@@ -105,29 +140,26 @@ class Authorizer:
         return Caller(client_id, wanted, state.price_micros, state.lookup_enabled)
 
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
-        row = self._row(client_id, organization_id)
-        missing = row is None or (organization_id is not None and row.status is None)
-        if missing or not self._is_fresh(row):
-            return self._state_of_log(client_id, organization_id)
-        assert row is not None
-        return _State(
-            revoked=bool(row.revoked),
-            approved=row.bound_to is None,
-            status=row.status,
-            price_micros=row.price_micros,
-            lookup_enabled=bool(row.lookup_enabled),
-        )
+        asked, row = (client_id, organization_id), self._row(client_id, organization_id)
+        told = NOBODY if row is None else _state_of(row)
+        if row is not None and self._is_believed(asked, row):
+            return told
+        state = self._state_of_log(client_id, organization_id)
+        if state != told:  # Also of a row that is yet to come: its first state may be a past one.
+            self._overtaken.note(asked, self._clock())
+        return state
+
+    def _is_believed(self, asked: Asked, row: _Row) -> bool:
+        """Tell whether the row decides; one that is missing or from the future does not."""
+        now = self._clock()
+        if (asked[1] is not None and row.status is None) or row.caught_up_at is None:
+            return False
+        fresh = _is_near(row.caught_up_at, now)
+        return fresh and not self._overtaken.by(asked, row.caught_up_at, now)
 
     def _row(self, client_id: str, organization_id: UUID | None) -> _Row | None:
         found = self._database.rows(self._statement, client=client_id, wanted=organization_id)
         return _Row(*found[0]) if found else None
-
-    def _is_fresh(self, row: _Row | None) -> bool:
-        """Tell whether the row may be believed; one from the future may be of any age."""
-        if row is None or row.caught_up_at is None:
-            return False
-        now = self._clock()
-        return bool(to_micros(now - TRUSTED) <= row.caught_up_at <= to_micros(now + TRUSTED))
 
     def _state_of_log(self, client_id: str, organization_id: UUID | None) -> _State:
         client = self._log.find(ApiClient, api_client_id(client_id))
@@ -141,6 +173,20 @@ class Authorizer:
             price_micros=None if organization is None else organization.price_micros,
             lookup_enabled=organization is None or organization.lookup_enabled,
         )
+
+
+def _state_of(row: _Row) -> _State:
+    return _State(
+        revoked=bool(row.revoked),
+        approved=row.bound_to is None,
+        status=row.status,
+        price_micros=row.price_micros,
+        lookup_enabled=row.lookup_enabled is None or bool(row.lookup_enabled),
+    )
+
+
+def _is_near(micros: int, now: datetime) -> bool:
+    return to_micros(now - TRUSTED) <= micros <= to_micros(now + TRUSTED)
 
 
 def _statement(

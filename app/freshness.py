@@ -29,8 +29,7 @@ def wait_until_projected(
     step_s = STEP_MIN_S
     pause = Event()
     while True:
-        with database.reading() as connection:
-            known = positions.all(connection)
+        known = positions.all(database)
         places = [known[name] for name in names if name in known]
         if len(places) == len(names) and all(place.position >= goal for place in places):
             return True

@@ -1,5 +1,18 @@
 """One installation per test, and the process that the test looks from."""
 
-from tests.installation import installation, migrated, process
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.app.house import House
+from tests.installation import Installation, SetClock, installation, migrated, process
 
 __all__ = ["installation", "migrated", "process"]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Iterator[House]:
+    installation, clock = Installation(tmp_path), SetClock()
+    yield House(installation.process(clock), clock)
+    installation.close()

@@ -1,13 +1,11 @@
-"""Who may do what: every refusal in its order, and no trust in a read model that stands still."""
+"""Who may do what: every refusal in its order."""
 
-from collections.abc import Callable, Iterator, Sequence
-from datetime import timedelta
-from pathlib import Path
-from uuid import UUID, uuid4
+from collections.abc import Callable
+from uuid import uuid4
 
 import pytest
 
-from app.authorization import TRUSTED, Caller
+from app.authorization import Caller
 from domain.errors import (
     InsufficientScope,
     OrganizationInactive,
@@ -16,56 +14,7 @@ from domain.errors import (
     Unauthorized,
 )
 from domain.organization import SCOPES, Status
-from tests.installation import Installation, Process, SetClock
-
-ALL = frozenset(SCOPES)
-
-
-class House:
-    """One organization with a client, one machine-to-machine client, and the projector's pace."""
-
-    def __init__(self, process: Process, clock: SetClock) -> None:
-        self.process = process
-        self.clock = clock
-        self.organization_id = process.organization("")
-        self.client_id = process.client(self.organization_id)
-        self.machine_id = process.client(None)
-
-    def project(self) -> None:
-        """Let the projector catch up, and say so."""
-        self.process.projector.catch_up()
-        self.clock.forward(seconds=0.3)
-        self.process.projector.step()
-
-    def authorize(
-        self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
-    ) -> Caller:
-        """Let the client of the organization in; its token claims that one unless told."""
-        return self.process.authorizer.authorize(
-            self.client_id, claimed or self.organization_id, [], granted, scope
-        )
-
-    def authorize_machine(self, named: Sequence[str], scope: str = "lookup") -> Caller:
-        return self.process.authorizer.authorize(self.machine_id, None, named, ALL, scope)
-
-    def move_to(self, status: Status) -> None:
-        cause = self.process.cause()
-        self.process.accounts.change_organization(
-            self.organization_id, lambda each: each.change_status(status, cause)
-        )
-
-    def revoke(self, client_id: str) -> None:
-        self.process.accounts.change_client(
-            client_id, lambda each: each.revoke(self.process.cause())
-        )
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Iterator[House]:
-    installation, clock = Installation(tmp_path), SetClock()
-    yield House(installation.process(clock), clock)
-    installation.close()
-
+from tests.app.house import ALL, House
 
 Pace = Callable[[House], None]
 
@@ -218,61 +167,3 @@ def test_a_client_of_an_organization_cannot_name_another_one(house: House, pace:
             authorize(house.client_id, None, [str(named)], ALL, "lookup")
     caller = authorize(house.client_id, house.organization_id, [str(other)], ALL, "lookup")
     assert caller.organization_id == house.organization_id
-
-
-def test_a_projector_that_stands_still_is_not_believed(house: House) -> None:
-    house.project()
-    house.move_to("suspended")
-    house.revoke(house.machine_id)
-    assert house.authorize().lookup_enabled, "the row is no second old"
-    house.clock.now += TRUSTED + timedelta(microseconds=1)
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-    with pytest.raises(Unauthorized):
-        house.authorize_machine([str(house.organization_id)])
-
-
-def test_one_model_that_stands_still_is_not_believed(house: House) -> None:
-    house.project()
-    house.move_to("suspended")
-    house.clock.forward(seconds=10)
-    with house.process.views.writing() as connection:
-        house.process.positions.caught_up(connection, ["api_clients"], 3, house.clock())
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-
-
-def test_models_that_were_rebuilt_and_never_caught_up_are_not_believed(house: House) -> None:
-    house.project()
-    with house.process.views.writing() as connection:
-        house.process.positions.begin(connection, "organizations", 1, None)
-    house.move_to("suspended")
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-
-
-def test_a_model_without_a_position_is_not_believed(house: House) -> None:
-    house.project()
-    rows = house.process.positions.rows
-    with house.process.views.writing() as connection:
-        connection.execute(rows.delete().where(rows.c.name == "organizations"))
-    house.move_to("suspended")
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-
-
-def test_a_clock_that_was_set_back_does_not_make_an_old_row_fresh(house: House) -> None:
-    house.project()
-    house.move_to("suspended")
-    house.clock.forward(hours=-2)
-    with pytest.raises(OrganizationSuspended):
-        house.authorize()
-
-
-def test_a_client_or_an_organization_that_is_not_projected_yet_is_let_in(house: House) -> None:
-    house.project()
-    organization_id = house.process.organization("", "Brand New")
-    assert house.authorize(claimed=organization_id).organization_id == organization_id
-    assert house.authorize_machine([str(organization_id)]).organization_id == organization_id
-    house.client_id = house.process.client(organization_id)
-    assert house.authorize(claimed=organization_id).client_id == house.client_id

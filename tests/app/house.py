@@ -1,0 +1,49 @@
+"""One organization with its clients, at the door: what authorization tests let in or refuse."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from app.authorization import Caller
+from domain.organization import SCOPES, Status
+from tests.installation import Process, SetClock
+
+ALL = frozenset(SCOPES)
+
+
+class House:
+    """One organization with a client, one machine-to-machine client, and the projector's pace."""
+
+    def __init__(self, process: Process, clock: SetClock) -> None:
+        self.process = process
+        self.clock = clock
+        self.organization_id = process.organization("")
+        self.client_id = process.client(self.organization_id)
+        self.machine_id = process.client(None)
+
+    def project(self) -> None:
+        """Let the projector catch up, and say so."""
+        self.process.projector.catch_up()
+        self.clock.forward(seconds=0.3)
+        self.process.projector.step()
+
+    def authorize(
+        self, claimed: UUID | None = None, scope: str = "lookup", granted: frozenset[str] = ALL
+    ) -> Caller:
+        """Let the client of the organization in; its token claims that one unless told."""
+        return self.process.authorizer.authorize(
+            self.client_id, claimed or self.organization_id, [], granted, scope
+        )
+
+    def authorize_machine(self, named: Sequence[str], scope: str = "lookup") -> Caller:
+        return self.process.authorizer.authorize(self.machine_id, None, named, ALL, scope)
+
+    def move_to(self, status: Status) -> None:
+        cause = self.process.cause()
+        self.process.accounts.change_organization(
+            self.organization_id, lambda each: each.change_status(status, cause)
+        )
+
+    def revoke(self, client_id: str) -> None:
+        self.process.accounts.change_client(
+            client_id, lambda each: each.revoke(self.process.cause())
+        )
