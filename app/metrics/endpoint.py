@@ -1,7 +1,9 @@
 """The port of a process for whoever watches it: `/metrics`, `/livez` and `/readyz`."""
 
 import json
+import logging
 import socket
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,6 +15,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from app.metrics.asking import ANSWER_S, Asker
 
 REQUEST_S = 10  # Whoever sends slower than this is left.
+
+logger = logging.getLogger(__name__)
 
 # Say what is missing; None: nothing is.
 Need = Callable[[], str | None]
@@ -32,9 +36,9 @@ class Endpoint:
     def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
-        server = type("Server", (ThreadingHTTPServer,), {"address_family": family})
+        server = type("Server", (_Server,), {"address_family": family})
         handler = type("Handler", (_Handler,), {"pages": pages})
-        self._server: ThreadingHTTPServer = server(address[:2], handler)
+        self._server: _Server = server(address[:2], handler)
         self.port = int(self._server.server_address[1])
         Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
@@ -73,6 +77,14 @@ def _json(status: int, body: Mapping[str, object]) -> Page:
     return Page(status, "application/json", json.dumps(body).encode())
 
 
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say it as everything is said; whoever has left before the answer is no event."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("the port of probes and metrics failed", exc_info=error)
+
+
 class _Handler(BaseHTTPRequestHandler):
     pages: Mapping[str, Callable[[], Page]]
     timeout = REQUEST_S
@@ -80,14 +92,23 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        page = self.pages.get(self.path.partition("?")[0])
-        status, content_type, body = page() if page else _json(404, {"ok": False})
+        status, content_type, body = self._page()
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+    def _page(self) -> Page:
+        page = self.pages.get(self.path.partition("?")[0])
+        if page is None:
+            return _json(404, {"ok": False})
+        try:
+            return page()
+        except Exception:
+            logger.exception("a page of probes and metrics failed")
+            return _json(500, {"ok": False})
 
     do_HEAD = do_GET  # noqa: N815  # The name is given by the library.
 

@@ -84,9 +84,9 @@ class Metrics:
         """Count the events of one commit."""
         self._events.appended(stored)
 
-    def looked_up(self, source: str) -> None:
-        """Count one number."""
-        self._lookups.labels(source).inc()
+    def looked_up(self, source: str, count: int) -> None:
+        """Count numbers that were answered by one source."""
+        self._lookups.labels(source).inc(count)
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
         """Count one message."""

@@ -37,7 +37,6 @@ class WorkerFiles(Collector):
         self.path = Path(self._home.name)
         self._lock = Lock()
         os.putenv(VARIABLE, self._home.name)
-        self._all = _Together(None, path=self._home.name)
 
     def describe(self) -> list[Metric]:
         """Say nothing at registration."""
@@ -47,7 +46,7 @@ class WorkerFiles(Collector):
         """Add up what all workers have counted."""
         with self._lock:
             self._fold()
-            yield from self._all.collect()
+            yield from _Together.merge([str(path) for path in self._files()])
 
     def missing(self) -> str | None:
         """Say that no worker is there, as a need of readiness."""
@@ -59,8 +58,12 @@ class WorkerFiles(Collector):
         os.unsetenv(VARIABLE)
         self._home.cleanup()
 
+    def _files(self) -> list[Path]:
+        """Return all files but those that a worker is just making: these are empty at first."""
+        return [path for path in self.path.glob("*.db") if path.stat().st_size]
+
     def _fold(self) -> None:
-        files = [path for path in self.path.glob("*.db") if not _lives(_pid_of(path))]
+        files = [path for path in self._files() if not _lives(_pid_of(path))]
         for kind in ("counter", "histogram"):
             ended = [path for path in files if path.name.startswith(f"{kind}_")]
             if ended:

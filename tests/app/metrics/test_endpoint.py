@@ -2,14 +2,18 @@
 
 import json
 import socket
+import struct
+import threading
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from threading import Event
 
 import pytest
 from prometheus_client import CollectorRegistry
+from prometheus_client.core import Metric
 
-from app.metrics.endpoint import Endpoint, Need, pages
+from app.metrics.endpoint import Endpoint, Need, Page, pages
+from tests.installation import wait_until
 
 Get = Callable[..., tuple[int, str]]
 
@@ -80,6 +84,47 @@ def test_a_need_that_does_not_answer_is_missing(open_endpoint: Callable[..., Get
     assert (status, "need 0: no answer" in body) == (503, True)
     assert get("/livez")[0] == 200
     never.set()
+
+
+def test_a_page_that_fails_is_a_500_and_a_line_of_the_log(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Broken(CollectorRegistry):
+        def collect(self) -> Iterator[Metric]:
+            message = "broken"
+            raise ValueError(message)
+
+    endpoint = Endpoint("127.0.0.1", 0, pages(Broken(), {}))
+    connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=20)
+    connection.request("GET", "/metrics")
+    assert connection.getresponse().status == 500
+    connection.close()
+    endpoint.close()
+    assert "a page of probes and metrics failed" in caplog.text
+    assert capfd.readouterr() == ("", "")
+
+
+def test_who_leaves_before_the_answer_is_no_event(
+    caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    begun, left = Event(), Event()
+
+    def page() -> Page:
+        begun.set()
+        assert left.wait(20)
+        return Page(200, "text/plain", bytes(10_000_000))  # More than a socket takes at once.
+
+    endpoint = Endpoint("127.0.0.1", 0, {"/page": page})
+    with socket.create_connection(("127.0.0.1", endpoint.port)) as client:
+        client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
+        assert begun.wait(20)
+        # Closed with a reset, so that the answer meets an error for certain.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    left.set()
+    wait_until(lambda: not any("process_request" in each.name for each in threading.enumerate()))
+    endpoint.close()
+    assert caplog.text == ""
+    assert capfd.readouterr() == ("", "")
 
 
 def test_a_port_that_is_taken_is_an_error() -> None:

@@ -1,5 +1,6 @@
 """Workers of `web` count in files of their own; the main process adds them up."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -77,6 +78,15 @@ def test_what_ended_workers_have_counted_stays_in_two_files(files: WorkerFiles) 
         assert "alive" not in now
         assert len(list(files.path.iterdir())) == 2
     assert files.missing() is not None
+
+
+def test_a_file_that_a_worker_is_just_making_is_left_out(files: WorkerFiles) -> None:
+    worker = Worker()
+    try:
+        (files.path / f"counter_{os.getpid()}.db").touch()
+        assert shown(files)["alive"] == 1
+    finally:
+        worker.kill()
 
 
 def test_the_directory_goes_with_the_main_process(files: WorkerFiles) -> None:
