@@ -4,11 +4,12 @@ import logging
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.cause import Clock
 from projections.database import Database
-from projections.unfinished import Unfinished
+from projections.unfinished import Unfinished, Work
 from workers.publisher import Publisher
 from workers.routes import link_message, plan_change_message
 
@@ -21,6 +22,14 @@ FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a c
 logger = logging.getLogger(__name__)
 
 
+class _Wait(NamedTuple):
+    """How long something waits for its next turn, since it was due at a moment."""
+
+    due_at: datetime
+    length: timedelta
+    not_before: datetime
+
+
 @dataclass
 class ProvisioningSweep:
     """Sends a message for each link and plan change that is due; counts nothing."""
@@ -29,7 +38,7 @@ class ProvisioningSweep:
     unfinished: Unfinished
     publisher: Publisher
     clock: Clock
-    _waits: dict[UUID, tuple[timedelta, datetime]] = field(default_factory=dict)
+    _waits: dict[UUID, _Wait] = field(default_factory=dict)
 
     def run(self, *, everything: bool = False, work_max: int = WORK_MAX) -> int:
         """Ask again for what is due, or for everything; return how many messages were sent."""
@@ -41,7 +50,7 @@ class ProvisioningSweep:
             limit = work_max + len(self._waits)
             found = self.unfinished.due(connection, FOREVER if everything else now, limit)
         self._waits = {work.id: self._waits[work.id] for work in found if work.id in self._waits}
-        is_due = (work for work in found if everything or self._is_due(work.id, now))
+        is_due = (work for work in found if everything or self._is_due(work, now))
         due = [*islice(is_due, work_max)]  # Whoever is left over has not had its turn.
         for work in due:
             message = link_message if work.kind == "link" else plan_change_message
@@ -50,10 +59,13 @@ class ProvisioningSweep:
             logger.info("the sweep sent %d messages of provisioning again", len(due))
         return len(due)
 
-    def _is_due(self, work_id: UUID, now: datetime) -> bool:
-        """Let each wait twice as long as before between two sweeps."""
-        wait, not_before = self._waits.get(work_id, (BACK_OFF_MIN, now))
-        if now < not_before <= now + BACK_OFF_MAX:  # Beyond it: the clock was set back.
+    def _is_due(self, work: Work, now: datetime) -> bool:
+        """Let each wait twice as long as before between two sweeps, until it has moved on."""
+        wait = self._waits.get(work.id)
+        if wait is None or wait.due_at != work.due_at:
+            wait = _Wait(work.due_at, BACK_OFF_MIN, now)
+        if now < wait.not_before <= now + BACK_OFF_MAX:  # Beyond it: the clock was set back.
             return False
-        self._waits[work_id] = (min(2 * wait, BACK_OFF_MAX), now + wait)
+        longer = min(2 * wait.length, BACK_OFF_MAX)
+        self._waits[work.id] = _Wait(work.due_at, longer, now + wait.length)
         return True

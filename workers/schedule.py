@@ -42,7 +42,7 @@ class Schedule:
         return False
 
 
-def keep_time(stop: Event, tick: Callable[[], bool]) -> None:
+def keep_time(stop: Event, tick: Callable[[], object]) -> None:
     """Tick until `stop` is set; one that raises, as when its lock cannot be told, is missed."""
     while not stop.wait(TICK_S):
         try:

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Literal
 
-Kind = Literal["lookup", "unkeyed lookup", "job", "link", "topup", "removal", "status", "deposit"]
+Kind = Literal[
+    "lookup", "unkeyed lookup", "job", "link", "topup", "removal", "status", "deposit", "fees"
+]
 
 
 @dataclass

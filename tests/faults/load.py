@@ -12,6 +12,7 @@ from uuid import UUID
 from domain.errors import Refused
 from domain.money import parse_amount
 from domain.plan import key_of, plan_id
+from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
 from tests.faults.partner import PAUSE_S, TRIES_MAX, Partner, code_of
 from tests.faults.service import NUMBER_PATH, Reply
@@ -38,10 +39,11 @@ class Load:
         self._seed = seed
         self.outside = outside = system.outside
         self.keyed, self.unkeyed = outside.organization(DEPOSIT), outside.organization(DEPOSIT)
+        self.debtors = Debtors(system.installation, self.ledger)
         self._plans = self._import()
-        port = int(system.installation.environment["PORT"])
-        self.partner = Partner(port, self._token(self.keyed), self.ledger)
-        self.other = Partner(port, self._token(self.unkeyed), self.ledger)
+        self._port = int(system.installation.environment["PORT"])
+        self.partner = self.partner_of(self.keyed)
+        self.other = self.partner_of(self.unkeyed)
         self._fresh: Queue[str] = Queue()
         self._stop = Event()
         self.slow_pauses = Event()
@@ -63,6 +65,7 @@ class Load:
             ("change-1", self._change_link, 0.1),
             ("change-2", self._change_link, 0.1),
             ("finance", self._pay_in, 1.0),
+            ("debtor", self._add_debtor, 1.5),
         ]
 
     def _import(self) -> dict[str, str]:
@@ -82,9 +85,11 @@ class Load:
             found[name] = str(plan_id(key_of(None, each["provider_plan_id"], name)))
         return found
 
-    def _token(self, organization_id: UUID) -> str:
+    def partner_of(self, organization_id: UUID) -> Partner:
+        """Let somebody ask for one more organization."""
         client_id = self.outside.client(organization_id)
-        return self.outside.issuer.issue(client_id, organization_id, SCOPES)
+        token = self.outside.issuer.issue(client_id, organization_id, SCOPES)
+        return Partner(self._port, token, self.ledger)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -210,3 +215,6 @@ class Load:
             else:
                 self.ledger.promise(Promise("deposit", key, key, amount, began_at))
                 return
+
+    def _add_debtor(self, key: str, _: random.Random) -> None:
+        self.debtors.add(key, time.monotonic())

@@ -9,17 +9,19 @@ from domain.aggregate import Event as Fact
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.errors import ServiceUnavailable
+from domain.monthly_fee import MonthlyFee
 from domain.plan_change import PlanChange
 from domain.wallet import Wallet
 from projections.invariants import Invariants
 from tests.installation import Process
+from tests.workers.fees import endpoint_of
 
 BATCH_EVENTS_MAX = 500
 LOOK_S = 0.05
 AWAY_S = 0.2
 SLOW = "sandbox-slow"
 
-BEGINS = BulkJob.Created | link_events.Requested | PlanChange.Requested
+BEGINS = BulkJob.Created | link_events.Requested | PlanChange.Requested | MonthlyFee.Due
 ENDS = (
     BulkJob.Finished
     | link_events.Activated
@@ -27,6 +29,7 @@ ENDS = (
     | link_events.ProvisioningFailed
     | PlanChange.Finished
     | PlanChange.Failed
+    | MonthlyFee.Charged
 )
 SETTLES = BulkJob.ItemsCompleted | BulkJob.ItemsFailed
 
@@ -48,6 +51,7 @@ class Observer:
         self._slow: set[str] = set()
         self.settled_at: dict[str, float] = {}  # The first settled item of a job.
         self.charges: dict[str, list[Wallet.Charged]] = defaultdict(list)  # By transaction.
+        self.fees_charged: dict[str, set[str]] = defaultdict(set)  # The months of an organization.
         self.endpoints: set[str] = set()  # Those that links have at the network.
         self.refunded: dict[str, int] = defaultdict(int)  # By charge.
         self._thread = Thread(target=self._run, name="observer", daemon=True)
@@ -108,8 +112,11 @@ class Observer:
         self._note_work(str(event.originator_id), event, now)
         if isinstance(event, Wallet.Charged):
             self.charges[str(event.transaction_id)].append(event)
+        elif isinstance(event, MonthlyFee.Charged):
+            self.fees_charged[str(event.organization_id)].add(event.month)
         elif isinstance(event, link_events.EndpointCreated):
-            self.endpoints.add(event.endpoint_id)
+            if event.endpoint_id != endpoint_of(event.originator_id):  # That of a debtor.
+                self.endpoints.add(event.endpoint_id)
         elif isinstance(event, link_events.EndpointRemoved):
             self.endpoints.discard(event.endpoint_id)
         elif isinstance(event, Wallet.Refunded):

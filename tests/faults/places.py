@@ -33,6 +33,8 @@ PLACES: Mapping[str, Sequence[str]] = {
         "commit plan_change.plan_removal_started",
         "commit plan_change.plan_removal_done",
         "commit plan_change.failed",
+        "commit monthly_fee.due",
+        "commit monthly_fee.charged",
         "look up",
         "network available_esims",
         "network lpa",

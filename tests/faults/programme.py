@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from domain.errors import ServiceUnavailable
 from projections.audit import verify
+from tests.faults.debtors import months_owed
 from tests.faults.failpoints import Failpoint
 from tests.faults.ledger import Kind
 from tests.faults.load import Load
@@ -107,7 +108,12 @@ class Programme:
                 jobs = outside.jobs.unfinished(connection, FOREVER, 1)
         except ServiceUnavailable:
             return False
-        return not links and not jobs
+        return not links and not jobs and self._owes_nothing()
+
+    def _owes_nothing(self) -> bool:
+        """Tell whether each monthly fee that is due by now has been charged."""
+        charged, owed = self.observer.fees_charged, set(months_owed())
+        return all(owed <= charged[each.id] for each in self.load.ledger.of("fees"))
 
 
 @contextmanager

@@ -35,8 +35,10 @@ The sandbox's own faults (numbers and plans that fail) are part of the load thro
   had its outcome, and a lookup, a job and a link that were asked for later had theirs.
 
 After the faults every job and link ends within 60 s, `audit verify` finds nothing, and the wallet
-holds to the micro-unit what the replies add up to. The sweep asks for an idle job again after
-{idle} s here, after 60 s in production.
+holds to the micro-unit what the replies add up to. Organizations with a past owe their monthly fees
+meanwhile; each has paid for each month once. The sweep looks each second and asks for a job again
+that has been idle for {idle:.0f} s here, for 60 s in production. It is the sweep that heals a lost
+message, so a job that has lost one ends there about 61 s after it last moved.
 """
 
 

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from domain.money import format_amount, parse_amount
 from domain.wallet import Wallet, wallet_id
+from tests.faults.debtors import PAID_IN, months_owed
 from tests.faults.ledger import Promise
 from tests.faults.load import DEPOSIT, Load
 from tests.faults.observer import Observer
@@ -14,6 +15,7 @@ from tests.faults.partner import Partner
 from tests.faults.service import NUMBER_PATH, Reply
 from tests.installation import PRICE_MICROS
 
+FEES_PATH = "/v1/transactions?kind=monthly_link_fee"
 ASKING = 6  # Threads that ask again for everything that was promised.
 
 
@@ -52,6 +54,7 @@ class Truth:
             (self._check_job, ledger.of("job")),
             (self._check_link, ledger.of("link")),
             (self._check_change, ledger.of("topup", "removal")),
+            (self._check_fees, ledger.of("fees")),
         ]
         with ThreadPoolExecutor(ASKING) as pool:
             for check, promises in checks:
@@ -99,6 +102,17 @@ class Truth:
         paid = again.body.get("data", {}).get("amount_charged")
         same = again.status == 200 and parse_amount(str(paid)) == promise.amount_micros
         self._expect(promise, again.replayed and same, f"{again.status}, {paid} paid")
+
+    def _check_fees(self, promise: Promise) -> None:
+        """A debtor has paid for each month once, and nothing else."""
+        partner = self._load.partner_of(UUID(promise.id))
+        entries = partner.ask("GET", FEES_PATH).body["data"]["data"]
+        months = sorted(entry["metadata"]["month"] for entry in entries)
+        owed = months_owed(months[-1]) if months else []
+        balance = parse_amount(PAID_IN) - len(owed) * promise.amount_micros
+        told = parse_amount(partner.ask("GET", "/v1/wallet").body["data"]["balance"])
+        held = months == owed and told == balance
+        self._expect(promise, held, f"{months} instead of {owed}, {told} left")
 
     def _again(self, promise: Promise, method: str, path: str, body: object = None) -> Reply:
         return self._load.partner.ask(method, path, body, promise.key)

@@ -63,10 +63,15 @@ def activate(process: Process, organization_id: UUID) -> UUID:
     esim.reserve(link_id, cause)
     link.reserve_esim(iccid, None, cause)
     link.request_endpoint(cause.at, cause)
-    endpoint = Endpoint(f"endpoint-{link_id}", iccid, str(link_id))
+    endpoint = Endpoint(endpoint_of(link_id), iccid, str(link_id))
     link.activate(endpoint, None, cause, adopted=False)
     process.log.append(link, esim)
     return link_id
+
+
+def endpoint_of(link_id: UUID) -> str:
+    """Return the endpoint of such a link; no network has it."""
+    return f"endpoint-{link_id}"
 
 
 def switch(process: Process, link_id: UUID, status: LinkStatus, at: datetime | None = None) -> None:

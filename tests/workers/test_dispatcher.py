@@ -7,6 +7,7 @@ import pytest
 from app.migrate import migrate
 from domain.application import Poisoned
 from domain.commands.bulk_create import SLICE_ITEMS
+from domain.errors import ServiceUnavailable
 from tests.installation import Installation, Process, numbers, sqlite_only
 from tests.projections.histories import create_job, write_row
 from tests.projections.looking import after_reading, place_of, register
@@ -127,6 +128,25 @@ def test_a_first_start_is_at_the_head_and_asks_for_a_sweep(
     sweeps = Sweeps()
     drain(dispatcher_of(process, queue, sweeps))
     assert (queue.messages, sweeps.count) == ([], 1)
+    assert position(process) == process.log.head()
+
+
+@pytest.mark.usefixtures("organization_id")
+def test_a_first_start_whose_sweep_fails_is_made_again(process: Process, queue: Queue) -> None:
+    asked: list[int] = []
+
+    def sweep() -> None:
+        asked.append(process.log.head())
+        if len(asked) == 1:
+            raise ServiceUnavailable
+
+    for _ in range(2):  # As two processes, of which the first one ends.
+        dispatcher = Dispatcher(process.log, process.views, process.positions, queue, sweep)
+        if not asked:
+            with pytest.raises(ServiceUnavailable):
+                dispatcher.step()
+    drain(dispatcher)
+    assert len(asked) == 2
     assert position(process) == process.log.head()
 
 

@@ -102,6 +102,17 @@ def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, swept: Swept)
     assert gaps == [2, 4, 8, 16, 30, 30, 30]
 
 
+def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, swept: Swept) -> None:
+    arm(lab.network, "create_endpoint", FAULTS["killed before"])
+    link = lab.create()
+    for seconds in (5, 2, 4, 8):
+        lab.clock.forward(seconds=seconds)
+        assert swept.run() == [link.id]
+    assert lab.work(link.id).failure is not None, "its time was over; now it is cleaned up"
+    lab.clock.forward(seconds=1)
+    assert swept.run() == [link.id], "not sixteen seconds after the last time"
+
+
 def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_tick(
     lab: Lab, swept: Swept
 ) -> None:

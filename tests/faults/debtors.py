@@ -1,0 +1,39 @@
+"""Organizations with a past, whose monthly fees fall due while everything else goes on."""
+
+from datetime import timedelta
+
+from domain.cause import month_of, utc_now
+from domain.errors import Refused
+from domain.money import parse_amount
+from domain.months import months_after
+from tests.faults.ledger import Ledger, Promise
+from tests.installation import Installation
+from tests.workers.fees import customer
+
+FEE = "0.25"
+PAID_IN = "10.00"
+PAST = timedelta(days=70)  # Two or three months have begun since.
+
+
+class Debtors:
+    """Makes them with a clock that is late, by events alone: nobody could buy in the past."""
+
+    def __init__(self, installation: Installation, ledger: Ledger) -> None:
+        self._late = installation.process(lambda: utc_now() - PAST)
+        self._ledger = ledger
+
+    def add(self, key: str, began_at: float) -> None:
+        """Let one more organization owe fees; without a promise when that is not certain."""
+        try:
+            organization_id = customer(self._late, FEE, PAID_IN)
+        except Refused:
+            self._ledger.refused("debtor not made")
+        else:
+            fee = parse_amount(FEE)
+            self._ledger.promise(Promise("fees", str(organization_id), key, fee, began_at))
+
+
+def months_owed(newest: str = "") -> list[str]:
+    """Return the months that each owes by now, or up to a later one if a clock was ahead."""
+    now = utc_now()
+    return [*months_after(month_of(now - PAST), max(newest, month_of(now)))]
