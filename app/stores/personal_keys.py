@@ -2,26 +2,35 @@
 
 AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys live in the database
 of the log and with its durability: an event must never outlive the key that it needs.
+
+What is long, such as the facts of many numbers, is packed first (zlib, RFC 1950): the log, its
+readers and its copies carry an eighth of it.
 """
 
 import os
 import time
+import zlib
 from collections.abc import Callable
 from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, select
+from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, bindparam, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.errors import ServiceUnavailable
 from domain.ports import Sealed
 from projections.database import KEPT_BY_A_READER, Database
+from projections.quick import Quick
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
 HELD_S = 1.0  # A key stays in memory this long, so an erasure holds everywhere within a second.
 HELD_MAX = 4_096
+
+PACKED = b"\0"  # Before what is packed; text does not begin with it, bytes that do are packed.
+PACKED_BYTES = 1_024  # What is shorter hardly gets shorter still.
+PACKED_LEVEL = 1  # The next levels take twice the time for a tenth of the bytes.
 
 
 class PersonalKeys:
@@ -40,6 +49,13 @@ class PersonalKeys:
             Column("month", String, primary_key=True),
             Column("key", LargeBinary),
         )
+        columns = self._rows.c
+        self._key = Quick(
+            select(columns.key).where(
+                columns.organization_id == bindparam("organization"),
+                columns.month == bindparam("month"),
+            )
+        )
         self._held: dict[tuple[UUID, str], tuple[float, AESGCM]] = {}
 
     def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
@@ -52,7 +68,7 @@ class PersonalKeys:
             message = f"the personal data of {month} has been erased"
             raise ValueError(message)
         nonce = self._random_bytes(NONCE_BYTES)
-        return Sealed(month, nonce + cipher.encrypt(nonce, clear, subject.bytes))
+        return Sealed(month, nonce + cipher.encrypt(nonce, _pack(clear), subject.bytes))
 
     def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
         """Return the clear bytes, or None when the key is gone.
@@ -64,7 +80,7 @@ class PersonalKeys:
             return None
         nonce, box = sealed.box[:NONCE_BYTES], sealed.box[NONCE_BYTES:]
         try:
-            return cipher.decrypt(nonce, box, subject.bytes)
+            return _unpack(cipher.decrypt(nonce, box, subject.bytes))
         except InvalidTag as error:
             message = f"the sealed value of {subject} was not sealed for it"
             raise ValueError(message) from error
@@ -98,15 +114,11 @@ class PersonalKeys:
         return cipher
 
     def _read(self, organization_id: UUID, month: str) -> bytes | None:
-        columns = self._rows.c
-        statement = select(columns.key).where(
-            columns.organization_id == organization_id, columns.month == month
-        )
         try:
-            with self.database.reading() as connection:
-                return connection.execute(statement).scalar_one_or_none()
+            found = self.database.rows(self._key, organization=organization_id, month=month)
         except SQLAlchemyError as error:
             raise ServiceUnavailable from error
+        return found[0][0] if found else None
 
     def _make(self, organization_id: UUID, month: str) -> None:
         row = {
@@ -121,3 +133,13 @@ class PersonalKeys:
             return  # Another thread or process was first, or the month was erased.
         except SQLAlchemyError as error:
             raise ServiceUnavailable from error
+
+
+def _pack(clear: bytes) -> bytes:
+    if len(clear) < PACKED_BYTES and not clear.startswith(PACKED):
+        return clear
+    return PACKED + zlib.compress(clear, PACKED_LEVEL)
+
+
+def _unpack(sealed: bytes) -> bytes:
+    return zlib.decompress(sealed[len(PACKED) :]) if sealed.startswith(PACKED) else sealed

@@ -8,7 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from app.stores.personal_keys import HELD_S
+from app.stores import personal_keys
+from app.stores.personal_keys import HELD_S, PACKED
 from domain.errors import ServiceUnavailable
 from domain.ports import Sealed
 from tests.installation import Installation, Process, sqlite_only, wait_until
@@ -67,6 +68,30 @@ def test_a_box_that_was_changed_does_not_open(process: Process, sealed: Sealed, 
 def test_a_box_that_was_cut_does_not_open(process: Process, sealed: Sealed, length: int) -> None:
     with pytest.raises(ValueError, match=r"was not sealed for it|Nonce"):
         process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, sealed.box[:length]))
+
+
+LONG = b'{"facts": [' + b'{"valid": true}, ' * 1_000 + b"]}"
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [b"", b"x", LONG, PACKED, PACKED + b"text", PACKED + LONG, bytes(range(256)) * 8],
+    ids=["nothing", "one byte", "long", "the mark", "marked", "long and marked", "noise"],
+)
+def test_whatever_was_sealed_opens(process: Process, clear: bytes) -> None:
+    box = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, clear)
+    assert process.vault.open(ORGANIZATION, SUBJECT, box) == clear
+
+
+def test_what_is_long_is_packed_and_what_an_earlier_release_sealed_still_opens(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, LONG)
+    assert len(packed.box) < len(LONG) / 8
+    monkeypatch.setattr(personal_keys, "_pack", bytes)
+    plain = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, LONG)
+    assert len(plain.box) > len(LONG)
+    assert process.vault.open(ORGANIZATION, SUBJECT, plain) == LONG
 
 
 def test_many_first_boxes_of_a_month_share_one_key(installation: Installation) -> None:
