@@ -4,7 +4,6 @@ import gc
 import logging
 import time
 from collections.abc import Callable, Collection
-from datetime import timedelta
 from threading import Event, Thread
 from typing import Literal
 
@@ -13,7 +12,9 @@ from dramatiq import Worker
 from app.container import Container
 from app.threads import WAITING_MAX
 from projections.follower import PACE_S, Follower, Step
+from projections.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from projections.standby import Standby
+from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.schedule import Schedule, Task, keep_time
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
@@ -23,9 +24,7 @@ LOOKUP_THREADS = 4
 PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
 BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.
 DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
-SWEEP_S = 10.0
-PROVISIONING_SWEEP_S = 1.0
-BOOT_JOBS_MAX = 10_000  # Their messages died with the queue: at boot all are asked for.
+SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
 PURGE_S = 600.0
 RESTART_S = 1.0
@@ -51,11 +50,11 @@ class Runtime:
         if "worker" in roles:
             self._start_workers()
         if "projector" in roles:
-            self._follow("projector", container.projector.step, PACE_S)
+            self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)
         if "dispatcher" in roles:
             if container.settings.has_own_broker:
-                self._sweep_boot()
-            self._follow("dispatcher", container.dispatcher.step, DISPATCH_PACE_S)
+                container.sweep_everything()  # Its queue began empty.
+            self._follow("dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -87,8 +86,9 @@ class Runtime:
             worker.start()
         self._spawn("warm", self._container.offline_lookup.warm)
 
-    def _follow(self, name: str, step: Step, pace_s: float) -> None:
-        follower = Follower(name, self._standby(name, step), self._container.waker, pace_s)
+    def _follow(self, name: str, step: Step, pace_s: float, batch_max: int) -> None:
+        standby = self._standby(name, step)
+        follower = Follower(name, standby, self._container.waker, pace_s, batch_max)
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _standby(self, name: str, step: Step) -> Standby:
@@ -96,18 +96,12 @@ class Runtime:
         self._standbys.append(standby)
         return standby
 
-    def _sweep_boot(self) -> None:
-        """The queue of this process began empty, so whatever is unfinished has no message."""
-        self._container.projector.catch_up()
-        self._container.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
-        self._container.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)
-
     def _schedule(self) -> Schedule:
         container = self._container
         return Schedule(
             [
                 Task("sweep", SWEEP_S, container.sweep.run),
-                Task("provisioning", PROVISIONING_SWEEP_S, container.provisioning_sweep.run),
+                Task("provisioning", SWEEP_S, container.provisioning_sweep.run),
                 Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, at_once=True),
                 Task("purge", PURGE_S, self._purge),
             ]

@@ -28,16 +28,22 @@ class Waker(Protocol):
 
 
 class Step(Protocol):
-    """One step along the log; tells whether there may be more to do at once. Raises freely."""
+    """One step along the log; tells how many events it has read. Raises freely."""
 
-    def __call__(self) -> bool: ...
+    def __call__(self) -> int: ...
 
 
 class Follower:
-    """Takes steps until it is stopped."""
+    """Takes steps until it is stopped.
 
-    def __init__(self, name: str, step: Step, waker: Waker, pace_s: float = PACE_S) -> None:
+    After one that has read `batch_max` events there may be more to read, without a wake-up.
+    """
+
+    def __init__(
+        self, name: str, step: Step, waker: Waker, pace_s: float = PACE_S, batch_max: int = 1
+    ) -> None:
         self.name = name
+        self._batch_max = batch_max
         self._pace_s = pace_s
         self._step = step
         self._waker = waker
@@ -48,8 +54,8 @@ class Follower:
         while not stop.is_set():
             seen, began = self._waker.count, time.monotonic()
             try:
-                more = self._step()
-                self._rest(stop, seen, began, more=more)
+                read = self._step()
+                self._rest(stop, seen, began, more=read >= self._batch_max)
             except Exception as error:
                 logger.exception("follower %s failed", self.name)
                 if on_error is not None:
@@ -60,7 +66,6 @@ class Follower:
             pause_s = BACK_OFF_MIN_S
 
     def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
-        if more:
-            stop.wait(max(0.0, began + self._pace_s - time.monotonic()))
-        elif not stop.is_set():
+        if not more and not stop.is_set():
             self._waker.wait(seen, IDLE_S)
+        stop.wait(max(0.0, began + self._pace_s - time.monotonic()))

@@ -23,8 +23,7 @@ class Lag:
 
 def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
     """Return the lag of every follower."""
-    with database.reading() as connection:
-        known = positions.all(connection)
+    known = positions.all(database)
     head = log.head()
     return [
         Lag(
@@ -42,8 +41,7 @@ def strangers(
     log: Log, database: Database, positions: Positions, models: Sequence[ReadModel]
 ) -> list[ReadModel]:
     """Return the models to rebuild: never built, of another version, or of another log."""
-    with database.reading() as connection:
-        known = positions.all(connection)
+    known = positions.all(database)
     return [model for model in models if _is_strange(log, known.get(model.name), model)]
 
 

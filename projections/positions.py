@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -11,7 +12,6 @@ from sqlalchemy import (
     Connection,
     Integer,
     MetaData,
-    Row,
     String,
     Table,
     Uuid,
@@ -21,7 +21,8 @@ from sqlalchemy import (
 )
 
 from domain.application import Recorded
-from projections.database import from_micros, to_micros
+from projections.database import Database, from_micros, to_micros
+from projections.quick import Quick
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,8 @@ class Positions:
             Column("failed_at", BigInteger),
         )
         columns = self.rows.c
-        # Built once: it runs for every batch.
+        # Built once: they run for every batch.
+        self._all = Quick(select(self.rows).order_by(columns.name))
         self._advance = (
             self.rows.update()
             .where(
@@ -80,10 +82,9 @@ class Positions:
             )
         )
 
-    def all(self, connection: Connection) -> dict[str, Position]:
+    def all(self, database: Database) -> dict[str, Position]:
         """Read every position by name, in one order for all: so two projectors cannot deadlock."""
-        rows = connection.execute(select(self.rows).order_by(self.rows.c.name))
-        return {row.name: _read(row) for row in rows}
+        return {row[0]: _read(row) for row in database.rows(self._all)}
 
     def get(self, connection: Connection, name: str) -> Position | None:
         """Read one position; None for a follower that has never run."""
@@ -145,14 +146,15 @@ def _place(last: Recorded | None, prefix: str = "") -> dict[str, object]:
     }
 
 
-def _read(row: Row[tuple[object, ...]]) -> Position:
+def _read(row: Sequence[Any]) -> Position:
+    name, version, position, stream_id, stream_version, caught_up_at, failure, failed_at = row
     return Position(
-        name=row.name,
-        version=row.version,
-        position=row.position,
-        stream_id=row.stream_id,
-        stream_version=row.stream_version,
-        caught_up_at=None if row.caught_up_at is None else from_micros(row.caught_up_at),
-        failure=row.failure,
-        failed_at=None if row.failed_at is None else from_micros(row.failed_at),
+        name=name,
+        version=version,
+        position=position,
+        stream_id=UUID(stream_id) if isinstance(stream_id, str) else stream_id,
+        stream_version=stream_version,
+        caught_up_at=None if caught_up_at is None else from_micros(caught_up_at),
+        failure=failure,
+        failed_at=None if failed_at is None else from_micros(failed_at),
     )

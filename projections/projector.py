@@ -39,26 +39,28 @@ class Projector:
         self._stopped: dict[str, _Pause] = {}
         self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
 
-    def step(self) -> bool:
-        """Project the next batch; True when there may be more. Raises when the log is away."""
+    def step(self) -> int:
+        """Project the next batch; return how many events it holds, or 1 when none can be read.
+
+        Raises when the log is away.
+        """
         now = self._clock()
-        with self._database.reading() as connection:
-            known = self._positions.all(connection)
+        known = self._positions.all(self._database)
         active = [place for name, place in known.items() if self._may_follow(name, place)]
         if not active:
-            return False
+            return 0
         start = min(place.position for place in active)
         try:
             batch = self._log.read(start, BATCH_EVENTS_MAX)
         except Poisoned as error:
             logger.error("every read model stops: %s", error)  # noqa: TRY400  # The reason says it all.
             self._stop([p for p in active if p.position == start], str(error))
-            return True
+            return 1
         if not batch:
             self._beat(active, now)
-            return False
+            return 0
         self._write(active, batch, now if len(batch) < BATCH_EVENTS_MAX else None)
-        return True
+        return len(batch)
 
     def catch_up(self, until: int | None = None) -> None:
         """Project up to a position (by default the present head), whoever else does."""
@@ -68,8 +70,7 @@ class Projector:
 
     def behind(self, goal: int) -> bool:
         """Tell whether a read model that has not failed is still before a position."""
-        with self._database.reading() as connection:
-            known = self._positions.all(connection)
+        known = self._positions.all(self._database)
         return any(
             place.position < goal and place.failure is None
             for name, place in known.items()

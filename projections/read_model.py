@@ -3,13 +3,11 @@
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
-from sqlalchemy import Column, Connection, Executable, Index, MetaData, Table
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import Column, Connection, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from domain.aggregate import Event
@@ -87,24 +85,6 @@ class ReadModel(ABC):
     def named(self, name: str) -> str:
         """Return a name as it is in this generation."""
         return f"{name}__{self.generation}" if self.generation else name
-
-
-def upsert(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows; one whose primary key exists is replaced as a whole."""
-    if not rows:
-        return
-    connection.execute(_upsert(connection.dialect.name, table, (*rows[0],)), [*rows])
-
-
-@lru_cache(maxsize=64)  # Of tables; a rebuild has tables of its own.
-def _upsert(dialect_name: str, table: Table, columns: tuple[str, ...]) -> Executable:
-    """Make the statement once."""
-    dialect = postgresql if dialect_name == "postgresql" else sqlite
-    statement = dialect.insert(table)
-    keys = [column.name for column in table.primary_key]
-    others = {name: statement.excluded[name] for name in columns if name not in keys}
-    made: Executable = statement.on_conflict_do_update(index_elements=keys, set_=others)
-    return made
 
 
 def execute_many(connection: Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -24,9 +24,9 @@ class Standby:
         self._lock = lock
         self._step = step
 
-    def __call__(self) -> bool:
-        """Take a step if this is the active copy; tell whether there may be more to do."""
-        return self._lock.hold() and self._step()
+    def __call__(self) -> int:
+        """Take a step if this is the active copy; tell how many events it has read."""
+        return self._step() if self._lock.hold() else 0
 
     def release(self) -> None:
         """Let another copy be active."""

@@ -54,22 +54,22 @@ class Dispatcher:
         self._passed: Recorded | None = None  # The last event that needs no look any more.
         self._moved_at = self._looked_at = 0.0
 
-    def step(self) -> bool:
-        """Publish what the next batch asks for; True when there may be more."""
+    def step(self) -> int:
+        """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
         batch = self._read(place)
         if not batch:
             self._move(place)
             if time.monotonic() > self._looked_at + LOOK_S:
                 self._place = None  # Others may have moved or dropped it.
-            return False
+            return 0
         messages = [each for recorded in batch for each in messages_for(recorded.event)]
         for message in messages:
             self._publisher.publish(message)
         self._passed = batch[-1]
         if messages or time.monotonic() > self._moved_at + MOVE_S:
             self._move(place)
-        return True
+        return len(batch)
 
     def _find_place(self) -> Position:
         """Read the position; without one of this log start at the head."""
@@ -118,8 +118,8 @@ class Dispatcher:
             return
         head = self._log.head()
         last = self._log.read(head - 1, 1) if head else []
-        with self._database.writing() as connection:
-            self._positions.begin(connection, NAME, VERSION, last[0] if last else None)
         if head:
             logger.warning("the dispatcher starts at position %d and sweeps", head)
-        self._sweep()
+        self._sweep()  # First: a sweep that failed would not be made up for.
+        with self._database.writing() as connection:
+            self._positions.begin(connection, NAME, VERSION, last[0] if last else None)

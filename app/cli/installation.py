@@ -65,8 +65,7 @@ def cause_of(container: Container) -> Cause:
 def catch_up(container: Container) -> None:
     """Project what the log holds, so that a command reads what was written before it."""
     container.projector.catch_up()
-    with container.views.reading() as connection:
-        known = container.positions.all(connection)
+    known = container.positions.all(container.views)
     for place in known.values():
         if place.failure is not None:
             stopped = f"Warning: {place.name} stopped at {place.position}: {place.failure}"

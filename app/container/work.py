@@ -1,5 +1,6 @@
 """The queues, what fills them and what works on them."""
 
+from datetime import timedelta
 from functools import cached_property
 
 from app.brokers.in_process import InProcessBroker
@@ -20,6 +21,8 @@ from workers.provisioning_sweep import ProvisioningSweep
 from workers.publisher import DramatiqPublisher
 from workers.steadiness import Steadiness
 from workers.sweep import Sweep
+
+BOOT_JOBS_MAX = 10_000  # What a dispatcher's first start asks for at once; the sweep asks for more.
 
 
 class Work(Links):
@@ -111,8 +114,7 @@ class Work(Links):
     def _reach_fees(self, position: int) -> bool:
         """Project up to a position; False when a read model of the fees has stopped before it."""
         self.projector.catch_up(position)
-        with self.views.reading() as connection:
-            places = self.positions.all(connection)
+        places = self.positions.all(self.views)
         needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
         return all(name in places and places[name].position >= position for name in needed)
 
@@ -120,9 +122,11 @@ class Work(Links):
     def dispatcher(self) -> Dispatcher:
         """What turns events into messages."""
         return Dispatcher(
-            self.log, self.views, self.positions, self.publisher, self._sweep_all, self.clock
+            self.log, self.views, self.positions, self.publisher, self.sweep_everything, self.clock
         )
 
-    def _sweep_all(self) -> None:
-        self.sweep.run()
-        self.provisioning_sweep.run()
+    def sweep_everything(self) -> None:
+        """Ask for all unfinished work: after a start nobody knows what was ever sent."""
+        self.projector.catch_up()
+        self.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
+        self.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)

@@ -27,8 +27,7 @@ def place_of(process: Process, name: str) -> Position:
 
 
 def places(process: Process) -> dict[str, int]:
-    with process.views.reading() as connection:
-        return {n: each.position for n, each in process.positions.all(connection).items()}
+    return {n: each.position for n, each in process.positions.all(process.views).items()}
 
 
 def failures(process: Process) -> dict[str, str]:

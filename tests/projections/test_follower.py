@@ -24,10 +24,14 @@ class NoisyWaker(Signal):
 
 @contextmanager
 def following(
-    step: Step, waker: Signal, on_error: Callable[[Exception], None] | None = None
+    step: Step,
+    waker: Signal,
+    on_error: Callable[[Exception], None] | None = None,
+    batch_max: int = 1,
 ) -> Iterator[None]:
     stop = Event()
-    thread = Thread(target=lambda: Follower("test", step, waker).run(stop, on_error))
+    follower = Follower("test", step, waker, batch_max=batch_max)
+    thread = Thread(target=lambda: follower.run(stop, on_error))
     thread.start()
     try:
         yield
@@ -49,6 +53,19 @@ def test_it_does_not_wait_while_there_is_more_to_do() -> None:
     with following(step, waker):
         wait_until(lambda: waker.waits > 0)
     assert left == []
+
+
+def test_after_a_batch_that_is_not_full_it_waits_to_be_woken() -> None:
+    waker, waited = NoisyWaker(), list[int]()
+
+    def step() -> int:
+        waited.append(waker.waits)
+        waker.call()
+        return 9 if len(waited) == 1 else 10
+
+    with following(step, waker, batch_max=10):
+        wait_until(lambda: len(waited) > 3)
+    assert waited[:4] == [0, 1, 1, 1], "it waits once, and goes on at once where there is more"
 
 
 def test_a_step_that_raises_is_reported_and_taken_again() -> None:

@@ -75,8 +75,7 @@ def _read_models() -> tuple[bool, list[str]]:
     """Return whether every read model is made by this version, and those that have failed."""
     parts = container()
     try:
-        with parts.views.reading() as connection:
-            known = parts.positions.all(connection)
+        known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - a table that is missing, above all.
         logger.warning("the read models cannot be read: %s", type(error).__name__)
         return False, []

@@ -86,3 +86,18 @@ def test_links_whose_messages_were_purged_are_made_after_the_next_sweep(
     with working(process, "provision"):
         wait_until(lambda: lab.link(link_id).activated_at is not None)
     check(process)
+
+
+def test_what_was_accepted_before_the_very_first_dispatcher_is_asked_for_at_its_start(
+    url: str, installation: Installation
+) -> None:
+    assert url
+    lab = Lab(installation)
+    process = lab.other_process()
+    link_id = lab.request(deadline_s=60)
+    job_id = create_job(process, lab.organization_id, numbers(3))
+    dispatch(process)
+    with working(process, "provision"), working(process, "lookup"):
+        wait_until(lambda: lab.link(link_id).activated_at is not None)
+        wait_until(lambda: process.log.get(BulkJob, job_id).finished_at is not None)
+    check(process)

@@ -39,8 +39,7 @@ def within(work: Callable[[], object], error: type[Exception]) -> Exception:
 
 
 def read_views(process: Process) -> int:
-    with process.views.reading() as connection:
-        return len(process.positions.all(connection))
+    return len(process.positions.all(process.views))
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
