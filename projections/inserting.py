@@ -1,4 +1,4 @@
-"""New rows, many at once, by the shortest way that the database has."""
+"""Many rows at once, new ones or replacements, by the shortest way that the database has."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -6,11 +6,13 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Table, Uuid
+from sqlalchemy import Connection, Dialect, Executable, Table, Uuid
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 Row = Mapping[str, Any]
-COPY_ROWS_MIN = 4  # For fewer rows a statement is as quick.
+_POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
+MANY_ROWS = 4  # For fewer rows a statement of the library is as quick.
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
@@ -25,13 +27,29 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> No
         statement, convert = _statement(table, columns)
         with _driver(connection) as driver:
             driver.executemany(statement, [convert(row) for row in rows])
-    elif len(rows) < COPY_ROWS_MIN:
+    elif len(rows) < MANY_ROWS:
         connection.execute(table.insert(), [*rows])
     else:
         statement, values = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN", _values(columns)
         with _driver(connection) as driver, driver.cursor().copy(statement) as copy:
             for row in rows:
                 copy.write_row(values(row))
+
+
+def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+    """Insert rows of the same columns and of different keys; whoever has the key is replaced.
+
+    PostgreSQL takes them as an array per column, in one statement.
+    """
+    if not rows:
+        return
+    columns = (*rows[0],)
+    if connection.dialect.name == "sqlite" or len(rows) < MANY_ROWS:
+        connection.execute(_upsert(connection.dialect.name, table, columns), [*rows])
+    else:
+        arrays = [[row[name] for row in rows] for name in columns]
+        with _driver(connection) as driver:
+            driver.execute(_upsert_of_arrays(table, columns), arrays, prepare=True)
 
 
 @contextmanager
@@ -74,3 +92,31 @@ def _statement(
         return made
 
     return statement, convert
+
+
+@lru_cache(maxsize=64)  # As above.
+def _upsert(dialect_name: str, table: Table, columns: tuple[str, ...]) -> Executable:
+    dialect = postgresql if dialect_name == "postgresql" else sqlite
+    statement = dialect.insert(table)
+    keys, others = _parts(table, columns)
+    replaced = {name: statement.excluded[name] for name in others}
+    made: Executable = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
+    return made
+
+
+@lru_cache(maxsize=64)  # As above.
+def _upsert_of_arrays(table: Table, columns: tuple[str, ...]) -> str:
+    keys, others = _parts(table, columns)
+    kinds = (table.c[name].type.compile(_POSTGRESQL) for name in columns)
+    arrays = ", ".join(f"%b::{kind}[]" for kind in kinds)
+    replaced = ", ".join(f"{name} = excluded.{name}" for name in others)
+    return (
+        f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT * FROM unnest({arrays}) "  # noqa: S608  # Our names.
+        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {replaced}"
+    )
+
+
+def _parts(table: Table, columns: tuple[str, ...]) -> tuple[list[str], list[str]]:
+    """Return the columns that name a row, and the others."""
+    keys = [column.name for column in table.primary_key]
+    return keys, [name for name in columns if name not in keys]

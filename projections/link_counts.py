@@ -8,7 +8,8 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, select
 
 from domain.network import LinkStatus
-from projections.read_model import ReadModel, upsert
+from projections.inserting import upsert
+from projections.read_model import ReadModel
 
 STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
 

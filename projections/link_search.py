@@ -1,6 +1,6 @@
 """The search for links: where in the log those stand that match, and how many there are."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -24,9 +24,11 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.network import LinkStatus
+from projections.database import Database
 from projections.link_batch import BETWEEN, fold
+from projections.quick import Quick
 from projections.read_model import ReadModel
-from projections.text_index import ESCAPE, TextIndex, pattern, values
+from projections.text_index import ESCAPE, TextIndex, Way, pattern, values
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +62,11 @@ class LinkSearch:
             Column("folded_name", String, primary_key=True),
         )
         columns = self.plans.c
-        self._plans_like = select(columns.folded_name).where(
-            columns.organization_id == bindparam("organization"),
-            columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
+        self._plans_like = Quick(
+            select(columns.folded_name).where(
+                columns.organization_id == bindparam("organization"),
+                columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
+            )
         )
         self._statements: dict[_Ways, Select[Any]] = {}
 
@@ -73,29 +77,36 @@ class LinkSearch:
             dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
             connection.execute(dialect.insert(self.plans).on_conflict_do_nothing(), rows)
 
-    def page(
-        self,
-        connection: Connection,
-        organization_id: UUID,
-        wanted: LinkFilter,
-        *,
-        offset: int,
-        limit: int,
-    ) -> tuple[list[Row[Any]], int]:
-        """Return the rows of some matching links, newest first, and how many match in all."""
+    def ask(self, database: Database, organization_id: UUID, wanted: LinkFilter) -> "Asked":
+        """Return what is to be found: links by themselves, and by the plans that match."""
         assert wanted.search is not None
         term = fold(wanted.search)
-        plans = self._plans(connection, organization_id, term)
+        named = {"organization": organization_id, "pattern": pattern(term)}
+        plans = [name for (name,) in database.rows(self._plans_like, **named)]
+        return Asked(organization_id, wanted, term, plans)
+
+    def page(
+        self, connection: Connection, asked: "Asked", *, offset: int, limit: int
+    ) -> tuple[list[Row[Any]], int]:
+        """Return the rows of some matching links, newest first, and how many match in all."""
+        term, wanted = asked.term, asked.wanted
         ways = _Ways(
             texts=BETWEEN not in term and "\0" not in term,
-            index=self.index.serves(connection, term),
+            way=self.index.way(connection, term),
             status=wanted.status is not None,
             also=bool(wanted.also),
-            plans=bool(plans),
+            plans=bool(asked.plans),
         )
-        known = {"organization": organization_id, "status": wanted.status, "plans": plans}
-        asked = {"also": [*wanted.also], "offset": offset, "limit": limit, **values(term)}
-        rows = connection.execute(self._statement(ways), {**known, **asked}).all()
+        bound = {
+            "organization": asked.organization_id,
+            "status": wanted.status,
+            "plans": asked.plans,
+            "also": [*wanted.also],
+            "offset": offset,
+            "limit": limit,
+            **values(term),
+        }
+        rows = connection.execute(self._statement(ways), bound).all()
         return [row for row in rows if row.id is not None], rows[0].total
 
     def _statement(self, ways: "_Ways") -> Select[Any]:
@@ -121,7 +132,7 @@ class LinkSearch:
         position = select(link.position)
         if ways.status:
             position = position.where(link.status == bindparam("status"))
-        texts = self.index.holds(separate=ways.index) if ways.texts else false()
+        texts = self.index.holds(ways.way) if ways.texts else false()
         found = [position.where(own, texts)]
         # Ids say enough to find a row. As `is true` the organization is no key of an index, by
         # which SQLite would rather read all the links of it.
@@ -133,10 +144,6 @@ class LinkSearch:
         statement = found[0] if len(found) == 1 else union(*found)
         return statement.cte("found")
 
-    def _plans(self, connection: Connection, organization_id: UUID, term: str) -> list[str]:
-        asked = {"organization": organization_id, "pattern": pattern(term)}
-        return [*connection.execute(self._plans_like, asked).scalars()]
-
     def _with_plan(self) -> Select[tuple[UUID]]:
         columns = self._activations.c
         return select(columns.link_id).where(
@@ -147,11 +154,21 @@ class LinkSearch:
 
 
 @dataclass(frozen=True)
+class Asked:
+    """A search of an organization: its folded term, and the names of its plans that hold it."""
+
+    organization_id: UUID
+    wanted: LinkFilter
+    term: str
+    plans: Sequence[str]
+
+
+@dataclass(frozen=True)
 class _Ways:
-    """In which ways something can match, and whether `texts` have an `index` of their own."""
+    """In which ways something can match, and by which way `texts` are found."""
 
     texts: bool  # None holds what is between them, so a term with it is not looked for.
-    index: bool
+    way: Way
     status: bool
     also: bool
     plans: bool

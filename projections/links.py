@@ -27,7 +27,7 @@ from domain.link_events import LinkEvent
 from domain.network import LinkStatus
 from domain.plan import SponsorProfile
 from domain.ports import Sealed
-from projections.database import from_micros
+from projections.database import Database, from_micros
 from projections.inserting import insert_many
 from projections.link_batch import CHANGING, LinkBatch
 from projections.link_counts import Change, LinkCounts
@@ -173,7 +173,7 @@ class Links(ReadModel):
 
     def page(
         self,
-        connection: Connection,
+        database: Database,
         organization_id: UUID,
         wanted: LinkFilter,
         *,
@@ -182,10 +182,21 @@ class Links(ReadModel):
     ) -> tuple[list[LinkRow], int]:
         """Return some links of an organization, newest first, and how many match in all."""
         if wanted.search is not None:
-            rows, total = self._search.page(
-                connection, organization_id, wanted, offset=offset, limit=limit
-            )
-            return self._with_activations(connection, rows), total
+            asked = self._search.ask(database, organization_id, wanted)
+            with database.reading() as connection:
+                rows, total = self._search.page(connection, asked, offset=offset, limit=limit)
+                return self._with_activations(connection, rows), total
+        with database.reading() as connection:
+            return self._listed(connection, organization_id, wanted, offset, limit)
+
+    def _listed(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[LinkRow], int]:
         total = self._counts.total(connection, organization_id, wanted.status)
         if offset >= total:
             return [], total

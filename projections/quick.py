@@ -12,6 +12,8 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.pool import PoolProxiedConnection
 
+from projections.one_of import as_json
+
 _NAMED: Mapping[str, Callable[..., Dialect]] = {
     "sqlite": sqlite.dialect,
     "postgresql": psycopg.dialect,
@@ -24,8 +26,8 @@ RESTING_MAX = 4  # Connections that wait for the next read; more are given back 
 class Quick:
     """A statement that is compiled once for each database; its parameters have names.
 
-    What it selects comes as the driver has it: select text, numbers and bytes. No `in_`: that is
-    compiled for each call.
+    What it selects comes as the driver has it: select text, numbers and bytes. No `in_`, which is
+    compiled for each call, but `OneOf`.
     """
 
     def __init__(self, statement: Select[*tuple[Any, ...]]) -> None:
@@ -81,7 +83,7 @@ class QuickReads:
     def _bound(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
         if not self._is_file:
             return values
-        return {name: v.hex if isinstance(v, UUID) else v for name, v in values.items()}
+        return {name: _on_sqlite(value) for name, value in values.items()}
 
     def close(self) -> None:
         """Let go of connections that rest."""
@@ -159,6 +161,12 @@ class _Resting:
     def close(self) -> None:
         while self._resting:
             _give_back(self._resting.pop())
+
+
+def _on_sqlite(value: Any) -> Any:
+    if isinstance(value, UUID):
+        return value.hex
+    return as_json(value) if isinstance(value, list) else value
 
 
 def _give_back(lent: PoolProxiedConnection) -> None:

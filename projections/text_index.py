@@ -5,8 +5,9 @@ is the same.
 """
 
 import logging
+import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import (
     ColumnElement,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     bindparam,
     column,
     event,
+    func,
     insert,
     select,
     table,
@@ -35,6 +37,10 @@ PENDING_KB = 256
 MERGE = 2  # Of SQLite's 2 to 16 the fewest pieces: a search looks each trigram up in each piece.
 
 ESCAPE = "/"
+_WORD = re.compile(r"[^\W_]+")
+
+# By an index of the table's own, by a table apart from it, or by no index.
+Way = Literal["own", "apart", "scan"]
 
 logger = logging.getLogger(__name__)
 
@@ -62,24 +68,31 @@ class TextIndex:
             entries = [{"rowid": row[self._key], "texts": row[self._text]} for row in rows]
             connection.execute(insert(self._entries), entries)
 
-    def holds(self, *, separate: bool) -> ColumnElement[bool]:
+    def holds(self, way: Way) -> ColumnElement[bool]:
         """Return the condition that a row's text holds a term, whose `values` are bound to it.
 
-        A separate index tells which rows may hold it; PostgreSQL asks its own by itself.
+        An index tells which rows may hold it, and each of those is looked at. PostgreSQL would
+        look up all trigrams of a pattern, so it is shown patterns of those that cover the term.
         """
-        it = self._owner.c[self._text].like(bindparam("pattern"), escape=ESCAPE)
-        if not separate:
+        texts = self._owner.c[self._text]
+        if way == "own":
+            may = [texts.like(bindparam(name), escape=ESCAPE) for name in ("pieces", "ends")]
+            return and_(*may, func.strpos(texts, bindparam("term")) > 0)
+        it = texts.like(bindparam("pattern"), escape=ESCAPE)
+        if way == "scan":
             return it
         entries = self._entries.c
         found = select(entries.rowid).where(entries[self.name].match(bindparam("trigrams")))
         return and_(self._owner.c[self._key].in_(found), it)
 
-    def serves(self, connection: Connection, term: str) -> bool:
-        """Tell whether there is a separate index that knows of a folded term."""
+    def way(self, connection: Connection, term: str) -> Way:
+        """Tell how texts with a folded term are found."""
         if len(term) < TRIGRAM_CHARS:
-            return False
+            return "scan"
+        if connection.dialect.name == "postgresql":
+            return "own"
         self._is_there = self._is_there or self.is_separate(connection)
-        return self._is_there
+        return "apart" if self._is_there else "scan"
 
     def is_separate(self, connection: Connection) -> bool:
         """Tell whether the index is a table, which a rebuild swaps as it swaps tables."""
@@ -123,7 +136,12 @@ class TextIndex:
 
 def values(term: str) -> dict[str, str]:
     """Return what conditions on a folded term are bound to."""
-    return {"pattern": pattern(term), "trigrams": _trigrams(term)}
+    return {
+        "term": term,
+        "pattern": pattern(term),
+        "trigrams": _trigrams(term),
+        **_covering(term),
+    }
 
 
 def pattern(term: str) -> str:
@@ -139,6 +157,22 @@ def _trigrams(term: str) -> str:
     starts = [*range(0, last, TRIGRAM_CHARS), last]
     parts = (term[start : start + TRIGRAM_CHARS].replace('"', '""') for start in starts)
     return " AND ".join(f'"{part}"' for part in parts)
+
+
+def _covering(term: str) -> dict[str, str]:
+    """Return patterns of PostgreSQL for every third trigram of a term, and for those at the ends.
+
+    Only letters and digits count there, so it is the words of a term that are cut into pieces.
+    """
+    words = [word for word in _WORD.findall(term) if len(word) >= TRIGRAM_CHARS]
+    pieces = [
+        word[start : start + TRIGRAM_CHARS]
+        for word in words
+        for start in range(0, len(word) - TRIGRAM_CHARS + 1, TRIGRAM_CHARS)
+    ]
+    ends = [word[-TRIGRAM_CHARS:] for word in words if len(word) % TRIGRAM_CHARS]
+    whole = f"%{'%'.join(pieces)}%" if pieces else pattern(term)
+    return {"pieces": whole, "ends": f"%{'%'.join(ends)}%" if ends else whole}
 
 
 def _is_unknown(error: DBAPIError) -> bool:

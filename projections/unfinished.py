@@ -13,7 +13,8 @@ from domain.aggregate import Event
 from domain.application import Recorded
 from domain.plan_change import PlanChange
 from projections.database import from_micros, to_micros
-from projections.read_model import ReadModel, execute_many, upsert
+from projections.inserting import upsert
+from projections.read_model import ReadModel, execute_many
 
 Kind = Literal["link", "plan_change"]
 

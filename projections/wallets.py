@@ -9,7 +9,8 @@ from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, bind
 
 from domain.application import Recorded
 from domain.wallet import Wallet
-from projections.read_model import ReadModel, upsert
+from projections.inserting import upsert
+from projections.read_model import ReadModel
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,8 +38,7 @@ def find_links(
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also)
     offset, limit = offset_of(query), query["per_page"]
-    with parts.views.reading() as connection:
-        return parts.links.page(connection, organization_id, wanted, offset=offset, limit=limit)
+    return parts.links.page(parts.views, organization_id, wanted, offset=offset, limit=limit)
 
 
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import itemgetter
+from typing import Any
 from uuid import UUID
 
 import msgspec
@@ -20,11 +20,12 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.stores.unwritten import Unwritten
+from app.stores.unwritten import Kept, Unwritten
 from domain.ports import CachedFacts
 from projections.database import Database, to_micros
+from projections.inserting import upsert
+from projections.one_of import OneOf
 from projections.quick import Quick
-from projections.read_model import upsert
 
 _decode = msgspec.json.Decoder(CachedFacts).decode
 
@@ -47,17 +48,13 @@ class SqlLookupCache:
             sqlite_with_rowid=False,
         )
         columns = self._rows.c
-        of_one = (
-            columns.organization_id == bindparam("organization"),
-            columns.phone_number == bindparam("number"),
-            columns.as_of >= bindparam("oldest"),
-        )
         # Built once: every lookup asks it.
-        self._find_one = Quick(select(columns.answer).where(*of_one))
-        self._find = select(columns.phone_number, columns.answer).where(
-            columns.organization_id == bindparam("organization"),
-            columns.phone_number.in_(bindparam("numbers", expanding=True)),
-            columns.as_of >= bindparam("oldest"),
+        self._find = Quick(
+            select(columns.phone_number, columns.answer).where(
+                columns.organization_id == bindparam("organization"),
+                OneOf(columns.phone_number, "numbers"),
+                columns.as_of >= bindparam("oldest"),
+            )
         )
 
     def find(
@@ -77,14 +74,9 @@ class SqlLookupCache:
 
     def _read(
         self, organization_id: UUID, numbers: Sequence[str], oldest: int
-    ) -> Sequence[tuple[str, bytes]]:
+    ) -> Sequence[Sequence[Any]]:
         of = {"organization": organization_id, "oldest": oldest}
-        if len(numbers) == 1:
-            rows = self._database.rows(self._find_one, number=numbers[0], **of)
-            return [(numbers[0], row[0]) for row in rows]
-        with self._database.reading() as connection:
-            found = connection.execute(self._find, {"numbers": [*numbers], **of})
-            return [(row.phone_number, row.answer) for row in found]
+        return self._database.rows(self._find, numbers=[*numbers], **of)
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Keep answers, replacing older ones of the same number; they are written soon after."""
@@ -98,7 +90,7 @@ class SqlLookupCache:
         """Write what waits."""
         self._unwritten.close()
 
-    def _write(self, answers: Mapping[tuple[UUID, str], CachedFacts]) -> None:
+    def _write(self, kept: Kept) -> None:
         rows = [
             {
                 "organization_id": organization_id,
@@ -107,7 +99,8 @@ class SqlLookupCache:
                 "answer": msgspec.json.encode(answer),
             }
             # In one order for all processes, so that no two wait for each other's rows.
-            for (organization_id, number), answer in sorted(answers.items(), key=itemgetter(0))
+            for organization_id, answers in sorted(kept.items())
+            for number, answer in sorted(answers.items())
         ]
         try:
             with self._database.writing() as connection:

@@ -85,8 +85,7 @@ class SqlReadings:
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return links whose MSISDN holds these characters, at most so many, by id."""
         try:
-            with self._database.reading() as connection:
-                return self.parts.find(connection, organization_id, part, limit)
+            return self.parts.find(self._database, organization_id, part, limit)
         except SQLAlchemyError:
             return []
 

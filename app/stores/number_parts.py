@@ -19,6 +19,9 @@ from sqlalchemy import (
     select,
 )
 
+from projections.database import Database
+from projections.quick import Quick
+
 BATCH_LINKS = 1_000  # Each has a dozen parts, which must not all be in memory.
 
 _LAST = chr(0x10FFFF)  # No character comes after it.
@@ -46,21 +49,15 @@ class NumberParts:
             sqlite_with_rowid=False,
         )
         # Built once: a search asks the first, every usage that is kept the second.
-        self._find = self._beginning()
+        self._find = Quick(self._beginning())
         self._missing = self._without_parts().where(readings.c.link_id == bindparam("link"))
 
-    def find(
-        self, connection: Connection, organization_id: UUID, part: str, limit: int
-    ) -> list[UUID]:
+    def find(self, database: Database, organization_id: UUID, part: str, limit: int) -> list[UUID]:
         """Return links whose number holds a part, at most so many, by id."""
-        asked = {
-            "organization": organization_id,
-            "first": part,
-            "end": part + _LAST,
-            "limit": limit,
-        }
-        found = connection.execute(self._find, asked).all()
-        return sorted({link_id for link_id, number in found if number and part in number})
+        span = {"first": part, "end": part + _LAST, "limit": limit}
+        found = database.rows(self._find, organization=organization_id, **span)
+        links = {link_id for link_id, number in found if number and part in number}
+        return sorted(UUID(each) if isinstance(each, str) else each for each in links)
 
     def follow(self, connection: Connection, link_id: UUID) -> None:
         """Write the parts of a link's number unless they are there; its reading is locked."""

@@ -1,7 +1,7 @@
 """Answers on their way into the cache: written together by a thread, read at once by everybody."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from threading import Condition, Thread
 from uuid import UUID
@@ -14,27 +14,27 @@ CLOSE_S = 10.0
 
 logger = logging.getLogger(__name__)
 
-Key = tuple[UUID, str]  # An organization and a number.
+Kept = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
 
 
 class Unwritten:
     """Keeps what is not written yet; a process that is killed loses it, and that costs time."""
 
-    def __init__(self, write: Callable[[Mapping[Key, CachedFacts]], None]) -> None:
+    def __init__(self, write: Callable[[Kept], None]) -> None:
         self._write = write
         self._condition = Condition()
-        self._waiting: dict[Key, CachedFacts] = {}
-        self._under_way: Mapping[Key, CachedFacts] = {}
+        self._waiting: Kept = {}
+        self._under_way: Kept = {}
         self._thread: Thread | None = None
         self._closed = False
 
     def add(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Take answers; a newer one of the same number replaces an older one."""
         with self._condition:
-            if self._closed or len(self._waiting) + len(answers) > ANSWERS_MAX:
+            if self._closed or _count(self._waiting) + len(answers) > ANSWERS_MAX:
                 return
-            for answer in answers:
-                self._waiting[organization_id, answer.facts.phone_number] = answer
+            own = self._waiting.setdefault(organization_id, {})
+            own.update((answer.facts.phone_number, answer) for answer in answers)
             if self._thread is None:
                 self._thread = Thread(target=self._run, name="lookup cache", daemon=True)
                 self._thread.start()
@@ -44,15 +44,13 @@ class Unwritten:
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> dict[str, CachedFacts]:
         """Return those of these numbers that wait and are not older than `not_before`."""
-        waiting, under_way = self._waiting, self._under_way
-        if not waiting and not under_way:
-            return {}
-        found = {}
-        for number in phone_numbers:
-            key = (organization_id, number)
-            answer = waiting.get(key) or under_way.get(key)
-            if answer is not None and answer.as_of >= not_before:
-                found[number] = answer
+        found: dict[str, CachedFacts] = {}
+        for kept in (self._waiting, self._under_way):
+            own = kept.get(organization_id)
+            if own:
+                seen = ((number, own.get(number)) for number in phone_numbers)
+                fresh = {n: each for n, each in seen if each and each.as_of >= not_before}
+                found = fresh | found  # What waits is newer than what is under way.
         return found
 
     def flush(self) -> None:
@@ -86,3 +84,7 @@ class Unwritten:
             self._condition.wait_for(lambda: self._waiting or self._closed)
             self._under_way, self._waiting = self._waiting, {}
             return bool(self._under_way)
+
+
+def _count(kept: Kept) -> int:
+    return sum(map(len, kept.values()))

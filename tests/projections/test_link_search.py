@@ -34,8 +34,7 @@ def links(process: Process) -> dict[str, LinkSteps]:
 
 def find(process: Process, organization_id: UUID, wanted: LinkFilter) -> set[UUID]:
     process.projector.catch_up()
-    with process.views.reading() as connection:
-        found, total = process.links.page(connection, organization_id, wanted, offset=0, limit=99)
+    found, total = process.links.page(process.views, organization_id, wanted, offset=0, limit=99)
     assert total == len(found)
     return {each.id for each in found}
 

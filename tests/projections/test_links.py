@@ -38,8 +38,7 @@ def page(
     limit: int = 9,
 ) -> tuple[list[LinkRow], int]:
     process.projector.catch_up()
-    with process.views.reading() as connection:
-        return process.links.page(connection, organization_id, wanted, offset=offset, limit=limit)
+    return process.links.page(process.views, organization_id, wanted, offset=offset, limit=limit)
 
 
 def row(process: Process, organization_id: UUID, link_id: UUID) -> LinkRow | None:

@@ -11,7 +11,10 @@ from sqlalchemy.exc import SQLAlchemyError
 from projections.quick import RESTING_MAX, Quick
 from tests.installation import PATIENCE_S, Process, postgresql_only
 
-ENDED = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.
+    "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
+    " WHERE datname = current_database()"
+)
 OTHERS = " AND pid <> pg_backend_pid() AND application_name = 'carrier-links'"
 CROWD = 8
 

@@ -25,13 +25,12 @@ NAMES = ("Van 7", "van 70", 'O\'Hara "Bob"', "100%", None)
 
 def found(process: Process, organization_id: UUID) -> dict[str, set[UUID]]:
     process.projector.catch_up()
-    with process.views.reading() as connection:
-        pages = {
-            term: process.links.page(
-                connection, organization_id, LinkFilter(search=term), offset=0, limit=99
-            )
-            for term in TERMS
-        }
+    pages = {
+        term: process.links.page(
+            process.views, organization_id, LinkFilter(search=term), offset=0, limit=99
+        )
+        for term in TERMS
+    }
     assert all(total == len(rows) for rows, total in pages.values())
     return {term: {row.id for row in rows} for term, (rows, _) in pages.items()}
 
@@ -131,6 +130,21 @@ def test_who_may_not_make_extensions_scans(tmp_path: Path, databases: Databases)
 )
 def test_trigrams_cover_a_term_to_its_end(term: str, trigrams: str) -> None:
     assert values(term)["trigrams"] == trigrams
+
+
+@pytest.mark.parametrize(
+    ("term", "pieces", "ends"),
+    [
+        ("abcdef", "%abc%def%", "%abc%def%"),
+        ("abcdefgh", "%abc%def%", "%fgh%"),
+        ("device 0500", "%dev%ice%050%", "%500%"),
+        ("3d266ace-6fa8", "%3d2%66a%6fa%", "%ace%fa8%"),
+        ("+46 å ö_4_é", "%+46 å ö/_4/_é%", "%+46 å ö/_4/_é%"),
+        ("100% _van_", "%100%van%", "%100%van%"),
+    ],
+)
+def test_patterns_cover_the_words_of_a_term(term: str, pieces: str, ends: str) -> None:
+    assert (values(term)["pieces"], values(term)["ends"]) == (pieces, ends)
 
 
 def test_a_pattern_means_its_term_literally() -> None:
