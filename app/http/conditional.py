@@ -1,7 +1,8 @@
 """Conditional reads (RFC 9110 §13): a weak ETag over `data`, and 304 for who has it already."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 from flask import Response, request
@@ -11,15 +12,25 @@ from app.http.envelope import success
 ETAG_BYTES = 16
 
 
-def conditional(data: bytes, headers: Mapping[str, str] | None = None) -> Response:
-    """Reply with encoded data, or with 304; `headers` stand on both."""
-    tag = blake2b(data, digest_size=ETAG_BYTES).hexdigest()
+def conditional(data: bytes) -> Response:
+    """Reply with encoded data, or with 304."""
+    return tagged(data, lambda: msgspec.Raw(data))
+
+
+def tagged(
+    state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
+) -> Response:
+    """Reply with data that differ exactly when `state` does, or with 304; `headers` on both.
+
+    The data are made only for who does not have them.
+    """
+    tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if request.if_none_match.contains_weak(tag):
         response = Response(status=304)
         response.headers.update(headers or {})
         del response.headers["Content-Type"]
     else:
-        response = success(msgspec.Raw(data), headers=headers)
+        response = success(data(), headers=headers)
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
     response.headers["Vary"] = "Authorization, X-Organization-Id"

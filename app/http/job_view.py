@@ -1,10 +1,11 @@
-"""A bulk job as its owner reads it: opened, put in order and encoded without a step per field."""
+"""A bulk job as its owner reads it: opened and put in order without a step per field."""
 
 from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import asdict
 
 from app.container import Container
 from app.freshness import wait_until_projected
@@ -35,8 +36,11 @@ class Results(msgspec.Struct):
     facts: list[msgspec.Raw]
 
 
-class JobReply(msgspec.Struct):
-    """The `data` of a job read."""
+class JobState(msgspec.Struct):
+    """The `data` of a job read but its items, which cannot change while all of this stays.
+
+    Its tag is made of this. A release that shows items otherwise has to change this as well.
+    """
 
     job_id: UUID
     status: JobStatus
@@ -45,6 +49,11 @@ class JobReply(msgspec.Struct):
     failed_count: int
     created_at: str
     finished_at: str | None
+
+
+class JobReply(JobState):
+    """The `data` of a job read."""
+
     items: list[Item]
 
 
@@ -81,13 +90,30 @@ def status_of(row: JobRow) -> JobStatus:
     return "processing" if row.completed_count + row.failed_count else "pending"
 
 
-def encode_job(parts: Container, row: JobRow) -> bytes:
-    """Return the JSON of a job; NotFound once its numbers have been erased."""
-    numbers = _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
-    items = [Item(number, "pending", None, None) for number in numbers]
+def open_numbers(parts: Container, row: JobRow) -> list[str]:
+    """Return the numbers of a job; NotFound once they have been erased."""
+    return _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
+
+
+def encode_state(row: JobRow) -> bytes:
+    """Return the JSON of a job without its items."""
+    return _ENCODER.encode(_state_of(row))
+
+
+def show_job(parts: Container, row: JobRow, numbers: list[str]) -> JobReply:
+    """Return a job as it is shown; NotFound once its results have been erased."""
+    ended: list[Item | None] = [None] * len(numbers)
     for settlement in row.settlements:
-        _settle(parts, row, items, settlement)
-    reply = JobReply(
+        _settle(parts, row, numbers, settlement, ended)
+    items = [
+        item or Item(number, "pending", None, None)
+        for number, item in zip(numbers, ended, strict=True)
+    ]
+    return JobReply(**asdict(_state_of(row)), items=items)
+
+
+def _state_of(row: JobRow) -> JobState:
+    return JobState(
         job_id=row.id,
         status=status_of(row),
         total_count=row.total_count,
@@ -95,19 +121,23 @@ def encode_job(parts: Container, row: JobRow) -> bytes:
         failed_count=row.failed_count,
         created_at=format_time(row.created_at),
         finished_at=_format(row.finished_at),
-        items=items,
     )
-    return _ENCODER.encode(reply)
 
 
-def _settle(parts: Container, row: JobRow, items: list[Item], settlement: Settlement) -> None:
+def _settle(
+    parts: Container,
+    row: JobRow,
+    numbers: list[str],
+    settlement: Settlement,
+    ended: list[Item | None],
+) -> None:
     if settlement.errors is not None:
         for index, error in zip(settlement.indexes, settlement.errors, strict=True):
-            items[index] = Item(items[index].phone_number, "failed", None, error)
+            ended[index] = Item(numbers[index], "failed", None, error)
     elif settlement.results is not None:
         results = _RESULTS.decode(_open(parts, row, settlement.results)).facts
         for index, facts in zip(settlement.indexes, results, strict=True):
-            items[index] = Item(items[index].phone_number, "completed", facts, None)
+            ended[index] = Item(numbers[index], "completed", facts, None)
 
 
 def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:

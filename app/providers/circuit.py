@@ -44,8 +44,7 @@ class CircuitBreaker:
 
     def is_up(self) -> bool:
         """Tell whether lookups are let through now."""
-        with self._lock:
-            return self._prober is None
+        return self._prober is None
 
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
         """Return what `inner` answers; any failure of it, even a foreign one, is Unavailable."""
@@ -75,8 +74,9 @@ class CircuitBreaker:
             prober.join(CLOSE_S_MAX)
 
     def _note_success(self) -> None:
-        with self._lock:
-            self._failures = 0
+        if self._failures:
+            with self._lock:
+                self._failures = 0
 
     def _note_failure(self) -> None:
         with self._lock:

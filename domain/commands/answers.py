@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
+import msgspec
+
 from domain.cause import Clock
 from domain.errors import NumberLookupUnavailable
 from domain.number_lookup import Source
@@ -17,8 +19,7 @@ PAUSE_S = 0.2  # Before the second attempt; doubled before the third, with jitte
 CONCURRENCY_MAX = 16  # Calls of all jobs of a process in flight at a remote provider.
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """The facts of one number, where they came from, and as of when they are true."""
 
     facts: NumberFacts

@@ -8,7 +8,7 @@ from app.authorization import Caller
 from app.http import job_view
 from app.http.blueprint import Blueprint
 from app.http.commanding import current_cause, replay_headers
-from app.http.conditional import conditional
+from app.http.conditional import tagged
 from app.http.envelope import format_time, success
 from app.http.feature import lookup_price_micros, require_lookup
 from app.http.identifiers import parse_id
@@ -115,8 +115,10 @@ def read_job(caller: Caller, job_id: str) -> Response:
     """
     parts = container()
     row = job_view.find_job(parts, caller.organization_id, parse_id(job_id))
+    numbers = job_view.open_numbers(parts, row)  # Once they are erased, that is 404 for everybody.
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
-    return conditional(job_view.encode_job(parts, row), headers)
+    state = job_view.encode_state(row)
+    return tagged(state, lambda: job_view.show_job(parts, row, numbers), headers)
 
 
 def _lookup_meta(result: LookupResult) -> dict[str, Any]:

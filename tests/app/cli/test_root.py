@@ -108,6 +108,15 @@ def test_a_full_disk_is_one_line(shell: Shell, command: list[str], unbuffered: s
     assert (process.returncode, errors) == (1, "Error: No space left on device\n")
 
 
+@pytest.fixture
+def hearing() -> Iterator[None]:
+    """Have new processes hear interrupts: what a shell runs in the background ignores them."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hearing")
 def test_an_interrupt_is_quiet_and_loses_nothing(shell: Shell) -> None:
     sandbox = shell.having(SANDBOX="true")
     organization = sandbox.new_organization()

@@ -12,8 +12,8 @@ from tests.installation import wait_until
 from tests.servers.postgres import PostgresServer
 
 NewLock = Callable[[str], SessionLock]
-END = (
-    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database d ON d.oid = database"
+END = (  # It waits until they have ended.
+    "SELECT pg_terminate_backend(pid, 20000) FROM pg_locks JOIN pg_database d ON d.oid = database"
     " WHERE locktype = 'advisory' AND datname = current_database()"
 )
 

@@ -25,8 +25,8 @@ IN_LINE = (
     "SELECT count(*) FROM pg_stat_activity"
     " WHERE datname = current_database() AND wait_event = 'advisory'"
 )
-END_ALL = (
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+END_ALL = (  # It waits until they have ended.
+    "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
     " WHERE datname = current_database() AND pid <> pg_backend_pid()"
 )
 
