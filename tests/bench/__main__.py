@@ -8,13 +8,15 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from time import perf_counter
+from types import ModuleType
 
 from tests.bench.row import Row
 from tests.bench.table import as_json, render
 
-Measure = Callable[[], Iterator[Row]]
+Measure = Callable[..., Iterator[Row]]
 
 ROWS = (
     "bulk_items",
@@ -42,12 +44,22 @@ def main(wanted: list[str]) -> None:
     rows = []
     for name in wanted or ROWS:
         print(f"measuring {name}", file=sys.stderr)
-        for row in several(import_module(f"tests.bench.rows.{name}").measure, runs):
+        for row in measured(import_module(f"tests.bench.rows.{name}"), runs):
             rows.append(row)
             if os.environ.get("JSON"):
                 print(as_json(row), flush=True)
     print(render(rows))
     print(f"\n{perf_counter() - started:.0f} s in all; {FIGURES}", file=sys.stderr)
+
+
+def measured(module: ModuleType, runs: int) -> Iterator[Row]:
+    """Measure the rows of a module; what is `prepared` there serves all its runs."""
+    prepared = getattr(module, "prepared", None)
+    if prepared is None:
+        yield from several(module.measure, runs)
+        return
+    with prepared() as given:
+        yield from several(partial(module.measure, *given), runs)
 
 
 def several(measure: Measure, runs: int) -> Iterator[Row]:

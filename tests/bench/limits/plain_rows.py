@@ -10,6 +10,8 @@ from tests.bench.measure import rate
 
 BATCH_ROWS = 500
 
+Entry = tuple[str, str, str]  # Type, name and statement, as SQLite lists them.
+
 
 class PlainRows:
     """The tables, indexes and rows of a database as they are now."""
@@ -17,7 +19,7 @@ class PlainRows:
     def __init__(self, path: Path) -> None:
         connection = connect(path, synchronous="NORMAL")
         query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
-        found = connection.execute(query).fetchall()
+        found = _without_indexes_of_texts(connection.execute(query).fetchall())
         self._schema = ";".join(sql for _, _, sql in found)
         tables = [name for kind, name, _ in found if kind == "table"]
         self._rows = {name: _rows_of(connection, name) for name in tables}
@@ -45,6 +47,16 @@ class PlainRows:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.executemany(statement, batch)
                 connection.execute("COMMIT")
+
+
+def _without_indexes_of_texts(found: list[Entry]) -> list[Entry]:
+    """Leave out virtual tables and those that stand behind them, which SQLite makes itself."""
+    virtual = [name for _, name, sql in found if sql.startswith("CREATE VIRTUAL")]
+    return [
+        each
+        for each in found
+        if not any(each[1] == name or each[1].startswith(f"{name}_") for name in virtual)
+    ]
 
 
 def _rows_of(connection: sqlite3.Connection, table: str) -> list[tuple[Any, ...]]:

@@ -14,9 +14,9 @@ from tests.bench.measure import medians, rate
 from tests.bench.row import Aim, Row
 
 WAITERS = 64
-CHARGES_EACH = 100
+CHARGES_EACH = 400  # So that starting the threads counts little.
 CONNECTIONS = 8
-PLAIN_EACH = 150
+PLAIN_EACH = 600
 REPEATS = 5
 
 

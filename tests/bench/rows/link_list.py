@@ -4,6 +4,7 @@ A limit reads and decodes what ours returns, so that a ratio says what it costs 
 """
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -31,29 +32,35 @@ INFORMATION = Aim()
 Query = Mapping[str, Any]
 
 
-def measure() -> Iterator[Row]:
+@contextmanager
+def prepared() -> Iterator[tuple[Container, Partner]]:
+    """Make the links, which takes minutes."""
     with installation() as container:
         partner = new_partner(container)
         append_links(container, partner.organization, LINKS)
         container.projector.catch_up()
-        (link,) = _find(container, partner, {"search": name_of(LINKS // 2)})
-        charge_often(container, partner.organization, link.id, PAGE_LINKS)
+        charge_often(container, partner.organization, _one(container, partner).id, PAGE_LINKS)
         container.projector.catch_up()
-        number = number_of(container, link.id)
-        some = {"search": name_of(LINKS // 2)[:-2]}  # A hundred have it.
-        for told, query, aim in (
-            ("a page", {}, FLAT),
-            ("the page in the middle", {"page": LINKS // PAGE_LINKS // 2}, FLAT),
-            ("a page of a status", {"status": "active"}, FLAT),
-            ("a search for a name", some, FLAT),
-            ("a search for a phone number", {"search": number}, FLAT),
-            ("a search for four digits", {"search": number[-4:]}, FLAT),
-            ("a search that all match", {"search": PLAN.name[:6]}, INFORMATION),
-        ):
-            yield _list(f"{LINKS:,} links, {told}", container, partner, query, aim)
-        yield _history(f"{LINKS:,} links, the history of one", container, partner, link.id)
-        for told, query in (("a page", {}), ("a search for a name", some)):
-            yield _over_http(f"{LINKS:,} links, {told} over HTTP", container, partner, query)
+        yield container, partner
+
+
+def measure(container: Container, partner: Partner) -> Iterator[Row]:
+    link = _one(container, partner)
+    number = number_of(container, link.id)
+    some = {"search": name_of(LINKS // 2)[:-2]}  # A hundred have it.
+    for told, query, aim in (
+        ("a page", {}, FLAT),
+        ("the page in the middle", {"page": LINKS // PAGE_LINKS // 2}, FLAT),
+        ("a page of a status", {"status": "active"}, FLAT),
+        ("a search for a name", some, FLAT),
+        ("a search for a phone number", {"search": number}, FLAT),
+        ("a search for four digits", {"search": number[-4:]}, FLAT),
+        ("a search that all match", {"search": PLAN.name[:6]}, INFORMATION),
+    ):
+        yield _list(f"{LINKS:,} links, {told}", container, partner, query, aim)
+    yield _history(f"{LINKS:,} links, the history of one", container, partner, link.id)
+    for told, query in (("a page", {}), ("a search for a name", some)):
+        yield _over_http(f"{LINKS:,} links, {told} over HTTP", container, partner, query)
 
 
 def _list(name: str, container: Container, partner: Partner, query: Query, aim: Aim) -> Row:
@@ -84,6 +91,11 @@ def _over_http(name: str, container: Container, partner: Partner, query: Query) 
     found = [row.id for row in _find(container, partner, query)]
     limit = partial(by_key.links, container, found)
     return _row(name, partial(reader.read, path), limit, INFORMATION)
+
+
+def _one(container: Container, partner: Partner) -> LinkRow:
+    (link,) = _find(container, partner, {"search": name_of(LINKS // 2)})
+    return link
 
 
 def _find(container: Container, partner: Partner, query: Query) -> list[LinkRow]:

@@ -1,6 +1,7 @@
 """A long log: appended to at its end, followed from its beginning, rebuilt from."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 from app.container import Container
 from projections.rebuild import rebuild_all
@@ -18,25 +19,30 @@ READ_REPEATS = 3
 MS = 1_000
 
 
-def measure() -> Iterator[Row]:
+@contextmanager
+def prepared() -> Iterator[tuple[Container, Container]]:
+    """Make a long log and a short one."""
     with installation() as long, installation() as short:
-        count = _fill(long, events())
+        _fill(long, events())
         _fill(short, 10)
-        yield _append(long, short, count)
-        yield _follow(long, count)
-        yield _rebuild(long, count)
+        yield long, short
 
 
-def _fill(container: Container, count: int) -> int:
-    organization = new_organization(container)
-    append_lookups(container.log, organization, count // 2)
-    return container.log.head()
+def measure(long: Container, short: Container) -> Iterator[Row]:
+    yield _append(long, short)
+    count = long.log.head()  # With what has been appended meanwhile.
+    yield _follow(long, count)
+    yield _rebuild(long, count)
 
 
-def _append(long: Container, short: Container, count: int) -> Row:
+def _fill(container: Container, count: int) -> None:
+    append_lookups(container.log, new_organization(container), count // 2)
+
+
+def _append(long: Container, short: Container) -> Row:
     ours, limit = medians(lambda: _append_ms(long), lambda: _append_ms(short), repeats=REPEATS)
     aim = Aim(ratio_max=1.2)
-    return Row(f"append to a log of {count:,} events or few", ours, limit, "ms", aim)
+    return Row(f"append to a log of {events():,} events or few", ours, limit, "ms", aim)
 
 
 def _append_ms(container: Container) -> float:

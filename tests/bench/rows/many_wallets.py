@@ -11,9 +11,10 @@ from tests.bench.crowd import crowd
 from tests.bench.installation import DEPOSIT_MICROS, cause, installation
 from tests.bench.measure import medians, rate
 from tests.bench.row import Aim, Row
-from tests.bench.rows.hot_wallet import CHARGES_EACH, WAITERS, charge_often
+from tests.bench.rows.hot_wallet import WAITERS, charge_often
 
 WALLETS = 1_000
+CHARGES_EACH = 100
 BATCH = 250
 REPEATS = 5
 

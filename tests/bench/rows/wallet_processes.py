@@ -22,7 +22,7 @@ from tests.bench.rows.hot_wallet import CONNECTIONS, PLAIN_EACH, charge_often
 
 PROCESSES = 4
 WAITERS = 16
-CHARGES_EACH = 100
+CHARGES_EACH = 300
 REPEATS = 5
 LIMIT_S = 120
 
