@@ -13,7 +13,7 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start test check lint types imports bench soak
+.PHONY: help install run start test check lint types imports bench profile soak
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (
 
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench
+
+profile: .venv/.dev ## Show where the time of a row goes: ROW=hot_wallet (may need root)
+	@$(BIN)/python -m tests.bench.profile $(or $(ROW),$(error ROW is not set; name a module of tests/bench/rows))
 
 # A stamp is touched last, so an install that was cut short starts again.
 .venv/.runtime: requirements.lock

@@ -1,9 +1,13 @@
 """A long log: appended to at its end, followed from its beginning, rebuilt from."""
 
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
 
 from app.container import Container
+from app.settings import Settings
 from projections.rebuild import rebuild_all
 from tests.bench.history import append_lookups
 from tests.bench.installation import installation, new_organization
@@ -17,6 +21,7 @@ LOOKUPS = 20
 REPEATS = 41
 READ_REPEATS = 3
 MS = 1_000
+KB_IN_MB = 1_024
 
 
 @contextmanager
@@ -33,6 +38,7 @@ def measure(long: Container, short: Container) -> Iterator[Row]:
     count = long.log.head()  # With what has been appended meanwhile.
     yield _follow(long, count)
     yield _rebuild(long, count)
+    yield _memory(long, short)
 
 
 def _fill(container: Container, count: int) -> None:
@@ -64,6 +70,24 @@ def _rebuild(container: Container, count: int) -> Row:
     ours = rate(count, lambda: _rebuild_all(container))
     limit = rate(count, lambda: _read_all(container, REBUILD_EVENTS))
     return Row("rebuild all read models of it", ours, limit, "events/s", Aim(ratio_min=0.3))
+
+
+def _memory(long: Container, short: Container) -> Row:
+    """Compare processes that do nothing else."""
+    with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
+        urls = (each.settings.database_url for each in (long, short))
+        ours, limit = pool.map(rebuild_peak_mb, urls)
+    name = f"memory of a rebuild from {events():,} events or few"
+    return Row(name, ours, limit, "MB", Aim(ratio_max=1.2))
+
+
+def rebuild_peak_mb(database_url: str) -> float:
+    """Rebuild all read models; return the most memory that this process ever held."""
+    container = Container(Settings.from_env({"DATABASE_URL": database_url}))
+    _rebuild_all(container)
+    container.close()
+    status = Path("/proc/self/status").read_text("utf-8")
+    return int(status.partition("VmHWM:")[2].split()[0]) / KB_IN_MB
 
 
 def _rebuild_all(container: Container) -> None:
