@@ -66,6 +66,12 @@ class Positions:
         columns = self.rows.c
         # Built once: they run for every batch.
         self._all = Quick(select(self.rows).order_by(columns.name))
+        self._hold_all = (
+            select(columns.name)
+            .where(columns.name.in_(bindparam("who", expanding=True)))
+            .order_by(columns.name)
+            .with_for_update()
+        )
         self._advance = (
             self.rows.update()
             .where(
@@ -83,7 +89,7 @@ class Positions:
         )
 
     def all(self, database: Database) -> dict[str, Position]:
-        """Read every position by name, in one order for all: so two projectors cannot deadlock."""
+        """Read every position, in the order of names."""
         return {row[0]: _read(row) for row in database.rows(self._all)}
 
     def get(self, connection: Connection, name: str) -> Position | None:
@@ -96,6 +102,15 @@ class Positions:
         statement = select(self.rows).where(self.rows.c.name == name).with_for_update()
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None
+
+    def hold_all(self, connection: Connection, names: Sequence[str]) -> None:
+        """Let nobody move these until the end of the transaction.
+
+        They are taken in one order, whoever takes them: an update of several takes them in that of
+        their last versions, and two of those can deadlock. On SQLite one writes at a time anyway.
+        """
+        if len(names) > 1 and connection.dialect.name != "sqlite":
+            connection.execute(self._hold_all, {"who": [*names]})
 
     def begin(self, connection: Connection, name: str, version: int, last: Recorded | None) -> None:
         """Start, or start again, behind an event (None: before the first one)."""

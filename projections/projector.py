@@ -98,6 +98,7 @@ class Projector:
         caught_up_at: datetime | None = None,
     ) -> None:
         with self._database.writing() as connection:
+            self._positions.hold_all(connection, [place.name for place in places])
             for old, names in _by_position(places).items():
                 part = [recorded for recorded in batch if recorded.position > old]
                 if part:  # The fence first: rows of a race that was lost are never written.
@@ -159,6 +160,7 @@ class Projector:
         if last is not None and last <= now < last + HEARTBEAT:
             return
         with self._database.writing() as connection:
+            self._positions.hold_all(connection, [place.name for place in active])
             for position, names in _by_position(active).items():
                 self._positions.caught_up(connection, names, position, now)
         self._heartbeat_at = now

@@ -1,12 +1,15 @@
 """A position moves from where it was known to be, or not at all."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
+from threading import Thread
 
 import pytest
+from sqlalchemy import text
 
 from projections.health import belongs, strangers
 from projections.positions import Fenced
-from tests.installation import Process
+from tests.installation import Process, postgresql_only, wait_until
 from tests.projections.looking import all_lags, failures, place_of, register
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -51,6 +54,34 @@ def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
         process.positions.advance(connection, ["wallets"], 0, first)
         process.positions.fail(connection, seen, "a bug", NOON)
     assert failures(process) == {}
+
+
+@postgresql_only("locks of rows")
+def test_several_positions_are_held_in_the_order_of_their_names(process: Process) -> None:
+    """Not in that of their rows: two who move them would each wait for the other."""
+    names = ["c", "b", "a"]
+    with process.views.writing() as connection:
+        for name in names:
+            process.positions.begin(connection, name, 1, None)
+
+    def hold() -> None:
+        with process.views.writing() as connection:
+            process.positions.hold_all(connection, names)
+
+    with process.views.writing() as connection:
+        process.positions.hold(connection, "b")
+        waiting = Thread(target=hold)
+        waiting.start()
+        wait_until(lambda: free(process) == ["c"])
+    waiting.join()
+    assert free(process) == ["a", "b", "c"]
+
+
+def free(process: Process) -> Sequence[str]:
+    """Return which of three followers nobody holds."""
+    skipping = "SELECT name FROM follower_positions WHERE name IN ('a', 'b', 'c') "
+    with process.views.writing() as connection:
+        return sorted(connection.execute(text(skipping + "FOR UPDATE SKIP LOCKED")).scalars())
 
 
 def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
