@@ -22,6 +22,7 @@ from sqlalchemy import (
 
 from domain.application import Recorded
 from projections.database import Database, from_micros, to_micros
+from projections.inserting import upsert
 from projections.quick import Quick
 
 
@@ -67,7 +68,7 @@ class Positions:
         # Built once: they run for every batch.
         self._all = Quick(select(self.rows).order_by(columns.name))
         self._hold_all = (
-            select(columns.name)
+            select(columns.name, columns.version, columns.position)
             .where(columns.name.in_(bindparam("who", expanding=True)))
             .order_by(columns.name)
             .with_for_update()
@@ -103,20 +104,27 @@ class Positions:
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None
 
-    def hold_all(self, connection: Connection, names: Sequence[str]) -> None:
+    def hold_all(self, connection: Connection, places: Sequence[Position]) -> None:
         """Let nobody move these until the end of the transaction.
 
+        Raises Fenced when one has moved, or was rebuilt for another version, since it was read.
         They are taken in one order, whoever takes them: an update of several takes them in that of
-        their last versions, and two of those can deadlock. On SQLite one writes at a time anyway.
+        their rows, and two of those can deadlock.
         """
-        if len(names) > 1 and connection.dialect.name != "sqlite":
-            connection.execute(self._hold_all, {"who": [*names]})
+        rows = connection.execute(self._hold_all, {"who": [place.name for place in places]})
+        now = {row.name: (row.version, row.position) for row in rows}
+        for place in places:
+            if now.get(place.name) != (place.version, place.position):
+                raise Fenced(place.name)
 
     def begin(self, connection: Connection, name: str, version: int, last: Recorded | None) -> None:
-        """Start, or start again, behind an event (None: before the first one)."""
-        connection.execute(self.rows.delete().where(self.rows.c.name == name))
-        row = {"name": name, "version": version, "failure": None, **_place(last)}
-        connection.execute(self.rows.insert().values(row))
+        """Start, or start again, behind an event (None: before the first one).
+
+        The row stays the same one: whoever waits for it sees what has become of it.
+        """
+        fresh = {"caught_up_at": None, "failure": None, "failed_at": None}
+        row = {"name": name, "version": version, **_place(last), **fresh}
+        upsert(connection, self.rows, [row])
 
     def advance(
         self,

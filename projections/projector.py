@@ -4,7 +4,9 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
+from threading import Event
 
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
@@ -14,6 +16,7 @@ from projections.read_model import Batch, ReadModel
 
 BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
 HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
+CATCH_UP_PAUSES_S = (0.1, 0.3, 1.0)  # Of who needs it now, as a start or a command does.
 RETRY_MAX_S = 30.0  # A read model that stopped is tried again, ever more seldom.
 
 logger = logging.getLogger(__name__)
@@ -57,16 +60,30 @@ class Projector:
             self._stop([p for p in active if p.position == start], str(error))
             return 1
         if not batch:
-            self._beat(active, now)
+            with suppress(Fenced):
+                self._beat(active, now)
             return 0
         self._write(active, batch, now if len(batch) < BATCH_EVENTS_MAX else None)
         return len(batch)
 
     def catch_up(self, until: int | None = None) -> None:
-        """Project up to a position (by default the present head), whoever else does."""
+        """Project up to a position (by default the present head), whoever else does.
+
+        Raises when the database stays in trouble: what passes, such as a deadlock, is waited out.
+        """
         goal = self._log.head() if until is None else until
-        while self.behind(goal) and self.step():
-            pass
+        pauses = iter(CATCH_UP_PAUSES_S)
+        while True:
+            try:
+                while self.behind(goal) and self.step():
+                    pauses = iter(CATCH_UP_PAUSES_S)
+            except Exception as error:
+                pause_s = next(pauses, None) if is_outage(error) else None
+                if pause_s is None:
+                    raise
+                Event().wait(pause_s)
+            else:
+                return
 
     def behind(self, goal: int) -> bool:
         """Tell whether a read model that has not failed is still before a position."""
@@ -98,10 +115,11 @@ class Projector:
         caught_up_at: datetime | None = None,
     ) -> None:
         with self._database.writing() as connection:
-            self._positions.hold_all(connection, [place.name for place in places])
+            # The fence first: rows of a race that was lost are never written.
+            self._positions.hold_all(connection, places)
             for old, names in _by_position(places).items():
                 part = [recorded for recorded in batch if recorded.position > old]
-                if part:  # The fence first: rows of a race that was lost are never written.
+                if part:
                     self._positions.advance(connection, names, old, part[-1], caught_up_at)
                     kinds = Batch(part)
                     for name in names:
@@ -160,7 +178,7 @@ class Projector:
         if last is not None and last <= now < last + HEARTBEAT:
             return
         with self._database.writing() as connection:
-            self._positions.hold_all(connection, [place.name for place in active])
+            self._positions.hold_all(connection, active)
             for position, names in _by_position(active).items():
                 self._positions.caught_up(connection, names, position, now)
         self._heartbeat_at = now

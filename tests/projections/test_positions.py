@@ -1,6 +1,7 @@
 """A position moves from where it was known to be, or not at all."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from threading import Thread
 
@@ -66,7 +67,7 @@ def test_several_positions_are_held_in_the_order_of_their_names(process: Process
 
     def hold() -> None:
         with process.views.writing() as connection:
-            process.positions.hold_all(connection, names)
+            process.positions.hold_all(connection, [place_of(process, name) for name in names])
 
     with process.views.writing() as connection:
         process.positions.hold(connection, "b")
@@ -75,6 +76,51 @@ def test_several_positions_are_held_in_the_order_of_their_names(process: Process
         wait_until(lambda: free(process) == ["c"])
     waiting.join()
     assert free(process) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("version", "has_moved"), [(2, False), (1, True)])
+def test_positions_that_have_become_others_cannot_be_held(
+    process: Process, version: int, *, has_moved: bool
+) -> None:
+    """Also where a rebuild for another version has ended at the very same event."""
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    with process.views.writing() as connection:
+        process.positions.begin(connection, "a", 1, None)
+        process.positions.begin(connection, "b", 1, None)
+    seen = [place_of(process, name) for name in ("a", "b")]
+    with process.views.writing() as connection:
+        process.positions.hold_all(connection, seen)
+        process.positions.begin(connection, "b", version, first if has_moved else None)
+    with pytest.raises(Fenced), process.views.writing() as connection:
+        process.positions.hold_all(connection, seen)
+
+
+@postgresql_only("locks of rows")
+def test_who_waits_for_a_position_sees_that_it_was_rebuilt_meanwhile(process: Process) -> None:
+    seen, fenced = [place_of(process, "wallets")], []
+
+    def hold() -> None:
+        with suppress(Fenced), process.views.writing() as connection:
+            process.positions.hold_all(connection, seen)
+            return
+        fenced.append(True)
+
+    with process.views.writing() as connection:
+        process.positions.hold(connection, "wallets")
+        waiting = Thread(target=hold)
+        waiting.start()
+        wait_until(lambda: is_waited_for(process))
+        process.positions.begin(connection, "wallets", seen[0].version + 1, None)
+    waiting.join()
+    assert fenced
+
+
+def is_waited_for(process: Process) -> bool:
+    waiting = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+    here = " WHERE NOT l.granted AND a.datname = current_database()"
+    with process.views.reading() as connection:
+        return bool(connection.execute(text(waiting + here)).scalar_one())
 
 
 def free(process: Process) -> Sequence[str]:

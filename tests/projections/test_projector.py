@@ -3,8 +3,10 @@
 import subprocess
 import sys
 from threading import Event, Thread
+from typing import Any
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from projections.audit import verify
 from projections.projector import BATCH_EVENTS_MAX
@@ -43,6 +45,38 @@ def test_catching_up_may_stop_short_of_the_head(process: Process) -> None:
     assert set(places(process).values()) == {BATCH_EVENTS_MAX}
     assert not process.projector.behind(BATCH_EVENTS_MAX)
     assert process.projector.behind(BATCH_EVENTS_MAX + 1)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_catching_up_waits_out_what_passes(
+    process: Process, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    register(process, 1)
+    trouble_for(process, monkeypatch, times)
+    process.projector.catch_up()
+    assert set(places(process).values()) == {1}
+
+
+def test_catching_up_ends_when_the_trouble_does_not(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(process, 1)
+    trouble_for(process, monkeypatch, 1_000)
+    with pytest.raises(OperationalError):
+        process.projector.catch_up()
+
+
+def trouble_for(process: Process, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
+    """Let the database end the next transactions in a deadlock."""
+    hold, left = process.positions.hold_all, [OperationalError("", {}, Exception())] * times
+
+    def deadlocked(*args: Any) -> None:
+        if left:
+            raise left.pop()
+        hold(*args)
+
+    monkeypatch.setattr(process.positions, "hold_all", deadlocked)
+    monkeypatch.setattr("projections.projector.CATCH_UP_PAUSES_S", (0.0, 0.0, 0.0))
 
 
 def test_a_model_that_is_behind_catches_up_while_the_others_stay_where_they_are(

@@ -1,6 +1,7 @@
 """Bugs to be planted: each is one that somebody could write, and that some seed has to find."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -97,15 +98,14 @@ def a_key_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_fence_is_open(patch: pytest.MonkeyPatch) -> None:
-    advance = Positions.advance
+    for name in ("hold_all", "advance"):
+        fence = getattr(Positions, name)
 
-    def moved(self: Positions, *args: Any) -> None:
-        try:
-            advance(self, *args)
-        except Fenced:
-            return
+        def passed(*args: Any, fence: Callable[..., None] = fence) -> None:
+            with suppress(Fenced):
+                fence(*args)
 
-    patch.setattr(Positions, "advance", moved)
+        patch.setattr(Positions, name, passed)
 
 
 def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:
