@@ -1,11 +1,15 @@
 """Rebuild: new tables are filled beside the serving ones, then swapped in one transaction."""
 
+import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from secrets import token_hex
+from threading import Event
 
 from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
 
 from domain.application import Log, Recorded
 from projections.database import Database, is_outage
@@ -14,9 +18,14 @@ from projections.read_model import Batch, ReadModel
 
 BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
 
+LOCK_MS = 500  # How long the swap of a rebuild may hold up everybody.
+SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)  # A backup may take its ten minutes.
+KEPT_OUT = {"55P03", "40P01"}  # PostgreSQL: the lock was not to be had, or in a deadlock.
 ORPHAN_S = 86_400  # No rebuild lasts that long: such tables were left by one that was killed.
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
+
+logger = logging.getLogger(__name__)
 
 Progress = Callable[[int, int], None]  # Position reached, position aimed at.
 
@@ -135,9 +144,8 @@ def rebuild_all(
         for model in models:
             if model.name in filling.fresh:
                 fresh = filling.fresh[model.name]
-                reached[model.name] = _take_over(
-                    log, database, positions, model, fresh, filling.last
-                )
+                take_over = partial(_take_over, log, database, positions, model, fresh)
+                reached[model.name] = _patiently(take_over, filling.last)
                 del filling.fresh[model.name]
     except BaseException:
         filling.discard()
@@ -145,6 +153,22 @@ def rebuild_all(
     for failure in filling.failures:
         raise failure
     return reached
+
+
+def _patiently(take_over: Callable[[Recorded | None], int], last: Recorded | None) -> int:
+    """Take over; when a reader keeps the tables, as a backup does, let the others go on and wait.
+
+    Whoever queues for a table makes all wait who come to read it.
+    """
+    for pause_s in SWAP_PAUSES_S:
+        try:
+            return take_over(last)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in KEPT_OUT:
+                raise
+            logger.info("a swap waits for somebody who reads the tables, as a backup does")
+            Event().wait(pause_s)
+    return take_over(last)
 
 
 def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
@@ -156,6 +180,8 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
     last: Recorded | None,
 ) -> int:
     with database.writing() as connection:
+        if connection.dialect.name != "sqlite":
+            connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
         # Position first, then tables, as the projector does: otherwise the two could deadlock.
         live = positions.hold(connection, model.name)
         goal = live.position if live is not None and live.failure is None else 0

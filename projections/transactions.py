@@ -103,7 +103,7 @@ class Transactions(ReadModel):
             Column("link_id", Uuid, primary_key=True),
             Column("transaction_id", Uuid, primary_key=True),
         )
-        return [self.rows, self.links]
+        return [self.links, self.rows]  # As readers take them, so that a swap never crosses them.
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Insert the entries of the batch in one statement, and their links in another."""

@@ -4,12 +4,14 @@ from collections.abc import Callable
 from threading import Event, Thread
 from uuid import UUID
 
+from sqlalchemy import text
+
 from projections.audit import verify
 from projections.follower import Follower
 from projections.rebuild import rebuild
 from projections.transactions import Filter
 from projections.verify import differences
-from tests.installation import Installation, Process, wait_until
+from tests.installation import Installation, Process, postgresql_only, wait_until
 from tests.projections.histories import Life, create_job, finish_job
 from tests.projections.looking import all_lags, failures
 
@@ -58,6 +60,36 @@ def reads_of(process: Process, organization_id: UUID, job_id: UUID) -> Callable[
             assert process.clients.all(connection)
 
     return read
+
+
+@postgresql_only("locks of tables")
+def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: Process) -> None:
+    made = process.organization("1.00")
+    process.projector.catch_up()
+    parts = process.log, process.views, process.positions
+    rebuilding = Thread(target=lambda: rebuild(*parts, process.organizations))
+    with process.views.snapshot() as backup:
+        backup.execute(process.organizations.rows.select()).all()
+        rebuilding.start()
+        for _ in range(3):  # It has tried, has let go, and tries again.
+            wait_until(lambda: swaps_that_wait(process) == 1)
+            with process.views.writing() as connection:
+                connection.execute(text("SET LOCAL statement_timeout = '3s'"))
+                assert process.organizations.get(connection, made) is not None
+            wait_until(lambda: swaps_that_wait(process) == 0)
+    rebuilding.join()
+    with process.views.reading() as connection:
+        assert process.organizations.get(connection, made) is not None
+    assert verify(*parts, process.models).failures == []
+
+
+def swaps_that_wait(process: Process) -> int:
+    statement = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND wait_event_type = 'Lock' AND query LIKE 'DROP TABLE%'"
+    )
+    with process.vault.database.reading() as connection:
+        return int(connection.execute(text(statement)).scalar_one())
 
 
 def test_rebuilding_while_events_arrive_and_readers_read(installation: Installation) -> None:
