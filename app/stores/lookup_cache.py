@@ -17,6 +17,7 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     select,
+    tuple_,
 )
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -111,9 +112,14 @@ class SqlLookupCache:
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Delete answers older than a moment; return how many."""
         self.flush()
-        statement = self._rows.delete().where(self._rows.c.as_of < to_micros(before))
+        columns = self._rows.c
+        lapsed = [columns.as_of < to_micros(before)]
         if organization_id is not None:
-            statement = statement.where(self._rows.c.organization_id == organization_id)
+            lapsed.append(columns.organization_id == organization_id)
+        # In the order in which answers are written: else one of the two could end in a deadlock.
+        keys = (columns.organization_id, columns.phone_number)
+        held = select(*keys).where(*lapsed).order_by(*keys).with_for_update()
+        statement = self._rows.delete().where(tuple_(*keys).in_(held), *lapsed)
         with self._database.writing() as connection:
             return connection.execute(statement).rowcount
 

@@ -64,7 +64,6 @@ class SimulatedNetwork:
         patience: timedelta = PATIENCE,
     ) -> None:
         self.settles_after = patience + LATE
-        self._database = database
         self._calls = Calls(database, clock)
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers)
@@ -87,11 +86,14 @@ class SimulatedNetwork:
             return []
         with self._calls.reading(timeout_s) as call:
             esims = self._inventory.free_esims(call.connection, sponsor_profile_id, page)
-            if len(esims) < PAGE_ESIMS:
-                with self._database.writing() as connection:
-                    self._inventory.fill(connection, sponsor_profile_id, (page + 1) * PAGE_ESIMS)
-                esims = self._inventory.free_esims(call.connection, sponsor_profile_id, page)
-        return esims
+        if len(esims) >= PAGE_ESIMS:
+            return esims
+        try:  # Not within the read: many at once would each hold a connection and want another.
+            with self._calls.changing(timeout_s) as call:
+                self._inventory.fill(call.connection, sponsor_profile_id, (page + 1) * PAGE_ESIMS)
+                return self._inventory.free_esims(call.connection, sponsor_profile_id, page)
+        except OutcomeUnknown as trouble:  # It is a read all the same.
+            raise Unavailable(str(trouble)) from None
 
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
