@@ -16,7 +16,7 @@ from workers.routes import link_message, plan_change_message
 WORK_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
 BACKLOG_MAX = 500  # Messages; with so much waiting nothing is lost, only late.
 BACK_OFF_MIN = timedelta(seconds=2)
-BACK_OFF_MAX = timedelta(seconds=30)
+BACK_OFF_MAX = timedelta(seconds=10)  # So late at most is noticed what has settled meanwhile.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a clock set back.
 
 logger = logging.getLogger(__name__)

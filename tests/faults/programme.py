@@ -70,7 +70,10 @@ class Programme:
 
     def settle(self) -> None:
         """Check that everything has ended and everything is true; the load has stopped."""
-        until(self._has_nothing_open, RECOVERY_S_MAX, "the end of every job and link")
+        try:
+            until(lambda: self._open() == [], RECOVERY_S_MAX, "the end of every job and link")
+        except AssertionError as error:
+            raise AssertionError(error, self._open()) from None
         until(self.observer.is_level, LEVEL_S_MAX, "an observer that has seen the whole log")
         outside = self.system.outside
         outside.projector.catch_up()
@@ -99,21 +102,23 @@ class Programme:
             due = outside.unfinished.due(connection, FOREVER, 100)
         return any(self.observer.is_slow(str(work.id)) for work in due)
 
-    def _has_nothing_open(self) -> bool:
+    def _open(self) -> list[object]:
+        """Return some of what is open: links and changes, with their last event, jobs, fees."""
         outside = self.system.outside
         try:
             outside.projector.catch_up()
             with outside.views.reading() as connection:
-                links = outside.unfinished.due(connection, FOREVER, 1)
-                jobs = outside.jobs.unfinished(connection, FOREVER, 1)
-        except ServiceUnavailable:
-            return False
-        return not links and not jobs and self._owes_nothing()
+                works = outside.unfinished.due(connection, FOREVER, SHOWN)
+                jobs = outside.jobs.unfinished(connection, FOREVER, SHOWN)
+            last = [(work, outside.log.history(work.id)[-1]) for work in works]
+        except ServiceUnavailable as error:
+            return [error]
+        return [*last, *jobs, *self._debts()]
 
-    def _owes_nothing(self) -> bool:
-        """Tell whether each monthly fee that is due by now has been charged."""
+    def _debts(self) -> list[object]:
+        """Return who owes a monthly fee that is due by now."""
         charged, owed = self.observer.fees_charged, set(months_owed())
-        return all(owed <= charged[each.id] for each in self.load.ledger.of("fees"))
+        return [each for each in self.load.ledger.of("fees") if not owed <= charged[each.id]]
 
 
 @contextmanager
