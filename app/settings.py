@@ -68,8 +68,8 @@ def _one_of(*choices: str) -> Callable[[str], str]:
 
 
 def _database(text: str) -> str:
-    if text.startswith(("postgresql://", "postgres://")) and _has_host_or_name(text):
-        return text
+    if text.startswith(("postgresql://", "postgres://")):
+        return _postgresql(text)
     path = text.removeprefix("sqlite:///")
     if path in {text, "", ":memory:"}:
         message = (
@@ -87,12 +87,20 @@ def _broker(text: str) -> str:
     return ",".join(urls)
 
 
-def _has_host_or_name(text: str) -> bool:
+def _postgresql(text: str) -> str:
+    """Check as the driver reads it; nothing of the URL, which may hold a password, is repeated."""
+    from psycopg import ProgrammingError  # noqa: PLC0415  # SQLite does without the driver.
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415  # As above.
+
     try:
-        parts = urlsplit(text)
-        return bool(parts.port or parts.hostname or parts.path.strip("/"))
-    except ValueError:
-        return False
+        parts = conninfo_to_dict(text)
+    except ProgrammingError:
+        parts = {}
+    if not any(parts.get(name) for name in ("host", "hostaddr", "port", "dbname", "service")):
+        message = "must be postgresql://user:password@host/name that the driver can read: "
+        hint = "known options only, and %, @, / and spaces of a password percent-encoded"
+        raise ValueError(message + hint)
+    return text
 
 
 def _url(text: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from app.settings import Settings, WrongSetting, name_of
 
+SEVERAL = "postgresql://u:p@pg-1:5432,pg-2:5432/service?target_session_attrs=read-write"
 DEFAULTS = Settings.from_env({})
 
 
@@ -42,6 +43,7 @@ def test_what_nobody_asked_for_is_ignored() -> None:
         ("TOKEN_TTL_S", "120", 120),
         ("TOKEN_ALGORITHM", "ES256", "ES256"),
         ("CURRENCY", "EUR", "EUR"),
+        ("DATABASE_URL", SEVERAL, SEVERAL),
         ("PUBLIC_URL", "https://api.example.com/links/", "https://api.example.com/links"),
         ("SIGNING_KEYS", "/srv/keys", Path("/srv/keys")),
         ("LOG_FORMAT", "json", "json"),
@@ -60,6 +62,9 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("DATABASE_URL", "mysql://somewhere"),
         ("DATABASE_URL", "postgresql://"),
         ("DATABASE_URL", "postgresql://[half"),
+        ("DATABASE_URL", "postgresql://service:pa%zz@db/service"),
+        ("DATABASE_URL", "postgresql://service:pa zz@db/service"),
+        ("DATABASE_URL", "postgresql://service:pazz@db/service?sslmod=require"),
         ("DATABASE_URL", "sqlite:///"),
         ("DATABASE_URL", "sqlite:///:memory:"),
         ("DATABASE_URL", "service.db"),
@@ -106,6 +111,7 @@ def test_a_wrong_value_is_named_in_one_line(name: str, text: str) -> None:
     line = str(refused.value)
     assert line.startswith(f"{name} ")
     assert "\n" not in line
+    assert "zz" not in line, "it may be a password"
 
 
 def test_a_file_of_codes_has_to_exist(tmp_path: Path) -> None:
