@@ -11,9 +11,9 @@ import pika
 from dramatiq import DecodeError, Message
 from dramatiq.common import xq_name
 from pika.adapters.blocking_connection import BlockingChannel
-from pika.exceptions import AMQPError, ChannelClosedByBroker
+from pika.exceptions import ChannelClosedByBroker
 
-from app.brokers.line import NOT_FOUND, BrokerAway, publish
+from app.brokers.line import NOT_FOUND, TROUBLE, BrokerAway, publish
 
 LIST_MAX = 1_000  # Messages of a queue that are looked at: a list is read by people.
 INDEX_MAX = 10_000  # Of a slice; a longer number is no id of ours.
@@ -92,7 +92,7 @@ class DeadLetters:
             finally:
                 if connection.is_open:
                     connection.close()
-        except (AMQPError, OSError) as error:
+        except TROUBLE as error:
             raise BrokerAway(error) from error
 
     def _letter(self, _: Any, properties: pika.BasicProperties, body: bytes) -> DeadLetter:

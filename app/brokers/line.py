@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pika
 from dramatiq.errors import ConnectionClosed
 from pika.adapters.blocking_connection import BlockingChannel
+from pika.adapters.utils.connection_workflow import AMQPConnectorException
 from pika.exceptions import (
     AMQPChannelError,
     AMQPError,
@@ -21,6 +22,8 @@ T = TypeVar("T")
 PERSISTENT = 2  # The delivery mode of a message that outlives the broker.
 NOT_FOUND = 404
 KEEP_S = 5.0  # Between two looks after an idle connection: its heartbeats are nobody else's task.
+# A broker that takes no part in the handshake is an error of a third family.
+TROUBLE = (AMQPError, AMQPConnectorException, OSError)
 ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is there and says no.
 
 
@@ -62,7 +65,7 @@ class Line:
                 return self._run(operation)
             except ANSWERS:
                 raise
-            except (AMQPError, OSError) as error:
+            except TROUBLE as error:
                 raise BrokerAway(error) from error
 
     def close(self) -> None:
@@ -76,7 +79,7 @@ class Line:
             return self._run(operation)
         except (*ANSWERS, ConnectionBlockedTimeout):
             raise
-        except (AMQPError, OSError) as error:
+        except TROUBLE as error:
             raise _Stale from error
 
     def _run(self, operation: Callable[[BlockingChannel], T]) -> T:
@@ -102,7 +105,7 @@ class Line:
     def _drop(self) -> None:
         connection, self._connection, self._channel = self._connection, None, None
         if connection is not None and connection.is_open:
-            with suppress(AMQPError, OSError):
+            with suppress(*TROUBLE):
                 connection.close()
 
     def _keep(self) -> None:
@@ -116,7 +119,7 @@ class Line:
                 try:
                     if self._connection is not None:
                         self._connection.process_data_events(0)
-                except (AMQPError, OSError):
+                except TROUBLE:
                     self._drop()
 
 

@@ -1,5 +1,6 @@
 """RabbitMQ is away, comes and goes, refuses and forgets; work goes on as soon as it can."""
 
+import socket
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -44,6 +45,16 @@ def test_without_a_broker_publishing_and_counting_fail_at_once_and_say_why() -> 
     with pytest.raises(BrokerAway):
         bench.publisher.backlog("lookup")
     assert time.monotonic() - began < 2
+    assert "hush" not in repr(away.value)
+    bench.broker.close()
+
+
+def test_a_broker_that_listens_and_says_nothing_is_away() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        bench = durable(f"amqp://user:hush@127.0.0.1:{port}?stack_timeout=1&socket_timeout=1")
+        with pytest.raises(BrokerAway, match="BROKER_URL: ") as away:
+            bench.publish("x")
     assert "hush" not in repr(away.value)
     bench.broker.close()
 
