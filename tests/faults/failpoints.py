@@ -6,7 +6,6 @@ them. Whoever is the first to come to an armed place takes the file and dies by 
 
 import os
 import signal
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -42,15 +41,15 @@ class Failpoints:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._passages: Counter[tuple[Path, str]] = Counter()
-        self._armed = 0
 
     def arm(self, failpoint: Failpoint, passage: int = 1) -> None:
-        """Kill the first process whose n-th passage this is, counted from now on."""
-        self._armed += 1
+        """Kill who makes the n-th passage, counted from now on and over all processes.
+
+        In each by itself nobody may ever come so far: some places are rare, and lives short.
+        """
         file = self._file(failpoint)
         fresh = file.with_name(f"fresh {file.name}")
-        fresh.write_text(f"{passage} {self._armed}")
+        fresh.write_text(f"{passage}\n")
         fresh.rename(file)
 
     def is_armed(self, failpoint: Failpoint) -> bool:
@@ -66,14 +65,24 @@ class Failpoints:
         """Pass a place; this does not return where the place is armed for this passage."""
         file = self._file(failpoint)
         with suppress(FileNotFoundError):
-            passage = file.read_text()
-            self._passages[file, passage] += 1
-            if self._passages[file, passage] >= int(passage.split()[0]):
+            wanted, passages = _count_another(file)
+            if passages >= wanted:
                 file.unlink()  # Of several who come here at once, one alone can do so.
                 die()
 
     def _file(self, failpoint: Failpoint) -> Path:
         return self._directory / str(failpoint)
+
+
+def _count_another(file: Path) -> tuple[int, int]:
+    """Note a passage; return which one is wanted, and how many there have been."""
+    descriptor = os.open(file, os.O_RDWR | os.O_APPEND)
+    try:
+        os.write(descriptor, b".")
+        wanted, _, passages = os.pread(descriptor, 100, 0).partition(b"\n")
+    finally:
+        os.close(descriptor)
+    return int(wanted), len(passages)
 
 
 def die() -> NoReturn:
