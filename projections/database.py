@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
@@ -57,6 +57,17 @@ class Database:
             with self.reading() as connection:
                 return connection.execute(quick.statement, values).all()
         return found
+
+    def server_time(self) -> datetime | None:
+        """Return what the database server takes the time for; None for a file, which has no clock.
+
+        All processes of an installation share it, whatever machine they run on.
+        """
+        if self._keeps:
+            return None
+        with self.reading() as connection:
+            told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+            return told
 
     def wipe(self) -> bool:
         """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""

@@ -86,6 +86,8 @@ class Process(Container):
     ) -> None:
         super().__init__(settings, clock)
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
+        if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
+            self.shared_clock = clock
         self._given = provider
 
     @cached_property

@@ -1,5 +1,6 @@
 """The three kinds of table: the log, the database of read models, own stores."""
 
+from datetime import datetime
 from functools import cached_property
 
 from app.persistence import Persistence, persistence_at
@@ -50,6 +51,19 @@ class Storage:
     def stores(self) -> Database:
         """The database of own stores that cost little to lose."""
         return self.databases[1]
+
+    @cached_property
+    def shared_clock(self) -> Clock:
+        """The earlier of this machine's clock and the database server's.
+
+        For what comes too early for all if one machine is ahead.
+        """
+
+        def earlier() -> datetime:
+            now, told = self.clock(), self.views.server_time()
+            return now if told is None else min(now, told)
+
+        return earlier
 
     @cached_property
     def vault(self) -> PersonalKeys:

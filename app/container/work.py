@@ -109,7 +109,7 @@ class Work(Links):
             book=self.fee_book,
             reach=self._reach_fees,
         )
-        return MonthlyFees(self.log, billing, reads, self.clock)
+        return MonthlyFees(self.log, billing, reads, self.shared_clock)
 
     def _reach_fees(self, position: int) -> bool:
         """Project up to a position; False when a read model of the fees has stopped before it."""

@@ -7,9 +7,10 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.runtime import Runtime
+from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from domain.monthly_fee import MonthlyFee, monthly_fee_id
-from tests.installation import Installation, Process, SetClock, wait_until
+from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
 from tests.projections.looking import place_of
 from tests.workers.fees import activate, charged, customer, fees, frozen, moment
 from tests.workers.meanwhile import around, failing
@@ -34,6 +35,30 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
     registered = customer(process)
     clock.now = moment("2026-02-01 00:01")
     return registered
+
+
+@postgresql_only("a file has no clock of its own")
+@pytest.mark.parametrize("ahead", [timedelta(days=40), timedelta(days=400)])
+def test_a_worker_whose_clock_is_ahead_charges_no_month_early(
+    installation: Installation, ahead: timedelta
+) -> None:
+    """The server's clock, which all share, has not seen that month begin."""
+    right = installation.process()
+    registered = customer(right)
+    wrong = installation.process(lambda: utc_now() + ahead)
+    assert wrong.monthly_fees.run() == 0
+    assert frozen(right, registered) == {}
+
+
+def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = installation.process()
+    registered = customer(process)
+    told = utc_now() + timedelta(days=40)
+    monkeypatch.setattr(process.views, "server_time", lambda: told)
+    assert process.monthly_fees.run() == 0
+    assert frozen(process, registered) == {}
 
 
 def test_an_unknown_outcome_is_settled_by_the_log(
