@@ -211,8 +211,11 @@ class PlanChange(Root):
         return failed_at_once and (not self.requested.removals or self.finished_at is not None)
 
     def start_step(self, until: datetime, cause: Cause) -> None:
-        """State the intent before the call: only who appends it may call, until that moment."""
-        assert self.failure is None
+        """State the intent before the call: only who appends it may call, until that moment.
+
+        A step that failed with an unknown outcome may be repeated, to be undone.
+        """
+        assert self.failure is None or self.failure.settled_at is not None
         assert self.next is not None
         is_removal = isinstance(self.next, Removal)
         event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted

@@ -5,11 +5,12 @@
 | under way | the deadline has passed | FAIL, with the refunds |
 | no open intent | else | BEGIN the next step: an intent, then the call |
 | an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
-| failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end |
+| failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
+does not show it, repeat the step, which is safe, and undo it |
 | finished | | NOTHING |
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.plan_change import PlanChange
@@ -46,8 +47,13 @@ def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
     return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
 
 
-def is_settled(change: PlanChange, now: datetime) -> bool:
-    """Tell whether the network can no longer do the step that a change failed at."""
+def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> bool:
+    """Tell whether the network can no longer do the step that a change failed at.
+
+    `settles_after` is the network's; the step may have been repeated after the failure.
+    """
     assert change.failure is not None
     settled_at = change.failure.settled_at
-    return settled_at is None or now >= settled_at
+    if settled_at is None or change.intent is None:
+        return True
+    return now >= max(settled_at, change.intent.until + settles_after)

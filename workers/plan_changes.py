@@ -18,6 +18,7 @@ from domain.network import (
     NoEndpoint,
     NoSuchEndpoint,
     OutcomeUnknown,
+    Rejected,
 )
 from domain.plan_change import Addition, PlanChange, Removal
 from domain.plan_changing import ChangeStep, after_nothing, is_settled, next_step
@@ -103,16 +104,20 @@ class PlanChanges:
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
 
     def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
-        assert link.endpoint_id is not None
-        addition = change.next
-        assert isinstance(addition, Addition)
-        plan, reference = addition.plan.at_provider, str(addition.activation_id)
-        addon_id = self.network.add_plan(link.endpoint_id, plan, reference, timeout_s=timeout_s)
+        addon_id = self._call_add_plan(link, change, timeout_s)
         try:
             return self._note_added(change, addon_id, adopted=False)
         except Conflict:
             self._take_back(change, addon_id)
             raise
+
+    def _call_add_plan(self, link: Link, change: PlanChange, timeout_s: float) -> str:
+        """Ask for the present addition, under its reference."""
+        assert link.endpoint_id is not None
+        addition = change.next
+        assert isinstance(addition, Addition)
+        plan, reference = addition.plan.at_provider, str(addition.activation_id)
+        return self.network.add_plan(link.endpoint_id, plan, reference, timeout_s=timeout_s)
 
     def _take_back(self, change: PlanChange, addon_id: str) -> None:
         """Take off an add-on that was held up until its failed change had ended without it."""
@@ -153,10 +158,33 @@ class PlanChanges:
                 self.network.remove_plan(link.endpoint_id, late.addon_id, timeout_s=timeout_s)
                 return self._save(change, _finish)
         except ProviderError:
-            return False
+            return self._is_settled(change) and self._end_unseen(change, link)
         if done:
             return self._save(change, _finish_removed)
         return self._is_settled(change) and self._save(change, _finish)
+
+    def _end_unseen(self, change: PlanChange, link: Link) -> bool:
+        """End a change whose link the network does not show: repeat the step, which is safe.
+
+        An add-on that is made by it, or was before, is known then and is taken off: under its
+        reference none comes any more. A removal is done.
+        """
+        assert link.endpoint_id is not None
+        change.start_step(self.clock() + CALL, self._cause(change))
+        self.log.claim(change)
+        timeout_s = CALL.total_seconds()
+        try:
+            if isinstance(change.next, Removal):
+                self._remove(link, change.next, timeout_s)
+                return self._save(change, _finish_removed)
+            addon_id = None
+            with suppress(Rejected):  # There is none, and none can come.
+                addon_id = self._call_add_plan(link, change, timeout_s)
+            if addon_id is not None:
+                self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
+        except ProviderError:
+            return False  # Once this call can have no effect either it is tried again.
+        return self._save(change, _finish)
 
     def _is_settled(self, change: PlanChange) -> bool:
         """Tell whether the network can do nothing more, even if somebody has set the clock."""
@@ -164,7 +192,7 @@ class PlanChanges:
         if change.failure.settled_at is None:
             return True
         waited = self.steadiness.lasts(CALL + self.network.settles_after)
-        return waited and is_settled(change, self.clock())
+        return waited and is_settled(change, self.network.settles_after, self.clock())
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
         """Return the add-on that is to be removed, if the network still has it."""

@@ -23,6 +23,7 @@ class _Change:
     done: int = 0
     is_begun: bool = False
     has_failed: bool = False
+    may_repeat: bool = True  # The present step: unless it has failed for certain.
 
     @property
     def step(self) -> Removal | Addition | None:
@@ -100,7 +101,7 @@ class PlanChanges:
     def _fail(self, position: int, event: PlanChange.Failed, change: _Change) -> Iterator[str]:
         if change.has_failed or event.index != change.done or change.step is None:
             yield f"plan change {event.originator_id} fails twice, or at a step that is done"
-        change.has_failed = True
+        change.has_failed, change.may_repeat = True, event.settled_at is not None
         charged = sum(map(_micros, change.requested.additions))
         refunded = sum(refund.amount_micros for refund in event.refunds)
         if charged - refunded != sum(map(_micros, change.additions(done=True))):
@@ -122,7 +123,7 @@ class PlanChanges:
 
 
 def _start(event: PlanChange.StepStarted, change: _Change) -> Iterator[str]:
-    if change.has_failed or not _is_present(event, change):
+    if not change.may_repeat or not _is_present(event, change):
         yield f"plan change {event.originator_id} begins a step that is not the present one"
     change.is_begun = True
 

@@ -20,6 +20,7 @@ from tests.domain.build_links import (
 from tests.domain.build_links import ChangeStep as Happening
 
 TICK = timedelta(microseconds=1)
+SETTLES_AFTER = SETTLED_AT - (DEADLINE - timedelta(seconds=5))
 UNTIL = DEADLINE - timedelta(seconds=5)
 REMOVED: tuple[Happening, ...] = (started(UNTIL), removal_done)
 ADDED: tuple[Happening, ...] = (started(UNTIL), addition_done)
@@ -83,22 +84,25 @@ def test_a_step_is_begun_again_only_when_the_call_before_is_over_and_not_for_eve
 
 
 @pytest.mark.parametrize(
-    ("settled_at", "now", "settled"),
+    ("settled_at", "again_until", "now", "settled"),
     [
-        (None, DEADLINE, True),
-        (SETTLED_AT, SETTLED_AT - TICK, False),
-        (SETTLED_AT, SETTLED_AT, True),
+        (None, None, DEADLINE, True),
+        (SETTLED_AT, None, SETTLED_AT - TICK, False),
+        (SETTLED_AT, None, SETTLED_AT, True),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + SETTLES_AFTER, False),
+        (SETTLED_AT, SETTLED_AT + TICK, SETTLED_AT + TICK + SETTLES_AFTER, True),
     ],
 )
 def test_a_failed_change_is_settled_when_the_network_can_do_nothing_more(
-    settled_at: datetime | None, now: datetime, *, settled: bool
+    settled_at: datetime | None, again_until: datetime | None, now: datetime, *, settled: bool
 ) -> None:
-    change = change_after(started(UNTIL), change_failed(settled_at))
-    assert is_settled(change, now) is settled
+    repeated = [started(again_until)] if again_until is not None else []
+    change = change_after(started(UNTIL), change_failed(settled_at), *repeated)
+    assert is_settled(change, SETTLES_AFTER, now) is settled
 
 
 def test_what_follows_nothing_is_asked_only_of_changes_that_wait_for_something() -> None:
     with pytest.raises(AssertionError):
         after_nothing(change_after(), DEADLINE)
     with pytest.raises(AssertionError):
-        is_settled(change_after(), DEADLINE)
+        is_settled(change_after(), SETTLES_AFTER, DEADLINE)
