@@ -29,7 +29,7 @@ def command(*, process: str, as_json: bool) -> None:
     As `release` under honcho it waits for the database, and once it is done it stays until
     SIGTERM: honcho ends everything as soon as one process ends.
     """
-    stop = stop_on_signals() if process.startswith("release.") else None
+    stop = stop_on_signals(cut_off_after_s=None) if process.startswith("release.") else None
     with installation(migrated=False) as container:
         if stop is not None and not _is_reached(container, stop):
             return

@@ -1,15 +1,24 @@
 """How a process learns that it should end."""
 
+import logging
+import os
 import signal
+import time
 from socket import socket, socketpair
 from threading import Event, Thread
 from types import FrameType
 
 ASKS = (signal.SIGTERM, signal.SIGINT)
+CLEAN_END_S = 28.0  # A process ends within 30 s of SIGTERM.
+
+logger = logging.getLogger(__name__)
 
 
-def stop_on_signals() -> Event:
+def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     """Return what is set by SIGTERM or SIGINT; a second signal ends the process at once.
+
+    After so long it is cut off with exit status 1: a server that hangs holds up whoever says
+    goodbye to it. That is a kill, which loses nothing. None: it may take as long as it takes.
 
     A thread sets it: a handler runs inside the main thread, which may just hold the lock of the
     event that it waits for, and would then wait for itself for ever.
@@ -18,7 +27,9 @@ def stop_on_signals() -> Event:
     hears, told = socketpair()
     told.settimeout(0)  # Python wants it so: nothing may wait inside a signal.
     signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    Thread(target=_hear, args=(hears, told, stop), name="signals", daemon=True).start()
+    Thread(
+        target=_hear, args=(hears, told, stop, cut_off_after_s), name="signals", daemon=True
+    ).start()
     for number in ASKS:
         signal.signal(number, _next_one_ends)
     return stop
@@ -28,8 +39,12 @@ def _next_one_ends(number: int, _frame: FrameType | None) -> None:
     signal.signal(number, signal.SIG_DFL)
 
 
-def _hear(hears: socket, _told: socket, stop: Event) -> None:
+def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | None) -> None:
     """Read the numbers of signals; the other end is only kept open."""
     while not set(hears.recv(64)) & set(ASKS):
         pass
     stop.set()
+    if cut_off_after_s is not None:
+        time.sleep(cut_off_after_s)
+        logger.warning("the end took too long and is cut off")
+        os._exit(1)
