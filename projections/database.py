@@ -7,12 +7,16 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from projections.quick import Kept, Quick, QuickReads
 
 KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
+
+# PostgreSQL takes no writes here, or has ended a session that paused within a transaction: the
+# driver counts both among its internal errors.
+_REFUSES = {"25006", "25P03"}
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -89,6 +93,8 @@ class Database:
         level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with engine.connect() as connection, connection.begin() as transaction:
+            if not self._keeps:  # Who reads it may take its time with what it has read.
+                connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
             yield connection
             transaction.rollback()
 
@@ -102,6 +108,8 @@ class Database:
 def is_outage(error: Exception) -> bool:
     """Tell whether the database itself is in trouble: locked, full, gone; not a wrong statement."""
     if isinstance(error, PoolTimeout):
+        return True
+    if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _REFUSES:
         return True
     if not isinstance(error, OperationalError | InterfaceError):
         return False

@@ -32,6 +32,13 @@ CALL_OPTIONS: Mapping[str, str | int] = {
 }
 STATEMENT_TIMEOUT_MS = 30_000
 
+# The server must not keep rows locked, or connections, for a process that stands still or is gone
+# without a word. Nobody pauses so long within a transaction, but who reads one state throughout.
+SERVER_OPTIONS = (
+    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=5 "
+    "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
+)
+
 
 class PostgresDatabase:
     """Where an installation on PostgreSQL keeps things."""
@@ -88,11 +95,16 @@ class PostgresDatabase:
 
 
 def conninfo(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> str:
-    """Return a URL with our time-outs; what the URL itself says stands."""
+    """Return a URL with our time-outs; what the URL itself says stands.
+
+    Of several hosts the one that takes writes is meant.
+    """
     parts = conninfo_to_dict(url)
     told = str(parts.get("options") or "")
-    options = f"-c statement_timeout={statement_timeout_ms} {told}".strip()
-    return psycopg.conninfo.make_conninfo("", **{**CALL_OPTIONS, **parts, "options": options})
+    options = f"-c statement_timeout={statement_timeout_ms} {SERVER_OPTIONS} {told}".strip()
+    several = {"target_session_attrs": "read-write"} if "," in str(parts.get("host", "")) else {}
+    given = {**CALL_OPTIONS, **several, **parts, "options": options}
+    return psycopg.conninfo.make_conninfo("", **given)
 
 
 def engine_for(url: str, *, synchronous_commit: bool) -> Engine:

@@ -1,0 +1,101 @@
+"""What the server is told of our sessions, and what becomes of one that stands still."""
+
+from collections.abc import Sequence
+from threading import Event, Thread
+
+import psycopg
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+
+from app.persistence.postgres import conninfo
+from projections.database import is_outage
+from projections.positions import Position
+from tests.installation import Installation, postgresql_only
+from tests.projections.looking import register
+
+ON_A_SERVER = postgresql_only("sessions of a server")
+PAUSE_MAX = "SHOW idle_in_transaction_session_timeout"
+
+
+@ON_A_SERVER
+def test_a_transaction_may_not_stand_still_but_that_of_one_state(
+    installation: Installation,
+) -> None:
+    views = installation.process().views
+    with views.writing() as connection:
+        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "10s"
+    with views.snapshot() as connection:
+        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "0"
+    with views.writing() as connection:  # Perhaps on the very connection of the snapshot.
+        assert connection.exec_driver_sql(PAUSE_MAX).scalar_one() == "10s"
+
+
+@ON_A_SERVER
+def test_a_projector_that_stands_still_in_a_transaction_is_overtaken_and_goes_on(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paused, other = installation.process(), installation.process()
+    register(other, 3)
+    holds, goes_on = Event(), Event()
+    hold_all = paused.positions.hold_all
+
+    def stand_still(connection: Connection, places: Sequence[Position]) -> None:
+        hold_all(connection, places)
+        if not holds.is_set():
+            connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 300")
+            holds.set()
+            goes_on.wait()
+
+    monkeypatch.setattr(paused.positions, "hold_all", stand_still)
+    failed: list[Exception] = []
+
+    def step() -> None:
+        try:
+            paused.projector.step()
+        except DBAPIError as error:
+            failed.append(error)
+
+    thread = Thread(target=step)
+    thread.start()
+    assert holds.wait(10)
+    other.projector.catch_up()  # It waits for the rows until the server has ended that session.
+    goes_on.set()
+    thread.join()
+    assert [is_outage(error) for error in failed] == [True]
+    register(other, 3)
+    paused.projector.catch_up()
+    assert not paused.projector.behind(paused.log.head())
+    assert all(each.failure is None for each in paused.positions.all(paused.views).values())
+
+
+@ON_A_SERVER
+def test_a_server_that_turned_read_only_stops_no_read_model(installation: Installation) -> None:
+    process = installation.process()
+    register(process, 3)
+    url = process.settings.database_url
+    with psycopg.connect(url, autocommit=True) as connection:
+        name = connection.info.dbname
+        connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+    with pytest.raises(DBAPIError) as raised:
+        process.projector.step()
+    assert is_outage(raised.value)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
+    again = installation.process()
+    again.projector.catch_up()
+    assert all(each.failure is None for each in again.positions.all(again.views).values())
+
+
+@pytest.mark.parametrize(
+    ("url", "wanted"),
+    [
+        ("postgresql://a/service", None),
+        ("postgresql://a:5432,b:5433/service", "read-write"),
+        ("postgresql://a,b/service?target_session_attrs=any", "any"),
+    ],
+)
+def test_of_several_hosts_the_one_that_takes_writes_is_meant(url: str, wanted: str | None) -> None:
+    assert conninfo_to_dict(conninfo(url)).get("target_session_attrs") == wanted
