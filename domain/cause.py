@@ -1,8 +1,11 @@
 """What caused an event: the moment and the request; passed to every command, never ambient."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
+
+# No work is stamped, or waits, so far ahead: one that is was written before a clock was set back.
+AHEAD_MAX = timedelta(minutes=1)
 
 
 class Clock(Protocol):
@@ -27,3 +30,8 @@ def utc_now() -> datetime:
 def month_of(moment: datetime) -> str:
     """The calendar month (UTC) as `YYYY-MM`: the unit in which personal data is forgotten."""
     return moment.astimezone(UTC).strftime("%Y-%m")
+
+
+def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
+    """Tell whether a moment is still to come; one farther ahead shows a clock that was set back."""
+    return now < moment <= now + at_most

@@ -13,6 +13,7 @@ does not show it, repeat the step, which is safe, and undo it |
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from domain.cause import lies_ahead
 from domain.plan_change import PlanChange
 from domain.provisioning import ATTEMPTS_MAX
 
@@ -42,7 +43,7 @@ def next_step(change: PlanChange, now: datetime) -> ChangeStep:
 def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
     """Return what follows when the network does not show the outcome of an open intent."""
     assert change.intent is not None
-    if now < change.intent.until:
+    if lies_ahead(change.intent.until, now):
         return ChangeStep.WAIT
     return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
 

@@ -17,6 +17,7 @@
 from datetime import datetime
 from enum import StrEnum
 
+from domain.cause import lies_ahead
 from domain.link import Link
 from domain.link_events import Stage
 
@@ -64,7 +65,7 @@ def after_nothing(link: Link, now: datetime) -> Step:
     The call may still be under way until its time-out; only then is it begun again, or given up.
     """
     assert link.intent is not None
-    if now < link.intent.until:
+    if lies_ahead(link.intent.until, now):
         return Step.WAIT
     return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.CREATE
 

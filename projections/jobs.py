@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
@@ -10,6 +10,7 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     FromClause,
     Integer,
@@ -27,6 +28,7 @@ from sqlalchemy import (
 
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
+from domain.cause import AHEAD_MAX
 from domain.ports import Sealed
 from projections.database import Database, from_micros, to_micros
 from projections.inserting import insert_many
@@ -141,13 +143,24 @@ class Jobs(ReadModel):
         return _read(organization_id, job_id, found) if found else None
 
     def unfinished(
-        self, connection: Connection, moved_before: datetime, limit: int
+        self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
     ) -> list[UnfinishedJob]:
-        """Return jobs without an end that have not moved lately, longest idle first."""
+        """Return jobs without an end that have not moved for so long, longest idle first.
+
+        One that seems to have moved far ahead of now has not moved since a clock was set back.
+        """
+        moved_at = self.jobs.c.moved_at
+        found = self._open(connection, moved_at <= to_micros(now - idle), limit)
+        from_ahead = moved_at > to_micros(now + AHEAD_MAX)
+        return found + self._open(connection, from_ahead, limit - len(found))
+
+    def _open(
+        self, connection: Connection, wanted: ColumnElement[bool], limit: int
+    ) -> list[UnfinishedJob]:
         columns = self.jobs.c
         statement = (
             select(columns.id, columns.moved_at)
-            .where(columns.finished_at.is_(None), columns.moved_at <= to_micros(moved_before))
+            .where(columns.finished_at.is_(None), wanted)
             .order_by(columns.moved_at, columns.id)
             .limit(limit)
         )

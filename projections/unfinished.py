@@ -6,11 +6,23 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, bindparam, func, select
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    func,
+    select,
+)
 
 from domain import link_events as link
 from domain.aggregate import Event
 from domain.application import Recorded
+from domain.cause import AHEAD_MAX
 from domain.plan_change import PlanChange
 from projections.database import from_micros, to_micros
 from projections.inserting import upsert
@@ -110,11 +122,20 @@ class Unfinished(ReadModel):
         upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
 
     def due(self, connection: Connection, now: datetime, limit: int) -> list[Work]:
-        """Return what is due, the longest overdue first."""
+        """Return what is due, the longest overdue first.
+
+        What seems to be due far ahead was written before a clock was set back: it is due as well.
+        """
+        due_at = self.rows.c.due_at
+        found = self._page(connection, due_at <= to_micros(now), limit)
+        from_ahead = due_at > to_micros(now + AHEAD_MAX)
+        return found + self._page(connection, from_ahead, limit - len(found))
+
+    def _page(self, connection: Connection, wanted: ColumnElement[bool], limit: int) -> list[Work]:
         columns = self.rows.c
         statement = (
             select(columns.kind, columns.id, columns.due_at)
-            .where(columns.due_at <= to_micros(now))
+            .where(wanted)
             .order_by(columns.due_at, columns.id)
             .limit(limit)
         )

@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import Connection
 
 from domain.application import Log
-from domain.cause import Cause, Clock, month_of
+from domain.cause import Cause, Clock, lies_ahead, month_of
 from domain.commands.monthly_billing import MonthlyBilling
 from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.monthly_fee import monthly_fee_id
@@ -64,10 +64,10 @@ class _Account:
     paused_until: datetime | None = None
 
     def is_short(self, now: datetime) -> bool:
-        return _lies_ahead(self.short_until, now, RETRY)
+        return _is_before(now, self.short_until, RETRY)
 
     def has_work(self, month: str, now: datetime) -> bool:
-        if _lies_ahead(self.paused_until, now, PAUSE):
+        if _is_before(now, self.paused_until, PAUSE):
             return False
         return self.settled < month or (bool(self.owed) and not self.is_short(now))
 
@@ -176,6 +176,5 @@ class MonthlyFees:
         return Cause(self._clock(), f"monthly-fee-{month}")
 
 
-def _lies_ahead(moment: datetime | None, now: datetime, at_most: timedelta) -> bool:
-    """Tell whether a moment is still to come; one farther ahead shows a clock that was set back."""
-    return moment is not None and now < moment <= now + at_most
+def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bool:
+    return moment is not None and lies_ahead(moment, now, at_most)

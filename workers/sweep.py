@@ -44,7 +44,7 @@ class Sweep:
         with self._database.reading() as connection:
             # Those that wait for their next turn must not hide the ones behind them.
             limit = jobs_max + len(self._waits)
-            found = self._jobs.unfinished(connection, now - idle if idle else FOREVER, limit)
+            found = self._jobs.unfinished(connection, now if idle else FOREVER, limit, idle)
         self._waits = {job.id: self._waits[job.id] for job in found if job.id in self._waits}
         due = islice(self._due(found, now), jobs_max)
         sent = sum(self._resend(job.id) for job in due)

@@ -86,7 +86,7 @@ class Access(Work):
             link_at = self.unfinished.oldest(connection)
         return Ages(
             job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
-            job_idle_s=(now - idle[0].moved_at).total_seconds() if idle else 0.0,
+            job_idle_s=max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
             link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
         )
 

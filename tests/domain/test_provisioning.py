@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
+from domain.cause import AHEAD_MAX
 from domain.link import Link
 from domain.link_events import Stage
 from domain.provisioning import (
@@ -106,6 +107,8 @@ def test_the_first_three_stages_are_those_that_a_deadline_ends() -> None:
     [
         (1, UNTIL - TICK, Step.WAIT),
         (1, UNTIL, Step.CREATE),
+        (1, UNTIL - AHEAD_MAX, Step.WAIT),
+        (1, UNTIL - AHEAD_MAX - TICK, Step.CREATE),  # It was begun before a clock was set back.
         (ATTEMPTS_MAX - 1, UNTIL, Step.CREATE),
         (ATTEMPTS_MAX, UNTIL - TICK, Step.WAIT),
         (ATTEMPTS_MAX, UNTIL, Step.FAIL),

@@ -34,9 +34,9 @@ def row(process: Process, organization_id: UUID, job_id: UUID) -> JobRow | None:
 
 def idle(process: Process, seconds: float = 0, limit: int = 100) -> list[UUID]:
     process.projector.catch_up()
-    before = process.clock() - timedelta(seconds=seconds)
+    now, idle_for = process.clock(), timedelta(seconds=seconds)
     with process.views.reading() as connection:
-        return [job.id for job in process.jobs.unfinished(connection, before, limit)]
+        return [job.id for job in process.jobs.unfinished(connection, now, limit, idle_for)]
 
 
 @pytest.mark.parametrize("in_one_batch", [True, False])
@@ -108,6 +108,19 @@ def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(
     assert idle(process, limit=2) == jobs[1:3]
     assert idle(process, seconds=30) == [jobs[1]]
     assert idle(process, seconds=30.1) == []
+
+
+def test_a_job_that_moved_before_the_clock_was_set_back_is_idle(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    old = create_job(process, organization_id, numbers(1))
+    clock.forward(hours=1)
+    ahead = create_job(process, organization_id, numbers(1))
+    clock.forward(hours=-1, seconds=60)
+    assert idle(process, seconds=60) == [old, ahead]
+    assert idle(process, seconds=60, limit=1) == [old]
+    clock.forward(minutes=58)
+    assert idle(process, seconds=60) == [old]  # A clock may be so much ahead of another.
 
 
 def test_a_finished_job_is_not_idle(process: Process, organization_id: UUID) -> None:

@@ -44,6 +44,17 @@ def oldest(process: Process) -> datetime | None:
         return process.unfinished.oldest(connection)
 
 
+def test_what_was_begun_before_the_clock_was_set_back_is_due(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    clock.forward(hours=1)
+    life = LinkSteps(process, organization_id)
+    clock.forward(hours=-1)
+    assert due(process, clock()) == [("link", life.id)]
+    clock.forward(minutes=59, seconds=30)
+    assert due(process, clock()) == []
+
+
 def test_a_link_is_due_by_its_step_until_it_is_active(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
