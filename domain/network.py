@@ -165,7 +165,8 @@ class EsimNetwork(Protocol):
         """Put one more plan on an endpoint; return its add-on id.
 
         Repeating it with the same `reference` is safe: it is the same add-on, and one that was
-        removed does not come back, however late its call arrives. Raises NoEndpoint
+        removed does not come back, however late its call arrives; so a refusal, once the first call
+        can have no effect any more, says that there is none. Raises NoEndpoint
         (the network answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or
         OutcomeUnknown: then an add-on that is new stands in `usage`.
         """

@@ -4,8 +4,10 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from uuid import UUID
 
+from domain import plan_change_outcomes as outcomes
 from domain.activation import match_addons
 from domain.application import Log
 from domain.cause import Cause, Clock
@@ -26,6 +28,9 @@ from domain.ports import ProviderError
 from workers.provisioning import CALL, STEPS_MAX
 from workers.steadiness import Steadiness
 
+UNSEEN = timedelta(
+    hours=1
+)  # So long an outage of the network may last before it is not waited for.
 RACES_MAX = 20  # Reads of the link append what they see; each lost race means one of them did.
 
 logger = logging.getLogger(__name__)
@@ -104,20 +109,24 @@ class PlanChanges:
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
 
     def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
-        addon_id = self._call_add_plan(link, change, timeout_s)
+        addon_id = self._put_on(link, change, timeout_s)
         try:
             return self._note_added(change, addon_id, adopted=False)
         except Conflict:
             self._take_back(change, addon_id)
             raise
 
-    def _call_add_plan(self, link: Link, change: PlanChange, timeout_s: float) -> str:
+    def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> str:
         """Ask for the present addition, under its reference."""
         assert link.endpoint_id is not None
         addition = change.next
         assert isinstance(addition, Addition)
         plan, reference = addition.plan.at_provider, str(addition.activation_id)
         return self.network.add_plan(link.endpoint_id, plan, reference, timeout_s=timeout_s)
+
+    def _take_off(self, link: Link, addon_id: str) -> None:
+        assert link.endpoint_id is not None
+        self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
 
     def _take_back(self, change: PlanChange, addon_id: str) -> None:
         """Take off an add-on that was held up until its failed change had ended without it."""
@@ -126,9 +135,8 @@ class PlanChanges:
         if current.finished_at is None or addon_id in known:
             return
         logger.error("a plan of change %s came after its end", change.id)
-        assert link.endpoint_id is not None
         with suppress(ProviderError):
-            self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
+            self._take_off(link, addon_id)
 
     def _look_up(self, change: PlanChange) -> bool:
         link = self.log.get(Link, change.link_id)
@@ -148,43 +156,52 @@ class PlanChanges:
     def _clean_up(self, change: PlanChange) -> bool:
         """Look what became of the step that failed with an unknown outcome; then end the change."""
         link = self.log.get(Link, change.link_id)
-        timeout_s = CALL.total_seconds()
-        done = False
+        is_removal = isinstance(change.next, Removal)
         try:
-            if isinstance(change.next, Removal):
-                done = self._addon_of(link, change.next, timeout_s) is None
-            elif (late := self._new_addon(link, change, timeout_s)) is not None:
-                assert link.endpoint_id is not None
-                self.network.remove_plan(link.endpoint_id, late.addon_id, timeout_s=timeout_s)
-                return self._save(change, _finish)
+            seen = self._look_for(link, change)
         except ProviderError:
-            return self._is_settled(change) and self._end_unseen(change, link)
-        if done:
-            return self._save(change, _finish_removed)
-        return self._is_settled(change) and self._save(change, _finish)
+            return self._is_unseen(change) and self._end_unseen(change, link)
+        if is_removal and seen is None:
+            return self._save(change, outcomes.finish_removed)
+        if is_removal or seen is None:
+            return self._is_settled(change) and self._save(change, outcomes.finish)
+        try:
+            self._take_off(link, seen.addon_id)
+        except ProviderError:
+            return False
+        return self._save(change, outcomes.finish)
 
     def _end_unseen(self, change: PlanChange, link: Link) -> bool:
-        """End a change whose link the network does not show: repeat the step, which is safe.
+        """End a change whose link the network has not shown for long.
 
-        An add-on that is made by it, or was before, is known then and is taken off: under its
-        reference none comes any more. A removal is done.
+        A removal is left as it is. An addition is repeated under its reference, which is safe, and
+        undone: whatever comes of it, none comes under that reference any more.
         """
-        assert link.endpoint_id is not None
-        change.start_step(self.clock() + CALL, self._cause(change))
+        if isinstance(change.next, Removal):
+            return self._save(change, outcomes.finish)
+        until = self.clock() + CALL
+        change.start_step(until, self._cause(change))
         self.log.claim(change)
-        timeout_s = CALL.total_seconds()
+        left_s = min(until - self.clock(), CALL).total_seconds()
+        if left_s <= 0:
+            return True
+        addon_id = None
         try:
-            if isinstance(change.next, Removal):
-                self._remove(link, change.next, timeout_s)
-                return self._save(change, _finish_removed)
-            addon_id = None
-            with suppress(Rejected):  # There is none, and none can come.
-                addon_id = self._call_add_plan(link, change, timeout_s)
+            with suppress(Rejected):  # There is none: one that was taken off is refused.
+                addon_id = self._put_on(link, change, left_s)
             if addon_id is not None:
-                self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
-        except ProviderError:
-            return False  # Once this call can have no effect either it is tried again.
-        return self._save(change, _finish)
+                self._take_off(link, addon_id)
+        except ProviderError:  # It is tried again when it has not been seen for as long once more.
+            if addon_id is not None:
+                self._take_back(change, addon_id)
+            return False
+        return self._save(change, outcomes.finish)
+
+    def _is_unseen(self, change: PlanChange) -> bool:
+        """Tell whether nobody has seen the outcome for long after the last call."""
+        assert change.intent is not None
+        waited = self.clock() >= change.intent.until + self.network.settles_after + UNSEEN
+        return waited and self._is_settled(change)
 
     def _is_settled(self, change: PlanChange) -> bool:
         """Tell whether the network can do nothing more, even if somebody has set the clock."""
@@ -193,6 +210,13 @@ class PlanChanges:
             return True
         waited = self.steadiness.lasts(CALL + self.network.settles_after)
         return waited and is_settled(change, self.network.settles_after, self.clock())
+
+    def _look_for(self, link: Link, change: PlanChange) -> AddonUsage | None:
+        """Return the add-on of the present step, as the network shows it."""
+        timeout_s = CALL.total_seconds()
+        if isinstance(change.next, Removal):
+            return self._addon_of(link, change.next, timeout_s)
+        return self._new_addon(link, change, timeout_s)
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
         """Return the add-on that is to be removed, if the network still has it."""
@@ -215,15 +239,11 @@ class PlanChanges:
             return []
 
     def _note_removed(self, change: PlanChange) -> bool:
-        return self._save(change, _remove)
+        return self._save(change, outcomes.note_removed)
 
     def _note_added(self, change: PlanChange, addon_id: str, *, adopted: bool) -> bool:
         def decide(current: PlanChange, link: Link, cause: Cause) -> None:
-            addition = current.next
-            assert isinstance(addition, Addition)
-            current.note_added(addon_id, cause, adopted=adopted)
-            link.add_plan(addition.activation_id, addition.plan, addon_id, cause)
-            _finish_if_done(current, link, cause)
+            outcomes.note_added(current, link, addon_id, cause, adopted=adopted)
 
         return self._save(change, decide)
 
@@ -251,28 +271,3 @@ class PlanChanges:
 
     def _cause(self, change: PlanChange) -> Cause:
         return Cause(self.clock(), change.requested.request_id)
-
-
-def _remove(change: PlanChange, link: Link, cause: Cause) -> None:
-    assert isinstance(change.next, Removal)
-    link.remove_plan(change.next.activation_id, cause)
-    change.note_removed(cause)
-    _finish_if_done(change, link, cause)
-
-
-def _finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
-    """The removal was done after all; the change stays failed, for what came after it was not."""
-    assert isinstance(change.next, Removal)
-    link.remove_plan(change.next.activation_id, cause)
-    change.note_removed(cause)
-    _finish(change, link, cause)
-
-
-def _finish(change: PlanChange, link: Link, cause: Cause) -> None:
-    change.finish(cause)
-    link.close_plan_change(cause)
-
-
-def _finish_if_done(change: PlanChange, link: Link, cause: Cause) -> None:
-    if change.next is None:
-        _finish(change, link, cause)

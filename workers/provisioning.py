@@ -30,7 +30,6 @@ from domain.provisioning import Step, after_no_endpoint, after_nothing, next_ste
 from workers.esim_reservation import EsimReservation
 
 CALL = timedelta(seconds=5)  # One call of the network; within a deadline there is time for two.
-UNSEEN_MAX = timedelta(hours=1)  # So long an outage of the network may last, and be believed.
 STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, and they go on.
 
 logger = logging.getLogger(__name__)
@@ -208,7 +207,6 @@ class Provisioning:
         """Close an intent that its sender did not: the network tells what became of it.
 
         Another status than the intended one counts only once the call can have no effect any more.
-        Where it tells nothing for long the last known one stands, until a read sees another.
         """
         assert link.endpoint_id is not None
         assert link.status_intent is not None
@@ -219,9 +217,7 @@ class Provisioning:
         except Rejected:  # There is no endpoint that could still change.
             status, settled = link.status, True
         except ProviderError:
-            if self.clock() < intent.until + UNSEEN_MAX:
-                return False
-            status = link.status
+            return False
         if status != intent.status and not settled:
             return False
         link.settle_status(status, self._cause(link))

@@ -85,6 +85,7 @@ class PlanChanges:
         if change.has_failed and isinstance(event, PlanChange.PlanAdditionDone):
             yield f"plan change {event.originator_id} adds a plan after it has failed"
         change.done, change.is_begun = event.index + 1, False
+        change.may_repeat = not change.has_failed
         if step is not None:
             self._announce(position, event, step)
 

@@ -53,6 +53,16 @@ def test_a_removal_that_was_done_after_all_is_right(forger: LinkForger) -> None:
     assert forger.failures() == []
 
 
+def test_a_step_with_an_unknown_outcome_may_be_repeated_to_be_undone(forger: LinkForger) -> None:
+    link, change = forger.begun_change("0.02")
+    failed = forger.change_failure(change, settled_at=forger.cause.at)
+    forger.write(failed, *forger.change_money_back(change))
+    facts = {"index": 0, "attempt": 2, "until": forger.cause.at}
+    forger.write(forger.of_change(change, PlanChange.PlanAdditionStarted, **facts))
+    forger.write(*forger.finish(change, link))
+    assert forger.failures() == []
+
+
 def a_change_that_costs_another_sum_than_its_plans(forger: LinkForger) -> int:
     link = forger.active()
     _, requested = forger.ask_for_change(link, "0.02")
@@ -99,6 +109,16 @@ def a_step_that_is_begun_after_a_failure(forger: LinkForger) -> int:
     _, change = forger.begun_change("0")
     forger.write(forger.change_failure(change))
     facts = {"index": 0, "attempt": 2, "until": forger.cause.at}
+    return forger.write(forger.of_change(change, PlanChange.PlanAdditionStarted, **facts))
+
+
+def a_step_after_the_one_that_a_change_failed_at(forger: LinkForger) -> int:
+    link = forger.active()
+    change = forger.changing(link, "0", remove=[first_of(link)])
+    forger.start(change)
+    forger.write(forger.change_failure(change, settled_at=forger.cause.at))
+    forger.write(*forger.step(change, link))
+    facts = {"index": 1, "attempt": 1, "until": forger.cause.at}
     return forger.write(forger.of_change(change, PlanChange.PlanAdditionStarted, **facts))
 
 
@@ -210,6 +230,7 @@ CRIMES: dict[Callable[[LinkForger], int], str] = {
     a_step_that_is_begun_before_its_turn: "begins a step that is not the present one",
     an_addition_that_is_begun_as_a_removal: "begins a step that is not the present one",
     a_step_that_is_begun_after_a_failure: "begins a step that is not the present one",
+    a_step_after_the_one_that_a_change_failed_at: "begins a step that is not the present one",
     a_step_that_was_never_begun: "does a step that it has not begun",
     a_step_that_is_done_before_its_turn: "does a step out of order, or twice",
     a_step_that_is_done_twice: "does a step out of order, or twice",
