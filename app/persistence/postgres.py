@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Engine, create_engine, event
+from sqlalchemy import Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 
 from app.persistence.postgres_lock import SessionLock, key_of
@@ -34,9 +34,10 @@ STATEMENT_TIMEOUT_MS = 30_000
 
 # The server must not keep rows locked, or connections, for a process that stands still or is gone
 # without a word. Nobody pauses so long within a transaction, but who reads one state throughout.
-SERVER_OPTIONS = (
-    "-c idle_in_transaction_session_timeout=10000 -c tcp_keepalives_idle=5 "
-    "-c tcp_keepalives_interval=2 -c tcp_keepalives_count=3 -c tcp_user_timeout=15000"
+# They are set after the connection is made: a pooler would refuse them before.
+SESSION = (
+    "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 5; "
+    "SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 15000"
 )
 
 
@@ -101,7 +102,7 @@ def conninfo(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> s
     """
     parts = conninfo_to_dict(url)
     told = str(parts.get("options") or "")
-    options = f"-c statement_timeout={statement_timeout_ms} {SERVER_OPTIONS} {told}".strip()
+    options = f"-c statement_timeout={statement_timeout_ms} {told}".strip()
     several = {"target_session_attrs": "read-write"} if "," in str(parts.get("host", "")) else {}
     given = {**CALL_OPTIONS, **several, **parts, "options": options}
     return psycopg.conninfo.make_conninfo("", **given)
@@ -114,7 +115,7 @@ def engine_for(url: str, *, synchronous_commit: bool) -> Engine:
 
     def connect() -> psycopg.Connection:
         connection = psycopg.connect(target)
-        connection.execute(f"SET synchronous_commit = {setting}")
+        connection.execute(f"SET synchronous_commit = {setting}; {SESSION}")
         connection.commit()
         return connection
 
@@ -127,6 +128,7 @@ def engine_for(url: str, *, synchronous_commit: bool) -> Engine:
         pool_timeout=POOL_WAIT_S,
     )
     event.listen(engine, "checkout", _check)
+    event.listen(engine, "handle_error", _leave_what_takes_no_writes)
     return engine
 
 
@@ -137,3 +139,12 @@ def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> N
     """
     if has_news(connection):
         raise DisconnectionError
+
+
+def _leave_what_takes_no_writes(context: ExceptionContext) -> None:
+    """Let the pool drop all connections to a server that has become read only.
+
+    The name may lead to the one that takes writes by now.
+    """
+    if isinstance(context.original_exception, psycopg.errors.ReadOnlySqlTransaction):
+        context.is_disconnect = True

@@ -109,7 +109,13 @@ class Streams(PostgresAggregateRecorder):
         """Insert all or nothing; return the positions where the table has them, else None."""
         if not stored_events:
             return self._positions([])
-        return self.datastore.again(lambda: self._insert(stored_events))
+        try:
+            return self.datastore.again(lambda: self._insert(stored_events))
+        except NothingInserted as refusal:
+            if not isinstance(refusal.__cause__, psycopg.errors.ReadOnlySqlTransaction):
+                raise
+            self.datastore.pool.drain()  # The name may lead to one that takes writes by now.
+            return self.datastore.again(lambda: self._insert(stored_events))
 
     def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int] | None:
         parameters = self._parameters(stored_events)

@@ -1,6 +1,7 @@
 """What the server is told of our sessions, and what becomes of one that stands still."""
 
 from collections.abc import Sequence
+from datetime import UTC, timedelta
 from threading import Event, Thread
 
 import psycopg
@@ -10,6 +11,8 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
 from app.persistence.postgres import conninfo
+from domain.cause import utc_now
+from domain.errors import ServiceUnavailable
 from projections.database import is_outage
 from projections.positions import Position
 from tests.installation import Installation, postgresql_only
@@ -71,22 +74,36 @@ def test_a_projector_that_stands_still_in_a_transaction_is_overtaken_and_goes_on
 
 
 @ON_A_SERVER
-def test_a_server_that_turned_read_only_stops_no_read_model(installation: Installation) -> None:
+def test_sessions_of_a_server_that_turned_read_only_are_left_and_stop_no_read_model(
+    installation: Installation,
+) -> None:
     process = installation.process()
-    register(process, 3)
     url = process.settings.database_url
     with psycopg.connect(url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    with pytest.raises(DBAPIError) as raised:
-        process.projector.step()
-    assert is_outage(raised.value)
-    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("SET default_transaction_read_only = off")
+        with pytest.raises(ServiceUnavailable):
+            register(process, 1)
+        with pytest.raises(DBAPIError) as raised, process.views.writing() as views:
+            views.exec_driver_sql("DELETE FROM follower_positions WHERE name = 'nobody'")
+        assert is_outage(raised.value)
         connection.execute(f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
-    again = installation.process()
-    again.projector.catch_up()
-    assert all(each.failure is None for each in again.positions.all(again.views).values())
+    register(process, 3)  # By the same process, on other sessions.
+    process.projector.catch_up()
+    assert all(each.failure is None for each in process.positions.all(process.views).values())
+
+
+@ON_A_SERVER
+def test_the_time_of_the_server_is_told_in_utc(installation: Installation) -> None:
+    zone = "options=-c%20timezone%3DAsia%2FTokyo"
+    installation.environment["DATABASE_URL"] += f"?{zone}"
+    process = installation.process()
+    with process.views.reading() as connection:
+        assert connection.exec_driver_sql("SHOW timezone").scalar_one() == "Asia/Tokyo"
+    told = process.views.server_time()
+    assert told is not None
+    assert (told.tzinfo, abs(told - utc_now()) < timedelta(seconds=60)) == (UTC, True)
 
 
 @pytest.mark.parametrize(
