@@ -54,7 +54,7 @@ def next_step(link: Link, now: datetime) -> Step:
     if link.stage is Stage.ENDPOINT_REMOVED:
         return Step.RELEASE
     intent = link.status_intent
-    if intent is not None and now >= intent.until:
+    if intent is not None and not lies_ahead(intent.until, now):
         return Step.SETTLE_STATUS
     return Step.NOTHING
 

@@ -71,7 +71,7 @@ class Database:
             return None
         with self.reading() as connection:
             told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-            return told
+            return told.astimezone(UTC)  # It comes in the zone of the session.
 
     def wipe(self) -> bool:
         """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""

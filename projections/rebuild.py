@@ -20,7 +20,8 @@ BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a
 
 LOCK_MS = 500  # How long the swap of a rebuild may hold up everybody.
 SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)  # A backup may take its ten minutes.
-KEPT_OUT = {"55P03", "40P01"}  # PostgreSQL: the lock was not to be had, or in a deadlock.
+# PostgreSQL: the lock was not to be had, or in a deadlock; the log took long to answer meanwhile.
+KEPT_OUT = {"55P03", "40P01", "25P03"}
 ORPHAN_S = 86_400  # No rebuild lasts that long: such tables were left by one that was killed.
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
