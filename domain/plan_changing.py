@@ -6,7 +6,7 @@
 | no open intent | else | BEGIN the next step: an intent, then the call |
 | an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
 | failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
-does not show it, repeat the step, which is safe, and undo it |
+does not show it for an hour, repeat an addition, which is safe, and take it off |
 | finished | | NOTHING |
 """
 

@@ -32,9 +32,10 @@ CALL_OPTIONS: Mapping[str, str | int] = {
 }
 STATEMENT_TIMEOUT_MS = 30_000
 
-# The server must not keep rows locked, or connections, for a process that stands still or is gone
-# without a word. Nobody pauses so long within a transaction, but who reads one state throughout.
-# They are set after the connection is made: a pooler would refuse them before.
+# Of sessions that hold rows (read models, own stores): the server must not keep them for a process
+# that stands still or is gone without a word. Nobody pauses so long within a transaction, but who
+# reads one state throughout. Set after connecting, for a pooler refuses them before; a URL that
+# says otherwise is not followed.
 SESSION = (
     "SET idle_in_transaction_session_timeout = '10s'; SET tcp_keepalives_idle = 5; "
     "SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 15000"

@@ -91,6 +91,12 @@ def test_a_stage_and_a_moment_have_one_next_step(
     assert link.version == link_after(*history).version  # The table only looks.
 
 
+def test_a_status_is_settled_whose_intent_a_clock_ahead_has_stamped() -> None:
+    link = link_after(*ASKED)
+    assert next_step(link, UNTIL - AHEAD_MAX) is Step.NOTHING
+    assert next_step(link, UNTIL - AHEAD_MAX - TICK) is Step.SETTLE_STATUS
+
+
 def test_the_table_has_every_stage() -> None:
     assert {stage for _, stage, _, _ in TABLE} == set(Stage)
 

@@ -48,7 +48,8 @@ class SimulatedNetwork:
     `sandbox` the plans of `script` fail on demand. `wait` blocks for so many seconds;
     `patience` is how long callers wait for one outcome, so what is late comes after it.
 
-    A repeated reference is recognised for additions too, which the port does not promise.
+    Under a reference that it knows it refuses an addition only of another plan or of one that was
+    taken off.
     """
 
     name = "simulated"
