@@ -75,13 +75,22 @@ def _run(container: Container) -> None:
         workers_kill_timeout=KILL_S,
         log_enabled=False,  # Our own lines say it better.
     )
-    # granian takes over the signals when it starts; one that came before that must not be lost.
-    early = Thread(target=_end_when_asked, args=(stop, server), name="early stop", daemon=True)
-    early.start()
+    _take_signals(server, stop)
     logger.info("serving %s", settings.public)
     server.serve()
 
 
-def _end_when_asked(stop: Event, server: Any) -> None:
-    stop.wait()
-    server.signal_handler_interrupt()
+def _take_signals(server: Any, stop: Event) -> None:
+    """Let a thread tell granian to end, also when it was asked before granian has started.
+
+    Its own handler sets an event inside the main thread, which waits for that event: of two
+    signals one after the other the second could find it locked, and wait for itself for ever.
+    """
+    interrupt = server.signal_handler_interrupt
+    server.signal_handler_interrupt = lambda *_: None
+
+    def end_when_asked() -> None:
+        stop.wait()
+        interrupt()
+
+    Thread(target=end_when_asked, name="stop", daemon=True).start()

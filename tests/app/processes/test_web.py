@@ -264,3 +264,10 @@ def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> N
 
     wait_until(lambda: code(PROXY) == 429)
     assert code("203.0.113.8") == 401
+
+
+def test_signals_that_come_one_upon_the_other_end_it_once(tmp_path: Path) -> None:
+    started = Web(tmp_path)
+    for _ in range(500):
+        started.process.send_signal(signal.SIGTERM)
+    assert started.stop() == 0
