@@ -71,9 +71,8 @@ class Member:
         with suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
 
-    def stop(self) -> int:
-        """Ask it to end; return its exit status."""
-        self._running.terminate()
+    def ended(self) -> int:
+        """Wait for its end; return its exit status."""
         return self._running.wait(STOP_S_MAX)
 
     def close(self) -> None:
@@ -143,7 +142,7 @@ class System:
             members, self.members = self.members, []
         for member in members:
             os.kill(member.pid, signal.SIGTERM)
-        statuses = [member.stop() for member in members]
+        statuses = [member.ended() for member in members]
         for member in members:
             member.close()
         return statuses

@@ -47,7 +47,14 @@ def pay_in(process: Process, organization_id: UUID, amount: str) -> None:
 
 def activate(process: Process, organization_id: UUID) -> UUID:
     """Let an organization have one more link, which has cost nothing."""
-    cause, link_id = process.cause(), uuid4()
+    link, esim = active_link(organization_id, process.cause())
+    process.log.append(link, esim)
+    return link.id
+
+
+def active_link(organization_id: UUID, cause: Cause) -> tuple[Link, Esim]:
+    """Make a link that is active from that moment on; nothing of it is on the log yet."""
+    link_id = uuid4()
     iccid = f"8988{link_id.int % 10**15:015d}"
     link = Link.request(
         link_id,
@@ -65,8 +72,7 @@ def activate(process: Process, organization_id: UUID) -> UUID:
     link.request_endpoint(cause.at, cause)
     endpoint = Endpoint(endpoint_of(link_id), iccid, str(link_id))
     link.activate(endpoint, None, cause, adopted=False)
-    process.log.append(link, esim)
-    return link_id
+    return link, esim
 
 
 def endpoint_of(link_id: UUID) -> str:
