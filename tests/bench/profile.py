@@ -2,7 +2,8 @@
 
 Runs the row under py-spy and prints, for each kind of process, the shares of the samples that hold
 the interpreter lock, by the innermost of our own files: what a library does counts for the file
-that called it. Names of rows are those of `tests.bench`; what measures limits is left out.
+that called it. Names of rows are those of `tests.bench`; what measures limits is left out, and so
+are imports, which are the start of each process.
 """
 
 import os
@@ -16,6 +17,7 @@ from tempfile import TemporaryDirectory
 SAMPLES_PER_S = 100  # Each one halts its process for a moment.
 SHARE_MIN = 0.01  # Smaller ones are one line together.
 OURS = ("app/", "domain/", "projections/", "workers/")
+IMPORT = "_find_and_load ("
 LIMITS = ("tests/bench/limits/", "tests/bench/load.py")
 ROLES = ("web", "worker", "dispatcher", "projector", "serve")
 
@@ -45,16 +47,22 @@ def places(stacks: Iterable[str]) -> Counter[Place]:
         frames = stack.split(";")
         files = [frame.rpartition("(")[2].partition(":")[0] for frame in frames]
         own = [file for file in files if file.startswith(OURS)]
-        if own and not any(file.startswith(LIMITS) for file in files):
+        if own and IMPORT not in stack and not any(file.startswith(LIMITS) for file in files):
             counted[_role(frames), own[-1]] += int(count)
     return counted
 
 
 def _role(frames: Sequence[str]) -> str:
-    """Tell what a process is by its command: `process 1:"…";process 17:"python -m app worker"`."""
-    process = [frame for frame in frames if frame.startswith("process ")][-1]
-    words = process.replace('"', " ").split()
-    return next((role for role in ROLES if role in words), "bench")
+    """Tell what a process is by its command, or by that of the process which has started it.
+
+    Its frames come first, parents before children: `process 1:"…";process 17:"… -m app worker"`.
+    """
+    for frame in reversed([each for each in frames if each.startswith("process ")]):
+        words = frame.replace('"', " ").split()
+        role = next((role for role in ROLES if role in words), None)
+        if role is not None:
+            return role
+    return "bench"
 
 
 def render(counted: Counter[Place]) -> str:
