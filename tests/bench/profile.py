@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 SAMPLES_PER_S = 100  # Each one halts its process for a moment.
 SHARE_MIN = 0.01  # Smaller ones are one line together.
 OURS = ("app/", "domain/", "projections/", "workers/")
+HERE = f"{Path.cwd()}/"
 IMPORT = "_find_and_load ("
 LIMITS = ("tests/bench/limits/", "tests/bench/load.py")
 ROLES = ("web", "worker", "dispatcher", "projector", "serve")
@@ -33,7 +34,7 @@ def main(rows: Sequence[str]) -> None:
 
 def _record(rows: Sequence[str], file: Path) -> None:
     sampled = ["record", "--gil", "--subprocesses", "--rate", str(SAMPLES_PER_S)]
-    output = ["--format", "raw", "--output", str(file)]
+    output = ["--full-filenames", "--format", "raw", "--output", str(file)]
     bench = [sys.executable, "-m", "tests.bench", *rows]
     spy = Path(sys.executable).with_name("py-spy")
     subprocess.run([spy, *sampled, *output, "--", *bench], check=True, env={**os.environ})
@@ -45,11 +46,16 @@ def places(stacks: Iterable[str]) -> Counter[Place]:
     for line in stacks:
         stack, _, count = line.rpartition(" ")
         frames = stack.split(";")
-        files = [frame.rpartition("(")[2].partition(":")[0] for frame in frames]
+        files = [_file(frame) for frame in frames]
         own = [file for file in files if file.startswith(OURS)]
         if own and IMPORT not in stack and not any(file.startswith(LIMITS) for file in files):
             counted[_role(frames), own[-1]] += int(count)
     return counted
+
+
+def _file(frame: str) -> str:
+    """Read `frame (/path/file.py:3)`; a path of ours begins with its room."""
+    return frame.rpartition("(")[2].partition(":")[0].removeprefix(HERE)
 
 
 def _role(frames: Sequence[str]) -> str:

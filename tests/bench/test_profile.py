@@ -1,19 +1,19 @@
 """What the profiler's stacks are counted as."""
 
-from tests.bench.profile import places, render
+from tests.bench.profile import HERE, places, render
 
 BENCH = 'process 9:"python -m tests.bench hot_wallet"'
 WORKER = f'{BENCH};process 7:"python -m app worker"'
 WEB = f'{BENCH};process 8:"python -m app web"'
 SPAWNED = f'{WEB};process 6:"python -c from multiprocessing import spawn; spawn()"'
 STACKS = [
-    f"{WORKER};run (workers/lookups.py:3);look_up (app/providers/a.py:9) 60",
-    f"{WORKER};run (workers/lookups.py:3);dumps (json/__init__.py:9) 30",
-    f"{BENCH};ask (tests/bench/crowd.py:1);get (app/container/b.py:1) 9",
-    f"{BENCH};serve (tests/bench/limits/bare.py:1);get (app/c.py:1) 500",
+    f"{WORKER};run ({HERE}workers/lookups.py:3);look_up ({HERE}app/providers/a.py:9) 60",
+    f"{WORKER};run ({HERE}workers/lookups.py:3);dumps (json/__init__.py:9) 30",
+    f"{BENCH};ask ({HERE}tests/bench/crowd.py:1);get ({HERE}app/container/b.py:1) 9",
+    f"{BENCH};serve ({HERE}tests/bench/limits/bare.py:1);get ({HERE}app/c.py:1) 500",
     f"{WEB};idle (threading.py:1) 500",
-    f"{SPAWNED};view (app/http/d.py:1) 1",
-    f"{WEB};run (app/e.py:1);_find_and_load (<frozen importlib._bootstrap>:1);_ (app/f.py:1) 500",
+    f"{SPAWNED};view ({HERE}app/http/d.py:1) 1",
+    f"{WEB};run ({HERE}app/e.py:1);_find_and_load (<frozen>:1);_ ({HERE}app/f.py:1) 500",
 ]
 
 

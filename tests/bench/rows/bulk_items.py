@@ -11,9 +11,7 @@ from time import monotonic
 from uuid import UUID
 
 from app.container import Container
-from app.providers.offline import OfflineLookup
 from app.runtime import Runtime
-from app.settings import Settings
 from domain.bulk_job import BulkJob
 from domain.commands.bulk_create import BulkRequest
 from tests.bench.engine import broker_settings, on_postgres
@@ -24,6 +22,7 @@ from tests.bench.installation import (
     installation,
     new_organization,
 )
+from tests.bench.limits import lookup_loop
 from tests.bench.measure import medians, rate
 from tests.bench.numbers import real_numbers
 from tests.bench.row import Aim, Row
@@ -31,23 +30,19 @@ from tests.bench.server import process
 
 JOBS = 20
 CORES = 2
-LOOPS = 10
 REPEATS = 3
 LOOK_S = 0.01
 WAIT_S = 60.0  # Only bounds a run in which a job never ends.
-NOBODY = UUID(int=0)
-
-_provider: OfflineLookup
 
 
 def measure() -> Iterator[Row]:
     numbers = real_numbers()
     with _processes() if on_postgres() else running() as container:
         cores = CORES if on_postgres() else 1  # One process has one core's worth of Python.
-        with ProcessPoolExecutor(cores, get_context("spawn"), warm) as pool:
+        with ProcessPoolExecutor(cores, get_context("spawn"), lookup_loop.warm) as pool:
             ours, limit = medians(
                 lambda: _jobs(container, numbers),
-                lambda: sum(pool.map(loop, [numbers] * cores)),
+                lambda: sum(pool.map(lookup_loop.loop, [numbers] * cores)),
                 repeats=REPEATS,
             )
     yield Row("bulk items end to end", ours, limit, "items/s", Aim(ratio_min=0.3))
@@ -111,20 +106,3 @@ def wait_for_ends(container: Container, after: int, count: int) -> None:
         pause.wait(LOOK_S)  # Who waits should not be what is measured.
     message = f"of {count} jobs some did not end"
     raise TimeoutError(message)
-
-
-def warm() -> None:
-    """Prepare a process that only looks up."""
-    global _provider  # noqa: PLW0603  # Of a process that has nothing else.
-    _provider = Container(Settings.from_env({})).offline_lookup
-    _provider.warm()
-
-
-def loop(numbers: list[str]) -> float:
-    """Return how many lookups a second one process makes that does nothing else."""
-
-    def look_all_up() -> None:
-        for number in numbers * LOOPS:
-            _provider.look_up(NOBODY, number)
-
-    return rate(len(numbers) * LOOPS, look_all_up)
