@@ -65,8 +65,11 @@ def test_a_read_that_takes_longer_than_its_time_out_is_unavailable(side: Simulat
 
 def test_a_change_within_its_time_out_is_made(side: SimulatedSide) -> None:
     network = side.connect(clock=Ticking(TIMEOUT_S / 10))
+    iccid = a_free_esim(network)
 
-    create(network, a_free_esim(network))
+    create(network, iccid)
+
+    assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is not None
 
 
 def test_a_commit_that_fails_has_an_unknown_outcome(side: SimulatedSide) -> None:
