@@ -8,7 +8,7 @@ from itertools import chain
 
 from tests.tidy.source import Source, named_functions
 
-FILE_LINES_MAX = 300
+FILE_LINES_MAX = 600  # Far above the aim: a concept is a file, whatever its length.
 FUNCTION_LINES_MAX = 40
 LINE_CHARACTERS_MAX = 100
 REASON_WORDS_MIN = 2
