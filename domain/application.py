@@ -29,7 +29,6 @@ from domain import (
     plan,
     plan_change,
     wallet,
-    wallet_snapshot,
 )
 from domain.aggregate import Event, Root
 from domain.errors import Conflict, NotFound, ServiceUnavailable
@@ -51,7 +50,6 @@ AGGREGATES: tuple[type[Root], ...] = (
 )
 
 R = TypeVar("R", bound=Root)
-W = TypeVar("W", bound=wallet.Wallet)
 
 
 class NothingInserted(OperationalError):
@@ -88,7 +86,6 @@ class Log(Application[UUID]):
         super().__init__(env)
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
-        self.snapshots_recorder = self.factory.aggregate_recorder(purpose="snapshots")
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use exactly the given settings: the library would also read the process environment."""
@@ -100,20 +97,22 @@ class Log(Application[UUID]):
 
     def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
-        if after is None and kind is wallet.Wallet:
-            after = cast("R | None", self._last_snapshot(stream_id))
-        if isinstance(after, wallet.Wallet):
-            return self._at_newest_entry(after)
+        if kind is wallet.Wallet:
+            known = cast("wallet.Wallet | None", after)
+            return cast("R | None", self._at_newest_entry(stream_id, known))
         version = after.version if after is not None else None
         aggregate = replay(self._events_of(stream_id, version), after)
         if aggregate is not None and not isinstance(aggregate, kind):
             return None  # An id that a caller made up may name a stream of another kind.
         return aggregate
 
-    def _at_newest_entry(self, known: W) -> W:
-        for event in self._events_of(known.id, known.version, newest=1):
-            assert isinstance(event, wallet.Wallet.Moved), event  # Only the first one is another.
-            known.skip_to(event)
+    def _at_newest_entry(
+        self, stream_id: UUID, known: wallet.Wallet | None
+    ) -> wallet.Wallet | None:
+        """Load a wallet from one event, however long its stream is: the newest says it all."""
+        version = known.version if known is not None else None
+        for event in self._events_of(stream_id, version, newest=1):
+            return wallet.Wallet.after(event) if isinstance(event, wallet.Wallet.Event) else None
         return known
 
     def get(self, kind: type[R], stream_id: UUID) -> R:
@@ -177,7 +176,8 @@ class Log(Application[UUID]):
     def holds(self, stored: Sequence[StoredEvent]) -> bool:
         """Tell whether exactly these events are in the log, all of them. Raises as is."""
         return all(
-            (found := self._at_version(event)) and bytes(found[0].state) == event.state
+            (found := self._at_version(event))
+            and (found[0].topic, bytes(found[0].state)) == (event.topic, event.state)
             for event in stored
         )
 
@@ -224,17 +224,6 @@ class Log(Application[UUID]):
             return self.recorder.max_notification_id() or 0
         except PersistenceError as error:
             raise ServiceUnavailable from error
-
-    def keep_snapshot(self, current: wallet.Wallet) -> None:
-        """Write a snapshot of a wallet; it is no fact, so losing it costs only time."""
-        self.snapshots_recorder.insert_events([wallet_snapshot.take(current)])
-
-    def _last_snapshot(self, stream_id: UUID) -> wallet.Wallet | None:
-        try:
-            found = self.snapshots_recorder.select_events(stream_id, desc=True, limit=1)
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return wallet_snapshot.restore(found[0]) if found else None
 
     def given(self) -> int:
         """Return the newest position that was ever given out, where the database remembers it.

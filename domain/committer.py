@@ -127,7 +127,6 @@ class Committer:
         doubtful = self._save(batch)
         self._shared.end_turn()
         self._settle_each(doubtful)
-        self._keep_snapshot(batch)
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
         """Keep each other stream once, and nobody who has withdrawn meanwhile."""
@@ -229,20 +228,6 @@ class Committer:
     def _undo(self, commands: Iterable[Command]) -> None:
         for wallet in {command.wallet_id for command in commands}:
             self._wallets.undo(wallet)
-
-    def _keep_snapshot(self, batch: Iterable[Command]) -> None:
-        """Keep at most one snapshot, after everybody has an answer."""
-        for command in batch:
-            wallet = self._wallets.due_for_snapshot(command.wallet_id)
-            if wallet is None:
-                continue
-            try:
-                self._log.keep_snapshot(wallet)
-            except IntegrityError:
-                pass  # Another process, or an earlier life of this one, kept the same one.
-            except Exception:
-                logger.warning("a wallet snapshot was not kept", exc_info=True)
-            return
 
 
 def _outcome(command: Command) -> int:

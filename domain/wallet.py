@@ -191,10 +191,15 @@ class Wallet(Root):
             metadata=refund.metadata,
         )
 
-    def skip_to(self, entry: Moved) -> None:
-        """Become what it is after a later entry: that says what all in between have come to."""
-        self.version = entry.originator_version - 1
-        entry.mutate(self)
+    @classmethod
+    def after(cls, event: Event) -> "Wallet":
+        """Return the wallet as any one of its events leaves it: each says all that it knows."""
+        found = object.__new__(Wallet)
+        found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
+        found.organization_id = event.organization_id
+        found.currency = event.currency
+        event.apply(found)
+        return found
 
     def _refuse_below_zero(self, amount_micros: int) -> None:
         if amount_micros > self.balance_micros:

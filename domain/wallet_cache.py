@@ -5,7 +5,6 @@ from uuid import UUID
 
 from domain.application import Log
 from domain.wallet import Wallet
-from domain.wallet_snapshot import INTERVAL_EVENTS
 
 WALLETS_MAX = 1_024  # About 1 KB each; beyond it the coldest one is loaded again when needed.
 
@@ -21,7 +20,6 @@ class WalletCache:
         self._log = log
         self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
         self._stored: dict[UUID, Wallet] = {}  # Of those that were lent: as the log had them.
-        self._snapshot_versions: dict[UUID, int] = {}
 
     def get(self, wallet_id: UUID) -> Wallet | None:
         """Return the held wallet, or load it; None when there is none."""
@@ -47,7 +45,6 @@ class WalletCache:
             self._wallets.move_to_end(wallet_id)
             if len(self._wallets) > WALLETS_MAX:
                 coldest, _ = self._wallets.popitem(last=False)
-                self._snapshot_versions.pop(coldest, None)
                 self._stored.pop(coldest, None)
         return wallet
 
@@ -71,16 +68,6 @@ class WalletCache:
         version = before.version if before is not None else 0
         after = self.refresh(wallet_id)
         return after is not None and after.version > version
-
-    def due_for_snapshot(self, wallet_id: UUID) -> Wallet | None:
-        """Return a held wallet that has come far since its last snapshot of this process."""
-        wallet = self._wallets.get(wallet_id)
-        if wallet is None:
-            return None
-        if wallet.version - self._snapshot_versions.get(wallet_id, 0) < INTERVAL_EVENTS:
-            return None
-        self._snapshot_versions[wallet_id] = wallet.version
-        return wallet
 
     def clear(self) -> None:
         """Drop all wallets."""

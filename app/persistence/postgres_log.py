@@ -1,11 +1,10 @@
 """The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import psycopg
 from eventsourcing.persistence import (
-    AggregateRecorder,
     InfrastructureFactory,
     InterfaceError,
     InternalError,
@@ -14,7 +13,6 @@ from eventsourcing.persistence import (
     StoredEvent,
 )
 from eventsourcing.postgres import (
-    PostgresAggregateRecorder,
     PostgresApplicationRecorder,
     PostgresDatastore,
     PostgresFactory,
@@ -35,6 +33,16 @@ RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is the
 
 # The statement failed and with it the whole insert: disk full, out of memory, read only.
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
+
+INSERT = (
+    "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
+    "told AS MATERIALIZED (SELECT pg_notify(%s, %s) FROM locked) "
+    "INSERT INTO {table} (originator_id, originator_version, topic, state) "
+    "SELECT e.id, e.version, e.topic, e.state FROM told, "
+    "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
+    "WITH ORDINALITY AS e (id, version, topic, state, place) "
+    "ORDER BY e.place RETURNING notification_id"
+)
 
 T = TypeVar("T")
 
@@ -84,8 +92,13 @@ class Datastore(PostgresDatastore):
             return call()
 
 
-class Streams(PostgresAggregateRecorder):
-    """Inserts by binary arrays instead of composite types, without the library's ten retries."""
+class PostgresLogRecorder(PostgresApplicationRecorder):
+    """Gives out positions under an exclusive advisory lock, so their order is that of commits.
+
+    The lock, the notification and the rows are one statement: one round trip, where the library
+    needs six. The lock is named after schema and table. Rows go as binary arrays instead of
+    composite types, and without the library's ten retries.
+    """
 
     datastore: Datastore
 
@@ -95,20 +108,15 @@ class Streams(PostgresAggregateRecorder):
         super().__init__(datastore, events_table_name=events_table_name)
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
-        self.insert_statement = SQL(self._insert_sql()).format(
+        self.insert_statement = SQL(INSERT).format(
             table=Identifier(self.datastore.schema, events_table_name)
         )
+        self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
 
-    def _insert_sql(self) -> str:
-        return (
-            "INSERT INTO {table} (originator_id, originator_version, topic, state) "
-            "SELECT * FROM unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[])"
-        )
-
-    def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int] | None:
-        """Insert all or nothing; return the positions where the table has them, else None."""
+    def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int]:
+        """Insert all or nothing; return the positions."""
         if not stored_events:
-            return self._positions([])
+            return []
         try:
             return self.datastore.again(lambda: self._insert(stored_events))
         except NothingInserted as refusal:
@@ -117,23 +125,23 @@ class Streams(PostgresAggregateRecorder):
             self.datastore.pool.drain()  # The name may lead to one that takes writes by now.
             return self.datastore.again(lambda: self._insert(stored_events))
 
-    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int] | None:
+    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection, connection.cursor() as cursor:
                 cursor.execute(self.insert_statement, parameters, prepare=True)
-                rows = cursor.fetchall() if cursor.description else []
+                rows = cursor.fetchall()
         except (InternalError, OperationalError) as error:  # A standby is read only: internal.
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
-        return self._positions(rows)
-
-    def _positions(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[int] | None:  # noqa: ARG002  # None here.
-        return None
+        return [row["notification_id"] for row in rows]
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
         return [
+            self._lock_key,
+            self.channel_name,
+            tell({event.originator_id for event in stored_events}),
             [event.originator_id for event in stored_events],
             [event.originator_version for event in stored_events],
             [event.topic for event in stored_events],
@@ -142,35 +150,8 @@ class Streams(PostgresAggregateRecorder):
 
     def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:
         """Read a stream."""
-        read = _without_retries(PostgresAggregateRecorder.select_events)
+        read = _without_retries(PostgresApplicationRecorder.select_events)
         return self.datastore.again(lambda: read(self, *args, **options))
-
-
-class PostgresLogRecorder(Streams, PostgresApplicationRecorder):
-    """Gives out positions under an exclusive advisory lock, so their order is that of commits.
-
-    The lock, the notification and the rows are one statement: one round trip, where the library
-    needs six. The lock is named after schema and table.
-    """
-
-    def _insert_sql(self) -> str:
-        return (
-            "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
-            "told AS MATERIALIZED (SELECT pg_notify(%s, %s) FROM locked) "
-            "INSERT INTO {table} (originator_id, originator_version, topic, state) "
-            "SELECT e.id, e.version, e.topic, e.state FROM told, "
-            "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
-            "WITH ORDINALITY AS e (id, version, topic, state, place) "
-            "ORDER BY e.place RETURNING notification_id"
-        )
-
-    def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
-        key = key_of(f"{self.datastore.schema}.{self.events_table_name}")
-        news = tell({event.originator_id for event in stored_events})
-        return [key, self.channel_name, news, *super()._parameters(stored_events)]
-
-    def _positions(self, rows: Sequence[Mapping[str, Any]]) -> Sequence[int]:
-        return [row["notification_id"] for row in rows]
 
     def select_notifications(self, *args: Any, **options: Any) -> Sequence[Notification]:
         """Read the log."""
@@ -190,13 +171,6 @@ class Factory(PostgresFactory):
     def __init__(self, env: Environment | EnvType | None) -> None:
         InfrastructureFactory.__init__(self, env)  # Ours has no settings by parts.
         self.datastore = Datastore(self.env["LOG_CONNINFO"])
-
-    def aggregate_recorder(self, purpose: str = "events") -> AggregateRecorder:
-        """Return what keeps streams beside the log, such as snapshots."""
-        recorder = Streams(self.datastore, events_table_name=f"{self.env.name}_{purpose}")
-        if self.env_create_table():
-            recorder.create_table()
-        return recorder
 
     application_recorder_class = PostgresLogRecorder
 

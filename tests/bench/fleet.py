@@ -41,7 +41,6 @@ def append_links(container: Container, organization: UUID, count: int) -> None:
             wallet.charge(_charge_of(link.id), cause())
         container.log.append(*links, wallet)
         _keep_usage(container, links)
-    container.log.keep_snapshot(wallet)
     container.readings.mend()
 
 

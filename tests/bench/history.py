@@ -11,7 +11,6 @@ from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
 from domain.price import Price
 from domain.wallet import Charge, Reference, Wallet, wallet_id
-from domain.wallet_snapshot import INTERVAL_EVENTS
 from tests.bench.installation import PRICE_MICROS, cause
 
 BULK = 5_000  # Events of one statement; only the building depends on it.
@@ -22,7 +21,7 @@ SLICE_ITEMS = 250
 
 
 def grow_wallet(log: Log, organization: UUID, versions: int) -> None:
-    """Charge a wallet until it has so many events, with the snapshot that a committer has left.
+    """Charge a wallet until it has so many events.
 
     One charge is encoded and the others are made from its state: a million in half a minute.
     """
@@ -41,8 +40,6 @@ def grow_wallet(log: Log, organization: UUID, versions: int) -> None:
             )
             state["balance_micros"] -= PRICE_MICROS
         log.insert(stored)
-        if versions > INTERVAL_EVENTS:
-            log.keep_snapshot(log.get(Wallet, wallet.id))
     assert log.get(Wallet, wallet.id).version == versions
 
 

@@ -95,6 +95,16 @@ def test_an_echo_of_the_own_append_is_no_conflict(writer: Writer) -> None:
     assert len(everything(writer.log)) == 1
 
 
+def test_the_same_bytes_of_another_event_are_no_echo(log: Log) -> None:
+    log.append(organization := register())
+    first, second = (log.get(Organization, organization.id) for _ in range(2))
+    first.change_status("suspended", cause(1))
+    second.change_status("inactive", cause(1))
+    log.append(first)
+    with pytest.raises(Conflict):
+        log.append(second)
+
+
 def test_a_claim_that_comes_back_as_an_echo_is_not_won(writer: Writer) -> None:
     """It may be the claim of another one who has the same bytes."""
     writer.recorder.fail("after insert", IntegrityError)

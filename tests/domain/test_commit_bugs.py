@@ -4,7 +4,6 @@ from functools import partial
 
 import pytest
 
-import domain.wallet_cache
 from domain.commit import Change
 from domain.wallet import Wallet, wallet_id
 from tests.domain.build import ORGANIZATION, cause, charge, lookup, open_wallet, take
@@ -74,15 +73,3 @@ def test_the_neighbours_of_a_bug_are_committed(crowd: Crowd, bug: Change) -> Non
     assert len(ledger(log)) == 3
     take(committer, "0.70")
     assert balance(log) == "0.00"
-
-
-@pytest.mark.parametrize("bug", BUGS)
-def test_a_bug_never_gets_into_a_snapshot(
-    monkeypatch: pytest.MonkeyPatch, writer: Writer, bug: Change
-) -> None:
-    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
-    monkeypatch.setattr(domain.wallet_cache, "INTERVAL_EVENTS", 1)
-    with pytest.raises(Exception):  # noqa: B017, PT011  # The same.
-        commit_bug(writer, bug)
-    writer.committer.close()  # So that its snapshot, if any, is kept by now.
-    assert balance(writer.log) == "1.00"

@@ -1,4 +1,4 @@
-"""One canonical example of every event of the log and of the wallet snapshot.
+"""One canonical example of every event of the log.
 
 A new event class, or a new version of one, gets its example here and its file by
 `python -m tests.golden.write`. The files are final: what is stored once must decode for ever, so
@@ -9,9 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 import msgspec
-from eventsourcing.persistence import StoredEvent
 
-from domain import wallet_snapshot
 from domain.aggregate import Event
 from domain.bulk_job import BulkJob
 from domain.number_lookup import NumberLookup
@@ -154,22 +152,3 @@ EVENTS: tuple[Event, ...] = (
     event(Plan.OrganizationIncluded, organization_id=ORGANIZATION),
     *LINK_EVENTS,
 )
-
-
-def _snapshot_state() -> wallet_snapshot.WalletState:
-    return wallet_snapshot.WalletState(
-        organization_id=ORGANIZATION,
-        currency="EUR",
-        balance_micros=999_999_999_999_999_999,
-        sequence=499,
-        created_on=AT,
-        modified_on=AT + timedelta(days=30),
-    )
-
-
-def snapshot_of(state: bytes) -> StoredEvent:
-    """The row of a wallet snapshot with this state."""
-    return StoredEvent(STREAM, 500, wallet_snapshot.TOPIC, state)
-
-
-SNAPSHOT_STATE = _snapshot_state()

@@ -3,17 +3,13 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import msgspec
-
 from domain.aggregate import Event, Root
 from domain.application import AGGREGATES
 from domain.mapper import MsgspecMapper
-from domain.wallet_snapshot import TOPIC
-from tests.golden.examples import EVENTS, SNAPSHOT_STATE
+from tests.golden.examples import EVENTS
 
 FOLDER = Path(__file__).parent
 EVENTS_FOLDER = FOLDER / "events"
-SNAPSHOT_FILE = FOLDER / "snapshots" / f"{TOPIC}.json"
 
 
 def events_of(kind: type[Root]) -> Iterator[type[Event]]:
@@ -38,8 +34,7 @@ def file_name(event_class: type[Event]) -> str:
 def canonical_files() -> Mapping[Path, bytes]:
     """Return the bytes of every canonical example by the path of its file."""
     mapper = MsgspecMapper()
-    events = {
+    return {
         EVENTS_FOLDER / file_name(type(event)): mapper.to_stored_event(event).state
         for event in EVENTS
     }
-    return {**events, SNAPSHOT_FILE: msgspec.json.encode(SNAPSHOT_STATE)}

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.golden.files import EVENTS_FOLDER, SNAPSHOT_FILE, canonical_files
+from tests.golden.files import EVENTS_FOLDER, canonical_files
 from tests.golden.write import write_missing
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ def test_a_missing_file_is_written_and_an_existing_one_is_kept(tmp_path: Path) -
 
 
 def test_the_files_of_today_are_all_there() -> None:
-    assert set(canonical_files()) <= {SNAPSHOT_FILE, *EVENTS_FOLDER.iterdir()}
+    assert set(canonical_files()) <= {*EVENTS_FOLDER.iterdir()}
 
 
 def test_the_command_changes_nothing_when_everything_is_there() -> None:

@@ -13,7 +13,9 @@ def written(text: str) -> Source:
 def test_a_file_over_the_limit_is_measured() -> None:
     fits = "x = 1\n" * rules.FILE_LINES_MAX
     assert rules.oversized(written(fits)) == {}
-    assert rules.oversized(written(fits + "y = 2\n")) == {"domain/sample.py": rules.FILE_LINES_MAX + 1}
+    assert rules.oversized(written(fits + "y = 2\n")) == {
+        "domain/sample.py": rules.FILE_LINES_MAX + 1
+    }
 
 
 def test_a_function_over_the_limit_is_measured_by_its_dotted_name() -> None:

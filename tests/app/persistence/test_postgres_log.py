@@ -13,7 +13,7 @@ from eventsourcing.persistence import IntegrityError, StoredEvent
 
 from app.persistence.postgres import conninfo
 from app.persistence.postgres_lock import key_of
-from app.persistence.postgres_log import Datastore, PostgresLogRecorder, Streams
+from app.persistence.postgres_log import Datastore, PostgresLogRecorder
 from app.persistence.postgres_waker import CHANNEL
 from domain.application import NothingInserted
 from tests.installation import PATIENCE_S, wait_until
@@ -64,15 +64,6 @@ class TestNonInterleavingPositions(SuiteOnDatabases, suites.NonInterleavingNotif
 
     def create_recorder(self) -> PostgresLogRecorder:
         return recorder_in(self.open())
-
-
-class TestStreams(SuiteOnDatabases, suites.AggregateRecorderTestCase):
-    """What keeps snapshots: streams without positions."""
-
-    def create_recorder(self) -> Streams:
-        recorder = Streams(self.open(), events_table_name="log_snapshots")
-        recorder.create_table()
-        return recorder
 
 
 def recorder_in(datastore: Datastore) -> PostgresLogRecorder:

@@ -1,0 +1,79 @@
+"""A wallet is what its newest entry says, whatever else lies in the database."""
+
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from sqlalchemy import text
+
+from domain.application import replay
+from domain.errors import InsufficientBalance
+from domain.wallet import Wallet, wallet_id
+from projections.database import Database
+from tests.domain.build import cause, charge
+from tests.installation import Installation, Process
+from tests.story import state_of
+
+SNAPSHOT_OF_OLD = Path(__file__).parents[2] / "golden" / "snapshots" / "wallet.snapshot.1.json"
+# What releases that kept snapshots of wallets have left behind.
+OLD_TABLES = {
+    "sqlite": (
+        "CREATE TABLE stored_snapshots (originator_id TEXT, originator_version INTEGER, "
+        "topic TEXT, state BLOB, PRIMARY KEY (originator_id, originator_version)) WITHOUT ROWID"
+    ),
+    "postgresql": (
+        "CREATE TABLE log_snapshots (originator_id uuid NOT NULL, originator_version bigint "
+        "NOT NULL, topic text, state bytea, PRIMARY KEY (originator_id, originator_version))"
+    ),
+}
+
+
+def plant_snapshot(database: Database, stream_id: UUID, version: int) -> None:
+    """Leave a snapshot that promises a million millions."""
+    with database.writing() as connection:
+        engine = connection.dialect.name
+        connection.execute(text(OLD_TABLES[engine]))
+        table = "stored_snapshots" if engine == "sqlite" else "log_snapshots"
+        connection.execute(
+            text(f"INSERT INTO {table} VALUES (:stream, :version, :topic, :state)"),  # noqa: S608  # The name of the table is a constant of this test.
+            {
+                "stream": stream_id.hex if engine == "sqlite" else stream_id,
+                "version": version,
+                "topic": "wallet.snapshot.1",
+                "state": SNAPSHOT_OF_OLD.read_bytes(),
+            },
+        )
+
+
+def spend(process: Process, organization: UUID, amount: str) -> None:
+    process.committer.commit(
+        wallet_id(organization), lambda wallet: wallet.charge(charge(amount), cause())
+    )
+
+
+@pytest.mark.parametrize("ahead", [0, 1, 500])
+def test_a_snapshot_of_an_old_release_is_not_believed(
+    installation: Installation, process: Process, ahead: int
+) -> None:
+    organization = process.organization("1.00")
+    spend(process, organization, "0.25")
+    held = process.log.get(Wallet, wallet_id(organization))
+    plant_snapshot(process.databases[2], held.id, held.version + ahead)
+    fresh = installation.process()
+    with pytest.raises(InsufficientBalance):
+        spend(fresh, organization, "0.76")
+    spend(fresh, organization, "0.75")
+    assert fresh.log.get(Wallet, held.id).balance_micros == 0
+
+
+def test_a_wallet_loads_as_its_replay_whatever_its_newest_event(process: Process) -> None:
+    organization = process.organization("0")
+    for amount in ("", "0.01", "0.02"):
+        if amount:
+            process.accounts.deposit(organization, 10_000, amount, process.cause())
+        replayed = replay(process.log.history(wallet_id(organization)))
+        assert isinstance(replayed, Wallet)
+        loaded = process.log.get(Wallet, replayed.id)
+        # When it was opened only its first event says, and no decision asks.
+        opened = {"_created_on": None}
+        assert state_of(loaded) | opened == state_of(replayed) | opened
