@@ -20,6 +20,7 @@ class WalletCache:
         self._log = log
         self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
         self._stored: dict[UUID, Wallet] = {}  # Of those that were lent: as the log had them.
+        self._balances: dict[UUID, int] = {}  # Of all that are held: as the log had them.
 
     def get(self, wallet_id: UUID) -> Wallet | None:
         """Return the held wallet, or load it; None when there is none."""
@@ -32,9 +33,8 @@ class WalletCache:
         return wallet
 
     def peek(self, wallet_id: UUID) -> int | None:
-        """Return the held balance, perhaps out of date; the one thing other threads may ask."""
-        wallet = self._wallets.get(wallet_id)
-        return wallet.balance_micros if wallet is not None else None
+        """Return the balance as last committed, perhaps out of date; other threads may ask."""
+        return self._balances.get(wallet_id)
 
     def refresh(self, wallet_id: UUID) -> Wallet | None:
         """Bring a wallet up to date with the log."""
@@ -42,14 +42,18 @@ class WalletCache:
         if wallet is not None:
             self._wallets[wallet_id] = wallet
             self._stored[wallet_id] = _copy_of(wallet)
+            self._balances[wallet_id] = wallet.balance_micros
             self._wallets.move_to_end(wallet_id)
             if len(self._wallets) > WALLETS_MAX:
                 coldest, _ = self._wallets.popitem(last=False)
                 self._stored.pop(coldest, None)
+                self._balances.pop(coldest, None)
         return wallet
 
     def keep(self) -> None:
         """Take every change of what was lent for stored."""
+        for wallet_id in self._stored:
+            self._balances[wallet_id] = self._wallets[wallet_id].balance_micros
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:
@@ -57,6 +61,7 @@ class WalletCache:
         stored = self._stored.pop(wallet_id, None)
         if stored is None:
             self._wallets.pop(wallet_id, None)
+            self._balances.pop(wallet_id, None)
         else:
             self._wallets[wallet_id] = stored
 
@@ -73,6 +78,7 @@ class WalletCache:
         """Drop all wallets."""
         self._wallets.clear()
         self._stored.clear()
+        self._balances.clear()
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

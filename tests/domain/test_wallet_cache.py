@@ -115,3 +115,19 @@ def test_more_wallets_than_are_held_are_charged_all_the_same(
         for organization in organizations:
             take(committer, "0.02", organization)
     assert {balance(writer.log, organization) for organization in organizations} == {"0.04"}
+
+
+def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    assert cache.peek(stream) is None
+    for _ in range(2):  # Loaded, and then lent out of what is held.
+        change(cache.get(stream))
+        assert cache.peek(stream) == 1_000_000
+        cache.undo(stream)
+        assert cache.peek(stream) == 1_000_000
+    change(cache.get(stream))
+    cache.keep()
+    assert cache.peek(stream) == 999_999
+    cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
+    assert cache.peek(stream) is None
