@@ -1,6 +1,6 @@
 """Finding an eSIM for a link and taking it: eSIM, link and charge in one commit."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from domain.application import Log
@@ -20,7 +20,7 @@ from domain.link import Link
 from domain.link_events import Stage
 from domain.network import AvailableEsim, EsimNetwork
 from domain.plan import SponsorProfile
-from domain.ports import ProviderError
+from domain.ports import ProviderError, Unavailable
 from domain.wallet import Charge, Reference, wallet_id
 
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
@@ -36,15 +36,16 @@ class EsimReservation:
     rules: ProvisioningRules
     clock: Clock
 
-    def reserve(self, link: Link, timeout_s: float) -> Refused | None:
+    def reserve(self, link: Link, left_s: Callable[[], float]) -> Refused | None:
         """Take an eSIM and the price of the link; return why that was not possible.
 
-        Nothing was taken then. Raises Conflict when somebody else has moved the link.
+        Nothing was taken then. `left_s` tells how long the next call may take. Raises Conflict when
+        somebody else has moved the link.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
-                for found in self._free(link, profile, timeout_s):
+                for found in self._free(link, profile, left_s):
                     if self._take(link, found, profile):
                         return None
         except (InsufficientBalance, BillingNotConfigured) as refusal:
@@ -54,7 +55,7 @@ class EsimReservation:
         return ProvisioningError()
 
     def _free(
-        self, link: Link, profile: SponsorProfile | None, timeout_s: float
+        self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]
     ) -> Iterator[AvailableEsim]:
         """Yield what the network shows as free, each link from a place of its own.
 
@@ -63,6 +64,8 @@ class EsimReservation:
         wanted = profile.id if profile is not None else None
         plan = link.requested.plan.at_provider
         for page in range(PAGES_MAX):
+            if not (timeout_s := left_s()):
+                raise Unavailable
             found = self.network.available_esims(
                 plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
             )

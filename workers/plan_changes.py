@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from domain import plan_change_outcomes as outcomes
@@ -24,7 +24,7 @@ from domain.network import (
 )
 from domain.plan_change import Addition, PlanChange, Removal
 from domain.plan_changing import ChangeStep, after_nothing, is_settled, next_step
-from domain.ports import ProviderError
+from domain.ports import ProviderError, Unavailable
 from workers.provisioning import CALL, STEPS_MAX
 from workers.steadiness import Steadiness
 
@@ -84,12 +84,12 @@ class PlanChanges:
             return True
         change.start_step(until, self._cause(change))
         self.log.claim(change)
-        left_s = min(until - self.clock(), CALL).total_seconds()  # The clock may be set back.
-        if left_s <= 0:  # It took so long to append that others take the call for over.
+        left_s = self._left_s(until)
+        if not left_s:  # It took so long to append that others take the call for over.
             return True
         try:
             if isinstance(change.next, Removal):
-                self._remove(link, change.next, left_s)
+                self._remove(link, change.next, until)
                 return self._note_removed(change)
             return self._add(link, change, left_s)
         except NoEndpoint:
@@ -99,14 +99,20 @@ class PlanChanges:
         except ProviderError:
             return self._fail(change, ProvisioningError(), outcome_known=True)
 
-    def _remove(self, link: Link, removal: Removal, timeout_s: float) -> None:
+    def _left_s(self, until: datetime) -> float:
+        """Return how long a call may take; the clock may be set back."""
+        return max(0.0, min(until - self.clock(), CALL).total_seconds())
+
+    def _remove(self, link: Link, removal: Removal, until: datetime) -> None:
         addon_id = link.activations[removal.activation_id].addon_id
         if addon_id is None:
-            addon = self._addon_of(link, removal, timeout_s)
+            addon = self._addon_of(link, removal, self._left_s(until))
             addon_id = addon.addon_id if addon is not None else None
         if addon_id is not None:  # Else the network has it no longer.
             assert link.endpoint_id is not None
-            self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=timeout_s)
+            if not (left_s := self._left_s(until)):  # The look has taken all of it.
+                raise Unavailable
+            self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
 
     def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
         addon_id = self._put_on(link, change, timeout_s)
@@ -140,8 +146,7 @@ class PlanChanges:
 
     def _look_up(self, change: PlanChange) -> bool:
         link = self.log.get(Link, change.link_id)
-        left = change.requested.deadline - self.clock()
-        timeout_s = max(0.0, min(CALL, left).total_seconds())
+        timeout_s = self._left_s(change.requested.deadline)
         try:
             if isinstance(change.next, Removal):
                 if self._addon_of(link, change.next, timeout_s) is None:

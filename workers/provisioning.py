@@ -82,7 +82,7 @@ class Provisioning:
                 return False
 
     def _reserve(self, link: Link) -> bool:
-        refusal = self.reservation.reserve(link, self._call_s(link))
+        refusal = self.reservation.reserve(link, lambda: self._call_s(link))
         if refusal is not None:  # Of the link as it was: another worker may have got further.
             self._fail(link, refusal, outcome_known=True)
         return True

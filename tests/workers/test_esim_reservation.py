@@ -190,3 +190,24 @@ def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: L
     assert (link.stage, link.iccid) == (Stage.ENDED, None)
     assert every(lab, Esim) == []
     check(lab)
+
+
+def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None:
+    iccid = free_iccids(lab, 1)[0]
+    lab.only(iccid)
+    lab.create()
+    show(lab, {})
+    times: list[float] = []
+    shown = lab.simulator.available_esims
+
+    def slow(*args: Any, timeout_s: float, **more: Any) -> Any:
+        times.append(timeout_s)
+        lab.clock.forward(seconds=4)
+        return shown(*args, **more) or [AvailableEsim(iccid, "sp")]
+
+    lab.simulator.available_esims = slow  # type: ignore[method-assign]  # A network of this test.
+    link = lab.work(lab.request())
+    assert times == [5.0, 5.0, 5.0, 3.0]  # Of 15 s; no fifth page when they are over.
+    assert link.failure is not None
+    assert link.stage is Stage.ENDED
+    check(lab)

@@ -203,6 +203,26 @@ def test_a_plan_whose_addon_was_never_told_is_removed_all_the_same(lab: Lab) -> 
     check(lab)
 
 
+@pytest.mark.parametrize(("look_s", "times"), [(2, [3.0]), (5, [])])
+def test_a_removal_has_the_time_that_the_look_before_it_has_left(
+    lab: Lab, look_s: int, times: list[float]
+) -> None:
+    lab.never_tell_addons()
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    link = lab.create("t1")
+    remove, told = lab.simulator.remove_plan, list[float]()
+
+    def timed(*call: str, timeout_s: float) -> None:
+        told.append(timeout_s)
+        remove(*call, timeout_s=timeout_s)
+
+    lab.simulator.remove_plan = timed  # type: ignore[method-assign]  # A network of this test.
+    lab.network.after("usage", lambda: lab.clock.forward(seconds=look_s))
+    change = lab.change(link.id, remove=[next(iter(link.activations))])
+    assert (told, code_of(change)) == (times, None if times else ERROR)
+    check(lab)
+
+
 def test_a_removal_from_an_endpoint_that_has_gone_is_done(lab: Lab, link_id: UUID) -> None:
     endpoint_id = lab.link(link_id).endpoint_id
     assert endpoint_id is not None
