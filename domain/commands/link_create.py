@@ -20,6 +20,7 @@ from domain.errors import (
     IdempotencyKeyReused,
     ProvisioningError,
     Refused,
+    ServiceUnavailable,
     ValidationFailed,
 )
 from domain.link import Link, link_id
@@ -27,6 +28,8 @@ from domain.plan import PlanTerms
 from domain.provisioning import UNFINISHED
 
 RACES_MAX = 20  # Twins of one key that may be first in a row; each of them has an outcome soon.
+EXPIRIES_MAX = 20  # Steps of a worker that may be first; a link has about ten, and no two alike.
+NOT_ENDED = "The link could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +149,14 @@ class LinkCreate:
 
     def _expire(self, link: Link) -> Link:
         """Fail a link whose deadline has passed; whoever else does, it fails once."""
-        while not _is_answered(link):
+        for _ in range(EXPIRIES_MAX):
+            if _is_answered(link):
+                return link
             with suppress(Conflict):  # The worker was first, perhaps with the link itself.
                 self.failing.fail_link(link, ProvisioningError(), outcome_known=False)
+                return self.log.get(Link, link.id)
             link = self.log.get(Link, link.id)
-        return link
+        raise ServiceUnavailable(NOT_ENDED)
 
 
 def _is_answered(link: Link) -> bool:

@@ -29,8 +29,12 @@ from domain.plan import PlanTerms
 from domain.plan_change import Addition, PlanChange, Removal, plan_change_id
 from domain.wallet import Charge, Reference, wallet_id
 
+RACES_MAX = 100  # Others that may be first in a row; each of them has had the link for a change.
+EXPIRIES_MAX = 20  # Steps of a worker that may be first, while its time is over as well.
+
 NOT_THERE = "The link has no such activation."
 BUSY = "Another change of this link is still running; try again."
+NOT_ENDED = "The change could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +77,7 @@ class LinkPlans:
         outcome is given again), IdempotencyKeyReused, IdempotencyInProgress, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
-        while True:
+        for _ in range(RACES_MAX):
             attempt, earlier = self._last_attempt(request)
             if earlier is not None and not earlier.kept_nothing:
                 return self._like(request, earlier, until_s), True
@@ -83,8 +87,9 @@ class LinkPlans:
             with suppress(Conflict), self.waiting.place():
                 self._begin(request, new, until_s, cause)
                 return self._await(new, until_s), False
-            if time.monotonic() > until_s:  # Others keep changing the link.
-                raise ServiceUnavailable(BUSY)
+            if time.monotonic() > until_s:
+                break
+        raise ServiceUnavailable(BUSY)  # Others keep changing the link.
 
     def _last_attempt(self, request: ChangeRequest) -> tuple[int, PlanChange | None]:
         if request.key is None:
@@ -190,11 +195,14 @@ class LinkPlans:
 
     def _expire(self, change: PlanChange) -> PlanChange:
         """Fail a change whose deadline has passed; whoever else does, it fails once."""
-        while not change.is_answered:
+        for _ in range(EXPIRIES_MAX):
+            if change.is_answered:
+                return change
             with suppress(Conflict):  # The worker was first, perhaps with the last step.
                 self.failing.fail_change(change, ProvisioningError(), outcome_known=False)
+                return self.log.get(PlanChange, change.id)
             change = self.log.get(PlanChange, change.id)
-        return change
+        raise ServiceUnavailable(NOT_ENDED)
 
 
 def _problem(link: Link, terms: PlanTerms | None) -> str | None:

@@ -1,16 +1,23 @@
 """Many ask at once, over the threads of a running service: nobody pays twice or for nothing."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
 from app.runtime import Runtime
-from domain.errors import IdempotencyKeyReused, InsufficientBalance
+from domain.commands import link_create, link_plans
+from domain.errors import (
+    Conflict,
+    IdempotencyKeyReused,
+    InsufficientBalance,
+    ServiceUnavailable,
+)
 from domain.link import Link
 from domain.link_events import Stage
 from tests.domain.commands.asking import all_at_once
-from tests.domain.commands.buying import NewBuyer
+from tests.domain.commands.buying import Buyer, NewBuyer
 from tests.installation import Process
 
 
@@ -75,3 +82,53 @@ def test_links_that_race_for_the_last_money_are_made_while_it_lasts(
     assert len({link.iccid for link in links}) == 21
     assert buyer.balance_micros == 1_500_000
     buyer.check()
+
+
+SHORT_S = 0.1
+
+
+def beaten(counted: list[None]) -> Callable[..., None]:
+    """Return a step that others are always first with."""
+
+    def lose(aggregate: Link, *_: object, **__: object) -> None:
+        counted.append(None)
+        raise Conflict(aggregate.id)
+
+    return lose
+
+
+def test_a_request_that_others_always_beat_to_the_end_of_its_link_gives_up(
+    new_buyer: NewBuyer,
+) -> None:
+    buyer, tries = new_buyer(), list[None]()
+    hasty = buyer.open(SHORT_S)
+    hasty.failing = SimpleNamespace(fail_link=beaten(tries))  # type: ignore[assignment]  # all it calls
+    with pytest.raises(ServiceUnavailable, match=link_create.NOT_ENDED):
+        buyer.create(buyer.sell(), process=hasty)
+    assert len(tries) == link_create.EXPIRIES_MAX
+    buyer.hire(after=0)
+    buyer.check()
+
+
+def test_a_request_that_others_always_beat_to_the_end_of_its_change_gives_up(buyer: Buyer) -> None:
+    workers, tries = buyer.hire(), list[None]()
+    link = buyer.own()
+    workers.stop()
+    hasty = buyer.open(SHORT_S)
+    hasty.failing = SimpleNamespace(fail_change=beaten(tries))  # type: ignore[assignment]  # as above
+    with pytest.raises(ServiceUnavailable, match=link_plans.NOT_ENDED):
+        buyer.change(link.id, add=[buyer.sell("Asia", "1.00")], process=hasty)
+    assert len(tries) == link_plans.EXPIRIES_MAX
+
+
+def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buyer.hire()
+    link = buyer.own()
+    tries = list[None]()
+    lose = beaten(tries)
+    monkeypatch.setattr(link_plans.LinkPlans, "_try", lambda *_: lose(link))
+    with pytest.raises(ServiceUnavailable, match=link_plans.BUSY):
+        buyer.change(link.id, add=[buyer.sell("Asia", "1.00")])
+    assert len(tries) == link_plans.RACES_MAX
