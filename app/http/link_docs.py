@@ -69,6 +69,8 @@ _LINK: Final = {
     "android_activation_url": ANDROID + _CARDDATA,
     "data_used_mb": 104.2,
     "data_remaining_mb": 4895.8,
+    "data_total_mb": 5000.0,
+    "expires_at": "2026-12-21T03:06:20.000Z",
     "installed_at": "2026-11-21T03:05:10.000Z",
     "first_used_at": "2026-11-21T03:06:20.000Z",
     "usage_as_of": "2026-11-22T08:00:00.000Z",
@@ -97,6 +99,7 @@ _UNUSED: Final = {
 _NEW: Final = {
     **_DETAIL,
     **_UNUSED,
+    "expires_at": None,
     "installed_at": None,
     "first_used_at": None,
     "usage_as_of": _LINK["created_at"],

@@ -7,7 +7,7 @@ from urllib.parse import quote
 from uuid import UUID
 
 from app.http.envelope import format_time
-from domain.commands.link_readings import LinkReading, PlanUsage
+from domain.commands.link_readings import LinkReading, PlanStage, PlanUsage
 from domain.countries import country_name
 from domain.link import Link
 from domain.network import NetworkStatus, Usage
@@ -82,10 +82,14 @@ def _codes(lpa: str | None) -> dict[str, Any]:
 
 
 def _usage(plans: Sequence[PlanUsage], usage: Usage | None, as_of: datetime) -> dict[str, Any]:
+    in_use = [each for each in plans if each.stage is PlanStage.IN_USE]
+    ends = [each.expires_at for each in in_use if each.expires_at is not None]
     return {
         "msisdn": usage.msisdn if usage is not None else None,
         "data_used_mb": round(sum((each.used_mb for each in plans), 0.0), MB_DECIMALS),
         "data_remaining_mb": round(sum((each.remaining_mb for each in plans), 0.0), MB_DECIMALS),
+        "data_total_mb": float(sum(each.activation.plan.data_mb for each in plans)),
+        "expires_at": _format(max(ends, default=None)),
         "usage_as_of": format_time(as_of),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 from uuid import UUID
 
 from domain.activation import Activation, match_addons
@@ -31,6 +32,15 @@ STATUS_KEPT = timedelta(seconds=60)
 logger = logging.getLogger(__name__)
 
 
+class PlanStage(IntEnum):
+    """The stages of a plan on a link, in the order in which they are listed."""
+
+    IN_USE = 1
+    WAITING = 2  # For its first use.
+    USED_UP = 3
+    EXPIRED = 4
+
+
 @dataclass(frozen=True, slots=True)
 class PlanUsage:
     """One activation and what is left of it, in MB."""
@@ -40,6 +50,16 @@ class PlanUsage:
     remaining_mb: float
     expires_at: datetime | None
     is_expired: bool
+
+    @property
+    def stage(self) -> PlanStage:
+        """Where the plan stands in its life; one that is in use has data left."""
+        if self.is_expired:
+            return PlanStage.EXPIRED
+        if self.remaining_mb <= 0:
+            return PlanStage.USED_UP
+        has_begun = self.expires_at is not None or self.used_mb > 0
+        return PlanStage.IN_USE if has_begun else PlanStage.WAITING
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,9 +203,14 @@ def usage_of(
     usage: Usage | None,
     now: datetime,
 ) -> list[PlanUsage]:
-    """Return activations with their usage; `every` activation of the link tells add-ons apart."""
+    """Return activations with their usage, by stage, then oldest first.
+
+    `every` activation of the link tells add-ons apart. What is in use comes first, for many readers
+    look at nothing else.
+    """
     matched, _ = match_addons(every, usage.addons if usage is not None else [])
-    return [_plan_usage(each, matched.get(each.id), usage, now) for each in shown]
+    plans = [_plan_usage(each, matched.get(each.id), usage, now) for each in shown]
+    return sorted(plans, key=lambda each: (each.stage, each.activation.bought_at))
 
 
 def _plan_usage(

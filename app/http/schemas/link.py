@@ -63,6 +63,16 @@ class Link(Output):
     )
     data_used_mb = fields.Float(required=True, metadata=USED)
     data_remaining_mb = fields.Float(required=True, metadata=REMAINING)
+    data_total_mb = fields.Float(
+        required=True,
+        metadata=described(
+            "Data of its plans as bought, in MB; expired ones count.", example=5000.0
+        ),
+    )
+    expires_at = moment(
+        "The latest end of a plan that is in use and has data left; null: there is none",
+        may_be_null=True,
+    )
     installed_at = moment("When it was first seen in a device", may_be_null=True)
     first_used_at = moment("When it first carried traffic", may_be_null=True)
     usage_as_of = moment("When usage was read from the network")
@@ -93,7 +103,10 @@ class LinkDetail(Link):
     activations = fields.List(
         fields.Nested(Activation),
         required=True,
-        metadata=described("Its plans in order of purchase; removed ones are not listed."),
+        metadata=described(
+            "Its plans: those in use with data left come first, then those that wait for their "
+            "first use, used up and expired ones, each oldest first. Removed ones are not listed."
+        ),
     )
     coverage_data = fields.List(
         fields.Nested(CountryCoverage),

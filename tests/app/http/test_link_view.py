@@ -1,11 +1,13 @@
 """What is computed when a link is shown: sums, addresses, the union of coverage."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
 import msgspec
 import pytest
 
+from app.http.envelope import format_time
 from app.http.link_view import show_link
 from domain.activation import BoughtPlan
 from domain.commands.link_readings import LinkReading, PlanUsage, plans_of
@@ -101,3 +103,37 @@ def test_only_a_plan_that_has_expired_covers_nothing(status: str, covered: objec
     shown = show_link(empty, {})
     assert [each["status"] for each in shown["activations"]] == [status]
     assert coverage(empty) == covered
+
+
+def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:
+    """Return a link with a plan for each: MB used, the day of its end, whether that is past."""
+    asked = reading(*[bought(name=str(number)) for number, _ in enumerate(stages)])
+    plans = [
+        PlanUsage(
+            each.activation,
+            used_mb,
+            0.0 if is_expired else each.remaining_mb - used_mb,
+            START + timedelta(days=day) if day is not None else None,
+            is_expired=is_expired,
+        )
+        for each, (used_mb, day, is_expired) in zip(asked.plans, stages, strict=True)
+    ]
+    return LinkReading(asked.link, None, plans, None, stale=False, is_live=False)
+
+
+@pytest.mark.parametrize(
+    ("stages", "day"),
+    [
+        ([(1.0, 3, False), (1.0, 2, False)], 3),
+        ([(5_000.0, 9, False), (1.0, 2, False)], 2),  # The first has nothing left.
+        ([(1.0, -1, True), (0.0, None, False)], None),
+        ([(5_000.0, 9, False)], None),
+    ],
+)
+def test_a_link_ends_with_the_last_plan_that_is_in_use(
+    stages: list[tuple[float, int | None, bool]], day: int | None
+) -> None:
+    shown = show_link(ends(*stages), {})
+    end = None if day is None else format_time(START + timedelta(days=day))
+    assert shown["expires_at"] == end
+    assert shown["data_total_mb"] == 5_000.0 * len(stages)

@@ -27,6 +27,8 @@ ITEM = {
     "android_activation_url",
     "data_used_mb",
     "data_remaining_mb",
+    "data_total_mb",
+    "expires_at",
     "installed_at",
     "first_used_at",
     "usage_as_of",

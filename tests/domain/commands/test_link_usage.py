@@ -206,3 +206,19 @@ def test_a_stored_status_that_was_changed_since_is_asked_for_again(
     assert ask(buyer, link) == (now_at_network(buyer, link), False, False)
     assert ask(buyer, link)[0].status == "suspended"
     assert ask(buyer, link)[1]
+
+
+def test_what_is_in_use_comes_first_then_what_waits_what_is_used_up_and_what_expired() -> None:
+    """The oldest plan of all is often used up, and many readers show only the first."""
+    end = NOW + 60 * SECOND
+    bought = [activation(f"ad-{age}", bought_at=NOW - age * SECOND) for age in range(6, 0, -1)]
+    seen = usage(
+        addon("ad-6", 1_000.0, end),  # Used up.
+        addon("ad-5", 5.0, NOW),  # Expired.
+        addon("ad-4", 0.0),  # Waiting, and so is the next one.
+        addon("ad-3", 0.0),
+        addon("ad-2", 2.0, end),
+        addon("ad-1", 1.0),  # Of a network that does not tell when it ends.
+    )
+    ordered = [each.activation.addon_id for each in usage_of(bought[::-1], bought, seen, NOW)]
+    assert ordered == ["ad-2", "ad-1", "ad-4", "ad-3", "ad-6", "ad-5"]
