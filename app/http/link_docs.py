@@ -6,7 +6,7 @@ from app.http.error_docs import META
 from app.http.link_view import ANDROID, APPLE
 from app.http.lookup_docs import IDEMPOTENCY_REPLAYED, TRANSACTION_ID
 from app.http.plan_docs import COVERAGE, PLAN, PLAN_ID
-from app.http.schemas.link_input import STATUSES
+from app.http.schemas.link_input import NOT_A_FLAG, STATUSES
 from domain import errors
 from domain.commands.link_plans import NOT_THERE
 from domain.commands.offers import INCOMPATIBLE, UNKNOWN
@@ -17,7 +17,7 @@ ACTIVATION_ID: Final = "c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30"
 _BALANCE: Final = errors.InsufficientBalance(4_500_000, 1_000_000, "USD")
 _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [ACTIVATION_ID], "added": []}
 
-_PAGE: Final = errors.ValidationFailed({"per_page": ["Must be from 1 to 100."]})
+_PAGE: Final = errors.ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})
 LIST_REFUSALS: Final = (
     errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]}),
 )
@@ -49,7 +49,7 @@ SWITCH_REFUSALS: Final = (
 PAGE_REFUSALS: Final = (errors.NotFound(), _PAGE)
 STATUS_REFUSALS: Final = (
     errors.NotFound(),
-    errors.ValidationFailed({"live": ["Not a valid boolean."]}),
+    errors.ValidationFailed({"live": [NOT_A_FLAG]}),
     errors.NetworkUnavailable(),
 )
 

@@ -61,12 +61,11 @@ def operation(
             called = partial(view, caller, *args, **kwargs)
             if resource is not None:
                 called = partial(view, caller, resource(caller, **kwargs), *args)
-            if takes_body:
-                check_body()
+            if takes_body or resource is not None:  # A read of a link may call and append.
+                (check_body if takes_body else _check_unread)()
                 return called()
-            response = called()
-            check_body()  # A read changes nothing, and its path counts before a body it ignores.
-            read_json()
+            response = called()  # It only reads, and its path counts before a body it ignores.
+            _check_unread()
             return response
 
         documentation = {
@@ -76,6 +75,12 @@ def operation(
         return _documented(checked, documentation)
 
     return decorate
+
+
+def _check_unread() -> None:
+    """Refuse a body that cannot be read, though nothing in it is looked at."""
+    check_body()
+    read_json()
 
 
 def public(

@@ -10,6 +10,7 @@ from webargs.flaskparser import FlaskParser
 from app.http.bodies import read_json
 from domain.errors import ValidationFailed
 
+TWICE = "Must be given once."
 NOT_AN_OBJECT = "The body must be a JSON object."
 
 
@@ -23,11 +24,14 @@ class Parser(FlaskParser):
             raise ValidationFailed({name: [NOT_AN_OBJECT] for name in schema.fields or ("body",)})
         return body
 
-    def load_querystring(self, req: Request, _: Schema) -> Any:
-        """Return the query; a parameter that comes twice is a list, which no field takes."""
-        return {
-            name: values[0] if len(values) == 1 else values for name, values in req.args.lists()
-        }
+    def load_querystring(self, req: Request, schema: Schema) -> Any:
+        """Return the query; a parameter that is read and comes twice is refused."""
+        read = {field.data_key or name for name, field in schema.fields.items()}
+        given = {name: values for name, values in req.args.lists() if name in read}
+        twice = {name: [TWICE] for name, values in given.items() if len(values) > 1}
+        if twice:
+            raise ValidationFailed(twice)
+        return {name: value for name, (value,) in given.items()}
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
         """Raise what the fields say, without the name of the place they came from."""

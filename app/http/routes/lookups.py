@@ -27,10 +27,9 @@ from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply
 from app.http.schemas.request_headers import IdempotencyHeader
 from domain.commands.bulk_create import BulkRequest
 from domain.commands.single_lookup import LookupRequest, LookupResult
-from domain.errors import NotFound, ValidationFailed
+from domain.errors import NotFound
 from domain.money import format_amount
 
-MISSING = "Missing data for required field."
 POLL_S = "1"
 
 blueprint = Blueprint(
@@ -63,12 +62,9 @@ def look_up(
     charged.
     """
     parts = container()
-    number = query.get("phone_number") or body.get("phone_number")
-    if number is None:
-        raise ValidationFailed({"phone_number": [MISSING]})
     wanted = LookupRequest(
         caller.organization_id,
-        number,
+        {**body, **query}["phone_number"],
         lookup_price_micros(caller),
         parts.settings.currency,
         header.get("key"),

@@ -47,7 +47,10 @@ def read_wallet(caller: Caller) -> Response:
 
 
 @blueprint.route("/v1/transactions", methods=["GET"])
-@operation(scope="wallet", refusals=[ValidationFailed({"per_page": ["Must be from 1 to 100."]})])
+@operation(
+    scope="wallet",
+    refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
+)
 @blueprint.arguments(TransactionQuery, location="query")
 @blueprint.alt_response(200, schema=TransactionPageReply, **TRANSACTION_PAGE)
 def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:

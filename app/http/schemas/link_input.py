@@ -24,6 +24,7 @@ NOT_A_LIST = "Not a valid list."
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
+NOT_A_FLAG = "Must be true or false."
 NO_NUL = validate.ContainsNoneOf("\0", error="Must not hold a NUL character.")
 
 
@@ -160,6 +161,7 @@ class StatusQuery(Schema):
         load_default=False,
         truthy={"true", "1"},
         falsy={"false", "0"},
+        error_messages={"invalid": NOT_A_FLAG},
         metadata=described("Whether to ask the network now, whatever is stored."),
     )
 

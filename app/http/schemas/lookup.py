@@ -1,14 +1,16 @@
 """Single lookups: the number that goes in, the facts that come out."""
 
+from collections.abc import Mapping
 from typing import Any, get_args
 
 from flask import request
-from marshmallow import Schema, fields, pre_load
+from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
 from app.http.schemas.envelope import Output, ReplyMeta, described, reply
 from app.http.schemas.phone_number import EXAMPLE, PATTERN, PhoneNumber
 from domain.ports import LineType
 
+MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
 
 
@@ -40,6 +42,12 @@ class LookupBody(Schema):
             return {name: value for name, value in data.items() if name != "phone_number"}
         return data
 
+    @validates_schema(pass_original=True, skip_on_field_errors=False)
+    def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
+        """Tell of a missing number beside what else is wrong: another name was meant for it."""
+        if "phone_number" not in given and "phone_number" not in request.args:
+            raise ValidationError(MISSING, "phone_number")
+
 
 class Carrier(Output):
     """Who serves a number; what is not known is absent."""
@@ -56,8 +64,8 @@ class Carrier(Output):
     )
     mcc = fields.String(
         metadata=described(
-            "Mobile Country Code (ITU-T E.212), three digits. Only where carrier and country name "
-            "it beyond doubt.",
+            "Mobile Country Code (ITU-T E.212), three digits. Only where all networks that carrier "
+            "and country can mean have the same.",
             example="424",
         )
     )

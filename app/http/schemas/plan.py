@@ -1,5 +1,6 @@
 """Plans: what they are filtered by, and what partners read of them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import ValidationError, fields, pre_load, validate
@@ -11,9 +12,12 @@ from domain.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country
 
 FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
-NOT_A_COUNTRY = "Must be a country code of ISO 3166-1 alpha-2."
+NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
 
 COUNTRY = described("ISO 3166-1 alpha-2.", example="DE")
+ONLY_COUNTRY = COUNTRY | {
+    "description": "Only with this country (ISO 3166-1 alpha-2), in upper or lower case."
+}
 REGION = described("A region; each country belongs to one.", enum=list(REGIONS), example="EU")
 COVERAGE_TYPE = described(
     "`local`: one country; `regional`: several of one region; `global`: several regions.",
@@ -23,10 +27,17 @@ COUNTRIES_TOTAL = described("How many countries it covers.", example=31)
 OPERATORS_TOTAL = described("How many networks it can use, counted in each country.", example=58)
 
 
-def check_country(value: str) -> None:
-    """Refuse what is no country code of the catalogue."""
-    if not is_country(value):
-        raise ValidationError(NOT_A_COUNTRY)
+class Country(fields.String):
+    """A country code of the catalogue, in capital letters or small ones."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
+        text: str = super()._deserialize(value, attr, data, **kwargs)
+        code = text.upper()
+        if not (text.isascii() and is_country(code)):  # Else `ß` would be South Sudan.
+            raise ValidationError(NOT_A_COUNTRY)
+        return code
 
 
 class PlanQuery(PageQuery):
@@ -36,10 +47,7 @@ class PlanQuery(PageQuery):
         validate=validate.OneOf(REGIONS),
         metadata=REGION | {"description": "Only with a country of this region."},
     )
-    country = fields.String(
-        validate=check_country,
-        metadata=COUNTRY | {"description": "Only with this country (ISO 3166-1 alpha-2)."},
-    )
+    country = Country(metadata=ONLY_COUNTRY)
     coverage_type = fields.String(validate=validate.OneOf(COVERAGE_TYPES), metadata=COVERAGE_TYPE)
     sponsor_profile = fields.String(
         validate=validate.ContainsNoneOf("\0", error="Must not hold a NUL character."),

@@ -1,7 +1,8 @@
 """Wallets and transactions."""
 
+import re
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from marshmallow import ValidationError, fields, pre_load, validate
@@ -12,13 +13,24 @@ from projections.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
 FILTERS = ("kind", "from", "to", "reference")
-NOT_A_TIME = "Must be an ISO 8601 time with an offset or Z."
+NOT_A_TIME = (
+    "Must be an ISO 8601 time with an offset or Z, such as 2026-11-21T08:00:00Z, or a date, "
+    "such as 2026-11-21, which is its first instant in UTC."
+)
 AMOUNT = described("A decimal with two to six decimals.", example="12.50")
 CURRENCY = described("ISO 4217.", example="USD")
 
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_MOMENT = described(
+    "", type="string", oneOf=[{"format": "date-time"}, {"format": "date"}], example="2026-11-01"
+)
+
 
 class Moment(fields.Field[datetime]):
-    """A moment with its offset; one without could mean any hour of a day."""
+    """A moment with its offset, or a date, which is its first instant in UTC.
+
+    A time without an offset could mean any hour of a day.
+    """
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
@@ -28,6 +40,8 @@ class Moment(fields.Field[datetime]):
             raise ValidationError(NOT_A_TIME)
         try:
             # A `+` that was not encoded arrives as a space, and only an offset can follow one.
+            if _DATE.fullmatch(value):
+                return datetime.fromisoformat(value).replace(tzinfo=UTC)
             moment = datetime.fromisoformat(value.replace(" ", "+"))
         except ValueError:
             raise ValidationError(NOT_A_TIME) from None
@@ -44,11 +58,13 @@ class TransactionQuery(PageQuery):
     )
     since = Moment(
         data_key="from",
-        metadata=described("Only at this time or later.", type="string", format="date-time"),
+        metadata=_MOMENT
+        | {"description": "Only at this time or later; a date is its first instant, UTC."},
     )
     until = Moment(
         data_key="to",
-        metadata=described("Only before this time.", type="string", format="date-time"),
+        metadata=_MOMENT
+        | {"description": "Only before this time; a date is its first instant, UTC."},
     )
     reference = fields.String(
         validate=[

@@ -117,6 +117,8 @@ def test_the_regions_are_all_there_and_no_plan(buyer: Tenant) -> None:
         ({"region": "AS"}, ["Europe", "Japan"]),
         ({"region": "LA"}, []),
         ({"country": "TR"}, ["Europe"]),
+        ({"country": "tr"}, ["Europe"]),
+        ({"country": "Tr"}, ["Europe"]),
         ({"country": "VU"}, []),
         ({"coverage_type": "local"}, ["France", "Japan", "nothing"]),
         ({"coverage_type": "regional"}, ["Nordics"]),
@@ -145,7 +147,8 @@ def test_an_empty_filter_is_none(buyer: Tenant) -> None:
         "region=eu",
         "region=EU&region=AS",
         "country=UK",
-        "country=de",
+        "country=ß",  # Its upper case is SS, South Sudan.
+        "country=dé",
         "country=Germany",
         "country=DE&country=FR",
         "coverage_type=world",

@@ -104,6 +104,18 @@ def test_a_missing_number_is_named(acme: Tenant) -> None:
     assert fields_of(acme.post("/number-lookup", json={})) == missing
 
 
+def test_a_number_under_another_name_is_told_as_unknown_and_missing(acme: Tenant) -> None:
+    told = fields_of(acme.post("/number-lookup", json={"number": NUMBER}))
+    assert told == {
+        "number": ["Unknown field."],
+        "phone_number": ["Missing data for required field."],
+    }
+    with_query = acme.post(
+        "/number-lookup", query_string={"phone_number": NUMBER}, json={"number": NUMBER}
+    )
+    assert list(fields_of(with_query)) == ["number"]
+
+
 def test_two_numbers_are_refused(acme: Tenant) -> None:
     path = "/number-lookup?phone_number=%2B971508245915&phone_number=%2B14155552671"
     assert list(fields_of(acme.post(path))) == ["phone_number"]

@@ -1,10 +1,11 @@
 """The balance and the transactions of an organization."""
 
 from collections.abc import Iterator
+from datetime import date, timedelta
 
 import pytest
 
-from app.http.schemas.page import PAGE_MAX
+from app.http.schemas.page import PAGE_MAX, PAST_ALL
 from projections.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
@@ -146,6 +147,29 @@ def test_a_page_out_of_range_is_refused(spender: Tenant, name: str, value: str) 
     assert list(fields_of(reply)) == [name]
 
 
+@pytest.mark.parametrize(
+    ("query", "told"),
+    [
+        ("page=0", "Must be a whole number, 1 or more."),
+        ("page=-1", "Must be a whole number, 1 or more."),
+        (f"page={PAGE_MAX + 1}", PAST_ALL),
+        ("per_page=0", "Must be a whole number from 1 to 100."),
+        ("per_page=-1", "Must be a whole number from 1 to 100."),
+        ("per_page=101", "Must be a whole number from 1 to 100."),
+        ("per_page=1&per_page=2", "Must be given once."),
+        ("kind=lookup&kind=refund", "Must be given once."),
+    ],
+)
+def test_what_a_page_may_be_is_told_in_words_that_help(
+    spender: Tenant, query: str, told: str
+) -> None:
+    assert [*fields_of(spender.get(f"{TRANSACTIONS}?{query}")).values()] == [[told]]
+
+
+def test_what_is_not_read_may_come_twice(spender: Tenant) -> None:
+    assert spender.get(f"{TRANSACTIONS}?utm=1&utm=2").status_code == 200
+
+
 def test_too_many_per_page_are_refused(spender: Tenant) -> None:
     assert list(fields_of(spender.get(f"{TRANSACTIONS}?per_page=101"))) == ["per_page"]
 
@@ -200,10 +224,31 @@ def test_the_plus_of_an_offset_may_arrive_as_a_space(spender: Tenant) -> None:
 
 @pytest.mark.parametrize("name", ["from", "to"])
 @pytest.mark.parametrize(
-    "moment", ["2026-01-01T00:00:00", "2026-01-01", "yesterday", "1760000000", "2026-13-01T00:00Z"]
+    "moment",
+    [
+        "2026-01-01T00:00:00",
+        "20260101",
+        "2026-W01-1",
+        "2026-02-30",
+        "yesterday",
+        "1760000000",
+        "2026-13-01T00:00Z",
+    ],
 )
 def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str, moment: str) -> None:
-    assert list(fields_of(spender.get(TRANSACTIONS, query_string={name: moment}))) == [name]
+    told = fields_of(spender.get(TRANSACTIONS, query_string={name: moment}))
+    assert list(told) == [name]
+    assert "such as 2026-11-21" in told[name][0]
+
+
+def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:
+    tenant = service.tenant(balance="1.00")
+    [deposit] = tenant.transactions()
+    today = date.fromisoformat(deposit["charged_at"][:10])
+    tomorrow = str(today + timedelta(days=1))
+    assert len(tenant.transactions(**{"from": str(today), "to": tomorrow})) == 1
+    assert tenant.transactions(to=str(today)) == []
+    assert tenant.transactions(**{"from": tomorrow}) == []
 
 
 @pytest.mark.parametrize(
