@@ -147,13 +147,19 @@ class Plans(ReadModel):
         return _read(row) if row else None
 
     def compatible(
-        self, connection: Connection, organization_id: UUID, sponsor_profile_id: str | None
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        sponsor_profile_id: str | None,
+        country: str | None = None,
     ) -> list[PlanRow]:
         """Return the plans that an organization sees and can put on a link of this profile.
 
-        Where the profile is known, only those that have it and are connected to the network.
+        Where the profile is known, only those that have it and are connected to the network; where
+        a country is named, only those that cover it.
         """
-        conditions = [self._visible_to(organization_id)]
+        wanted = PlanFilter(country=country)
+        conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
         if sponsor_profile_id is not None:
             has_it = self.profiles.c.profile_id == sponsor_profile_id
             conditions += [

@@ -7,6 +7,7 @@ from app.http.link_view import ANDROID, APPLE
 from app.http.lookup_docs import IDEMPOTENCY_REPLAYED, TRANSACTION_ID
 from app.http.plan_docs import COVERAGE, PLAN, PLAN_ID
 from app.http.schemas.link_input import NOT_A_FLAG, STATUSES
+from app.http.schemas.plan import NOT_A_COUNTRY
 from domain import errors
 from domain.commands.link_plans import NOT_THERE
 from domain.commands.offers import INCOMPATIBLE, UNKNOWN
@@ -47,6 +48,10 @@ SWITCH_REFUSALS: Final = (
     errors.ProvisioningError(),
 )
 PAGE_REFUSALS: Final = (errors.NotFound(), _PAGE)
+TOPUP_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.ValidationFailed({"country": [NOT_A_COUNTRY]}),
+)
 STATUS_REFUSALS: Final = (
     errors.NotFound(),
     errors.ValidationFailed({"live": [NOT_A_FLAG]}),

@@ -1,5 +1,6 @@
 """The plans of a link: which can be added, and the one operation that removes and adds."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from flask import Response
@@ -9,7 +10,7 @@ from app.freshness import wait_until_projected
 from app.http.blueprint import Blueprint
 from app.http.commanding import REPLAYED, current_cause, replay_headers
 from app.http.envelope import failure, success
-from app.http.link_docs import CHANGE_REFUSALS, CHANGED, TOPUP_PLANS
+from app.http.link_docs import CHANGE_REFUSALS, CHANGED, TOPUP_PLANS, TOPUP_REFUSALS
 from app.http.link_finding import find_link
 from app.http.link_reply import reply_link
 from app.http.operation import operation
@@ -18,11 +19,12 @@ from app.http.problems import problem_of
 from app.http.request_context import container
 from app.http.schemas.link import ChangedLinkReply, TopupPlansReply
 from app.http.schemas.link_input import LinkPlansBody
+from app.http.schemas.plan import TopupQuery
 from app.http.schemas.request_headers import IdempotencyHeader
 from domain.commands.link_plans import BoundFailure, ChangeRequest
-from domain.errors import NotFound
 from domain.link import Link
 from domain.money import format_amount
+from projections.plans import PlanRow
 
 blueprint = Blueprint(
     "Plans of links",
@@ -61,16 +63,31 @@ def change_link_plans(
 
 
 @blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
-@operation(scope="links", resource=find_link, refusals=[NotFound()])
+@operation(scope="links", resource=find_link, refusals=TOPUP_REFUSALS)
+@blueprint.arguments(TopupQuery, location="query")
 @blueprint.alt_response(200, schema=TopupPlansReply, **TOPUP_PLANS)
-def list_topup_plans(caller: Caller, link: Link) -> Response:
-    """List the plans that can be added to a link.
+def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
+    """List the plans that can be added to a link, those for where it works first.
 
-    They run on its sponsor profile. Where that is not known, all that you can buy are listed.
+    They run on its sponsor profile. Where that is not known, all that you can buy are listed. Those
+    that share a country with a plan of the link come first, then the others, each by price.
     """
     parts = container()
     wait_until_projected(parts.log, parts.views, parts.positions, [parts.plans.name])
     profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
     with parts.views.reading() as connection:
-        rows = parts.plans.compatible(connection, caller.organization_id, profile_id)
-    return success([show_plan(row) for row in rows])
+        rows = parts.plans.compatible(
+            connection, caller.organization_id, profile_id, query.get("country")
+        )
+    return success([show_plan(row) for row in _nearest_first(rows, link)])
+
+
+def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
+    """Order plans that come by name and id: what shares a country with the link, then by price."""
+    here = {code for each in link.current_activations for code in each.plan.countries}
+
+    def rank(row: PlanRow) -> tuple[bool, int]:
+        is_elsewhere = here.isdisjoint(each.country_code for each in row.terms.coverage)
+        return is_elsewhere, row.terms.retail_price_micros
+
+    return sorted(rows, key=rank)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import ValidationError, fields, pre_load, validate
+from marshmallow import Schema, ValidationError, fields, pre_load, validate
 
 from app.http.schemas.envelope import Output, described, reply
 from app.http.schemas.page import PageQuery, page_reply
@@ -58,6 +58,17 @@ class PlanQuery(PageQuery):
     def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Read `?region=` as no filter."""
         return {name: value for name, value in data.items() if value or name not in FILTERS}
+
+
+class TopupQuery(Schema):
+    """Which plans for a link are asked for; an empty filter is none."""
+
+    country = Country(metadata=ONLY_COUNTRY)
+
+    @pre_load
+    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Read `?country=` as no filter."""
+        return {name: value for name, value in data.items() if value}
 
 
 class SponsorProfile(Output):

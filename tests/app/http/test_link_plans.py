@@ -28,7 +28,8 @@ LARGE = {"data": b" " * 2_000_000, "headers": JSON}
 FOREIGN = {"data": b"x", "headers": {"Content-Type": "text/plain"}}
 NO_INPUT = {"json": {}}
 BAD_KEY = {"json": {"add": [MISSING]}, "headers": {"Idempotency-Key": "two words"}}
-SOLD = [BASIC, FREE, MORE, *sorted(fault.value for fault in Fault)]
+# By price; those that work in the country of the free plan come first.
+SOLD = [FREE, *sorted(fault.value for fault in Fault), MORE, BASIC]
 
 
 @pytest.fixture
@@ -288,3 +289,27 @@ def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None
     offered = shop.read(reply.json["data"], "/topup-plans").json["data"]
     assert {OTHER_PROFILE, UNSOLD, "any"} < {each["name"] for each in offered}
     assert DISABLED not in {each["name"] for each in offered}
+
+
+def offers(shop: Buyer, link: dict[str, Any], **query: str) -> list[str]:
+    reply = shop.read(link, "/topup-plans", **query)
+    assert reply.status_code == 200, reply.text
+    return [each["name"] for each in reply.json["data"]]
+
+
+def test_what_works_where_the_link_works_is_offered_first_then_the_cheapest(shop: Buyer) -> None:
+    link = shop.link(MORE)  # Works in FR only.
+    offered = offers(shop, link)
+    assert offered[:2] == [MORE, BASIC]
+    assert offered[2] == FREE
+    assert offered[3:] == sorted(fault.value for fault in Fault)
+    shop.change(link, add=[Fault.LOST_REPLY.value])  # Of US, so these are near now as well.
+    assert offers(shop, link) == [*sorted(fault.value for fault in Fault), MORE, BASIC, FREE]
+
+
+def test_what_is_offered_can_be_cut_to_a_country(acme: Buyer, link: dict[str, Any]) -> None:
+    assert offers(acme, link, country="fr") == offers(acme, link, country="FR") == [MORE, BASIC]
+    assert offers(acme, link, country="MC") == [BASIC]
+    assert offers(acme, link, country="JP") == []
+    assert offers(acme, link, country="") == SOLD
+    assert list(fields_of(acme.read(link, "/topup-plans", country="UK"))) == ["country"]
