@@ -12,10 +12,11 @@ from dramatiq import Worker
 from app.container import Container
 from app.threads import WAITING_MAX
 from projections.follower import PACE_S, Follower, Step
+from projections.in_parts import PART_ROWS
 from projections.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from projections.standby import Standby
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
-from workers.schedule import Schedule, Task, keep_time
+from workers.schedule import AGAIN, Schedule, Task, keep_time
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
@@ -26,7 +27,9 @@ BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work 
 DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
-PURGE_S = 600.0
+PURGE_S = 60.0  # What lapses within a minute, such as counts of wrong secrets, stays so small.
+PURGE_FIRST_S = 5.0  # Soon, for a clock may never live long, but not amid what else begins.
+PURGE_PARTS = 20  # Of the cache in one go: a second or two, for which the sweeps have to wait.
 RESTART_S = 1.0
 STOP_S = 20.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
 
@@ -102,18 +105,21 @@ class Runtime:
             [
                 Task("sweep", SWEEP_S, container.sweep.run),
                 Task("provisioning", SWEEP_S, container.provisioning_sweep.run),
-                Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, at_once=True),
-                Task("purge", PURGE_S, self._purge),
+                Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, first_s=0),
+                Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
             ]
         )
 
-    def _purge(self) -> None:
-        """Drop what own stores no longer need."""
+    def _purge(self) -> object:
+        """Drop what own stores no longer need; of much of it a part, and the rest soon."""
         container = self._container
+        oldest = container.clock() - container.settings.lookup_cache_ttl
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()
-        container.lookup_cache.forget(container.clock() - container.settings.lookup_cache_ttl)
-        container.stores.wipe()
+        forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
+        if forgotten:
+            container.stores.wipe()
+        return AGAIN if forgotten >= PURGE_PARTS * PART_ROWS else None
 
     def _worker(self, queue: str, threads: int) -> Worker:
         broker = self._container.broker

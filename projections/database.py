@@ -95,6 +95,7 @@ class Database:
         with engine.connect() as connection, connection.begin() as transaction:
             if not self._keeps:  # Who reads it may take its time with what it has read.
                 connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
+                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")  # Nor a whole table.
             yield connection
             transaction.rollback()
 

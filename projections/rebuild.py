@@ -18,6 +18,7 @@ from projections.read_model import Batch, ReadModel
 
 BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
 
+PASSES_MAX = 10  # Each is shorter than the one before, unless more is appended than is read.
 LOCK_MS = 500  # How long the swap of a rebuild may hold up everybody.
 SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)  # A backup may take its ten minutes.
 # PostgreSQL: the lock was not to be had, or in a deadlock; the log took long to answer meanwhile.
@@ -140,7 +141,7 @@ def rebuild_all(
     One whose handler raises stays as it was; the others are replaced, then its error is raised.
     """
     filling, reached = Filling(database, models), dict[str, int]()
-    filling.run(log, log.head(), progress)
+    _fill_up(filling, log, progress)
     try:
         for model in models:
             if model.name in filling.fresh:
@@ -154,6 +155,17 @@ def rebuild_all(
     for failure in filling.failures:
         raise failure
     return reached
+
+
+def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
+    """Fill up to a head that hardly moves any more: what is left is read while a swap holds all."""
+    reached = 0
+    for _ in range(PASSES_MAX):
+        goal = log.head()
+        if reached and goal <= reached + BATCH_EVENTS_MAX:
+            return
+        filling.run(log, goal, progress)
+        reached = goal
 
 
 def _patiently(take_over: Callable[[Recorded | None], int], last: Recorded | None) -> int:

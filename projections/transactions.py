@@ -146,11 +146,13 @@ class Transactions(ReadModel):
         else:
             statement = select(func.count()).where(*conditions)
         total = connection.execute(statement).scalar_one()
-        if len(conditions) == 1:
-            conditions.append(columns.sequence <= total - offset)
-            offset = 0
         newest = columns.sequence.desc()
-        rows = select(self.rows).where(*conditions).order_by(newest).offset(offset).limit(limit)
+        if len(conditions) == 1:
+            page = columns.sequence.between(total - offset - limit + 1, total - offset)
+        else:  # Sequences alone, from an index: whole rows would be read up to the offset.
+            found = select(columns.sequence).where(*conditions).order_by(newest)
+            page = columns.sequence.in_(found.offset(offset).limit(limit))
+        rows = select(self.rows).where(conditions[0], page).order_by(newest)
         return [_read(row) for row in connection.execute(rows)], total
 
     def link_history(

@@ -7,18 +7,22 @@ from dataclasses import dataclass
 from threading import Event
 
 TICK_S = 1.0
+AGAIN = object()
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Task:
-    """Something to do every so many seconds; `at_once`: for the first time at the first tick."""
+    """Something to do every so many seconds, for the first time after `first_s`, if that is given.
+
+    One that returns AGAIN has left something for the next tick.
+    """
 
     name: str
     every_s: float
     run: Callable[[], object]
-    at_once: bool = False
+    first_s: float | None = None
 
 
 class Schedule:
@@ -27,7 +31,8 @@ class Schedule:
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
         now = time.monotonic()
-        self._due = {each.name: now + (0 if each.at_once else each.every_s) for each in tasks}
+        firsts = ((each, each.every_s if each.first_s is None else each.first_s) for each in tasks)
+        self._due = {each.name: now + first_s for each, first_s in firsts}
 
     def tick(self) -> bool:
         """Run every task whose time has come; nothing is left to do until the next tick."""
@@ -36,7 +41,8 @@ class Schedule:
                 continue
             self._due[task.name] = time.monotonic() + task.every_s
             try:
-                task.run()
+                if task.run() is AGAIN:
+                    self._due[task.name] = time.monotonic()
             except Exception:
                 logger.exception("task %s failed", task.name)
         return False

@@ -19,6 +19,7 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.cause import Clock
 from projections.database import Database, to_micros
+from projections.in_parts import change_in_parts
 
 # No claim lasts so long: one that seems to was made before the clock was set back.
 LEASE_MAX = timedelta(minutes=1)
@@ -74,8 +75,8 @@ class SqlLeases:
 
     def forget_lapsed(self) -> int:
         """Delete claims that nobody gave back; return how many."""
-        with self._database.writing() as connection:
-            return connection.execute(self._rows.delete().where(self._is_lapsed())).rowcount
+        gone, lapsed = self._rows.delete(), self._is_lapsed()
+        return change_in_parts(self._database, gone, lapsed, self._rows.c.key)
 
     def _is_lapsed(self) -> ColumnElement[bool]:
         now, until = self._clock(), self._rows.c.until

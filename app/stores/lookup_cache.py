@@ -17,13 +17,13 @@ from sqlalchemy import (
     Uuid,
     bindparam,
     select,
-    tuple_,
 )
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.stores.unwritten import Kept, Unwritten
 from domain.ports import CachedFacts
 from projections.database import Database, to_micros
+from projections.in_parts import change_in_parts
 from projections.inserting import upsert
 from projections.one_of import OneOf
 from projections.quick import Quick
@@ -109,19 +109,17 @@ class SqlLookupCache:
         except SQLAlchemyError:
             return
 
-    def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
-        """Delete answers older than a moment; return how many."""
+    def forget(
+        self, before: datetime, organization_id: UUID | None = None, parts_max: int | None = None
+    ) -> int:
+        """Delete answers older than a moment, of so many parts at most; return how many."""
         self.flush()
-        columns = self._rows.c
-        lapsed = [columns.as_of < to_micros(before)]
+        columns, is_old = self._rows.c, self._rows.c.as_of < to_micros(before)
+        along, within = columns.as_of, is_old
         if organization_id is not None:
-            lapsed.append(columns.organization_id == organization_id)
-        # In the order in which answers are written: else one of the two could end in a deadlock.
-        keys = (columns.organization_id, columns.phone_number)
-        held = select(*keys).where(*lapsed).order_by(*keys).with_for_update()
-        statement = self._rows.delete().where(tuple_(*keys).in_(held), *lapsed)
-        with self._database.writing() as connection:
-            return connection.execute(statement).rowcount
+            along, within = columns.phone_number, columns.organization_id == organization_id
+        gone = self._rows.delete()
+        return change_in_parts(self._database, gone, is_old, along, within, parts_max)
 
 
 def _decoded(answer: bytes) -> CachedFacts | None:

@@ -14,6 +14,7 @@ from sqlalchemy import (
     String,
     Table,
     Uuid,
+    and_,
     bindparam,
     func,
     or_,
@@ -25,6 +26,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.stores.number_parts import NumberParts
 from domain.network import NetworkStatus, Reading, Usage
 from projections.database import Database, to_micros
+from projections.in_parts import change_in_parts
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)
@@ -93,20 +95,17 @@ class SqlReadings:
         """Make the parts of numbers what the numbers are, and drop an index of older releases."""
         with self._database.writing() as connection:
             connection.exec_driver_sql("DROP INDEX IF EXISTS network_readings_by_msisdn")
-            self.parts.follow_all(connection)
+        self.parts.follow_all(self._database)
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
         """Forget links of which something older than a moment is kept; return how many."""
         columns, oldest = self._rows.c, to_micros(before)
-        statement = self._rows.delete().where(
-            or_(columns.usage_as_of < oldest, columns.status_as_of < oldest)
-        )
+        old = or_(columns.usage_as_of < oldest, columns.status_as_of < oldest)
         if organization_id is not None:
-            statement = statement.where(columns.organization_id == organization_id)
-        with self._database.writing() as connection:
-            count = connection.execute(statement).rowcount
-            self.parts.forget_strangers(connection)
-            return count
+            old = and_(old, columns.organization_id == organization_id)
+        count = change_in_parts(self._database, self._rows.delete(), old, columns.link_id)
+        self.parts.forget_strangers(self._database)
+        return count
 
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str

@@ -20,6 +20,7 @@ from sqlalchemy import (
 )
 
 from projections.database import Database
+from projections.in_parts import change_in_parts
 from projections.quick import Quick
 
 BATCH_LINKS = 1_000  # Each has a dozen parts, which must not all be in memory.
@@ -63,16 +64,24 @@ class NumberParts:
         """Write the parts of a link's number unless they are there; its reading is locked."""
         self._write(connection, connection.execute(self._missing, {"link": link_id}).all())
 
-    def forget_strangers(self, connection: Connection) -> None:
+    def forget_strangers(self, database: Database) -> None:
         """Delete the parts of links that have no reading any more."""
         still = exists().where(self._readings.c.link_id == self._rows.c.link_id)
-        connection.execute(self._rows.delete().where(~still))
+        change_in_parts(database, self._rows.delete(), ~still, self._rows.c.link_id)
 
-    def follow_all(self, connection: Connection) -> None:
+    def follow_all(self, database: Database) -> None:
         """Write whatever is missing, as after an upgrade from a release without parts."""
-        numbers = connection.execute(self._without_parts()).all()
-        for start in range(0, len(numbers), BATCH_LINKS):
-            self._write(connection, numbers[start : start + BATCH_LINKS])
+        link_id, after = self._readings.c.link_id, None
+        while True:
+            some = select(link_id).order_by(link_id).limit(BATCH_LINKS)
+            part = some if after is None else some.where(link_id > after)
+            with database.writing() as connection:
+                links = connection.execute(part.with_for_update()).scalars().all()
+                missing = self._without_parts().where(link_id.in_(links))
+                self._write(connection, connection.execute(missing).all())
+            if len(links) < BATCH_LINKS:
+                return
+            after = links[-1]
 
     def _beginning(self) -> Select[Any]:
         """Select links by the begin of a part; first of all, or SQLite begins with readings."""

@@ -15,12 +15,13 @@ from uuid import UUID
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, bindparam, select
+from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, and_, bindparam, select
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.errors import ServiceUnavailable
 from domain.ports import Sealed
 from projections.database import KEPT_BY_A_READER, Database
+from projections.in_parts import change_in_parts
 from projections.quick import Quick
 
 KEY_BYTES = 32
@@ -88,11 +89,11 @@ class PersonalKeys:
     def erase(self, before: str, organization_id: UUID | None = None) -> int:
         """Delete the keys of all months before `YYYY-MM`; return how many there were."""
         columns = self._rows.c
-        statement = self._rows.update().where(columns.month < before, columns.key.is_not(None))
+        wanted = and_(columns.month < before, columns.key.is_not(None))
         if organization_id is not None:
-            statement = statement.where(columns.organization_id == organization_id)
-        with self.database.writing() as connection:
-            erased = connection.execute(statement.values(key=None)).rowcount
+            wanted = and_(wanted, columns.organization_id == organization_id)
+        gone = self._rows.update().values(key=None)
+        erased = change_in_parts(self.database, gone, wanted, columns.organization_id)
         self._held.clear()
         if not self.database.wipe():
             raise ServiceUnavailable(KEPT_BY_A_READER)

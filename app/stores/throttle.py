@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.cause import Clock
 from projections.database import Database, to_micros
+from projections.in_parts import change_in_parts
 
 FAILURES_MAX = 5  # Wrong secrets in a window before a caller has to wait.
 WINDOW = timedelta(minutes=1)
@@ -67,9 +68,8 @@ class SqlThrottle:
 
     def forget_lapsed(self) -> int:
         """Delete windows that are over; return how many."""
-        lapsed = self._rows.c.ends <= to_micros(self._clock())
-        with self._database.writing() as connection:
-            return connection.execute(self._rows.delete().where(lapsed)).rowcount
+        gone, lapsed = self._rows.delete(), self._rows.c.ends <= to_micros(self._clock())
+        return change_in_parts(self._database, gone, lapsed, self._rows.c.subject)
 
     def _read(self, connection: Connection, subject: str) -> tuple[int, int]:
         statement = select(self._rows.c.failures, self._rows.c.ends).where(

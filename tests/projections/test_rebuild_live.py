@@ -4,6 +4,7 @@ from collections.abc import Callable
 from threading import Event, Thread
 from uuid import UUID
 
+import pytest
 from sqlalchemy import text
 
 from projections.audit import verify
@@ -127,3 +128,24 @@ def test_verifying_while_events_arrive_finds_nothing(installation: Installation)
     assert beside.errors == []
     projecting.projector.catch_up()
     assert verify(auditing.log, auditing.views, auditing.positions, auditing.models).ok
+
+
+def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("projections.rebuild.BATCH_EVENTS_MAX", 2)
+    for index in range(4):
+        process.organization("", name=f"before {index}")
+    process.projector.catch_up()
+    reached: list[int] = []
+
+    def progress(position: int, _goal: int) -> None:
+        reached.append(position)
+        if len(reached) == 1:
+            for index in range(10):
+                process.organization("", name=f"meanwhile {index}")
+            process.projector.catch_up()
+
+    rebuild(process.log, process.views, process.positions, process.organizations, progress)
+    assert reached[-1] >= process.log.head() - 2
+    assert differences(process.log, process.views, process.positions, process.organizations) == []

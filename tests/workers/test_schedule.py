@@ -24,7 +24,7 @@ def test_a_task_runs_when_its_time_has_come_and_not_before() -> None:
 
 def test_a_task_can_begin_at_the_first_tick_and_then_waits_its_time() -> None:
     ran: list[str] = []
-    plan = Schedule([Task("at boot", 3600, lambda: ran.append("at boot"), at_once=True)])
+    plan = Schedule([Task("at boot", 3600, lambda: ran.append("at boot"), first_s=0)])
     plan.tick()
     plan.tick()
     assert ran == ["at boot"]
