@@ -31,6 +31,7 @@ def command(*, process: str, as_json: bool) -> None:
     """
     stop = stop_on_signals(cut_off_after_s=None) if process.startswith("release.") else None
     with installation(migrated=False) as container:
+        container.role = "migrate"
         if stop is not None and not _is_reached(container, stop):
             return
         with watched("Building read models") as progress:

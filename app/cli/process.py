@@ -18,6 +18,7 @@ def _process(name: str, text: str, run: Callable[[Container], None]) -> click.Co
             settings = container.settings
             if settings.has_own_broker and name != "projector":
                 raise WrongSetting(ALONE)
+            container.role = name
             configure_logging(settings.log_format)
             run(container)
 

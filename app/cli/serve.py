@@ -28,6 +28,7 @@ def command(*, demo: bool, as_json: bool) -> None:
     """
     settings = _demo_settings if demo else Settings.load
     with installation(migrated=False, settings=settings) as container:
+        container.role = "serve"
         configure_logging(container.settings.log_format, current_request_id)
         with watched("Building read models") as progress:
             migrate(container, progress)

@@ -19,6 +19,8 @@ from projections.database import Database
 class Storage:
     """Where this installation keeps things."""
 
+    role = "command"  # What this process is for; set before anything is opened.
+
     def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
         self.settings = settings
         self.clock = clock
@@ -26,7 +28,7 @@ class Storage:
     @cached_property
     def persistence(self) -> Persistence:
         """The engine that holds all three."""
-        return persistence_at(self.settings.database_url)
+        return persistence_at(self.settings.database_url, self.role)
 
     @cached_property
     def log(self) -> Log:

@@ -65,12 +65,12 @@ class Persistence(Protocol):
         ...
 
 
-def persistence_at(url: str) -> Persistence:
-    """Return the engine of a DATABASE_URL."""
+def persistence_at(url: str, role: str) -> Persistence:
+    """Return the engine of a DATABASE_URL; a server shows the role of who is connected."""
     if url.startswith("sqlite:///"):
         from app.persistence.sqlite import SqliteFiles  # noqa: PLC0415  # Each loads its driver alone.
 
         return SqliteFiles(url)
     from app.persistence.postgres import PostgresDatabase  # noqa: PLC0415  # As above.
 
-    return PostgresDatabase(url)
+    return PostgresDatabase(url, role)

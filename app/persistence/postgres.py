@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
+from sqlalchemy.pool import PoolProxiedConnection
 
+from app.persistence.postgres_connection import DURABLE, BoundedConnection
 from app.persistence.postgres_lock import SessionLock, key_of
 from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import PostgresWaker
@@ -21,16 +24,14 @@ POOL_WAIT_S = 3.0
 MIGRATE = "migrate"
 
 # No call may hang: a server that is gone without a word is noticed by TCP, one that is stuck by
-# the time-out of its statements.
+# the time-out of its statements, and one that is silent by `BoundedConnection`.
 CALL_OPTIONS: Mapping[str, str | int] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
-    "application_name": "carrier-links",
 }
-STATEMENT_TIMEOUT_MS = 30_000
 
 # Of sessions that hold rows (read models, own stores): the server must not keep them for a process
 # that stands still or is gone without a word. Nobody pauses so long within a transaction, but who
@@ -41,14 +42,19 @@ SESSION = (
     "SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 3; SET tcp_user_timeout = 15000"
 )
 
+# By transaction, never by session: what outlives it may reach another session through a pooler.
+BEGIN_DURABLE = f"BEGIN; SELECT {DURABLE}"
+BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
+
 
 class PostgresDatabase:
     """Where an installation on PostgreSQL keeps things."""
 
     error: type[Exception] = psycopg.Error
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, role: str = "command") -> None:
         self.url = url
+        self._role = role
 
     @property
     def place(self) -> str:
@@ -60,7 +66,7 @@ class PostgresDatabase:
         """Return the settings of the event log's library."""
         return {
             "PERSISTENCE_MODULE": "app.persistence.postgres_log:Factory",
-            "LOG_CONNINFO": conninfo(self.url),
+            "LOG_CONNINFO": self._conninfo("log"),
         }
 
     def databases(self) -> tuple[Database, Database, Database]:
@@ -68,21 +74,21 @@ class PostgresDatabase:
 
         The first two share connections: a lost tail of either is made again.
         """
-        relaxed = Database(engine_for(self.url, synchronous_commit=False))
-        durable = Database(engine_for(self.url, synchronous_commit=True))
+        relaxed = Database(engine_for(self._conninfo("views"), synchronous_commit=False))
+        durable = Database(engine_for(self._conninfo("keys"), synchronous_commit=True))
         return relaxed, relaxed, durable
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log, in whatever process."""
-        return PostgresWaker(appended, conninfo(self.url))
+        return PostgresWaker(appended, self._conninfo("listen"))
 
     def lock(self, name: str) -> SessionLock:
         """Return a lock that one process holds, until it lets go or is gone."""
-        return SessionLock(conninfo(self.url, statement_timeout_ms=5_000), key_of(name))
+        return SessionLock(self._conninfo(f"lock {name}"), key_of(name))
 
     def turns(self) -> PostgresTurns:
         """Return what a process takes turns by, at wallets that others move too."""
-        return PostgresTurns(conninfo(self.url))
+        return PostgresTurns(self._conninfo("turns"))
 
     def exists(self) -> bool:
         """Tell whether there can be tables; a server that does not answer raises."""
@@ -91,46 +97,49 @@ class PostgresDatabase:
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Hold the database for a migration, so that two machines take turns."""
-        with psycopg.connect(conninfo(self.url, statement_timeout_ms=0), autocommit=True) as alone:
+        with BoundedConnection.open(self._conninfo("migrate"), statement_timeout_ms=0) as alone:
             alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
             yield
 
+    def _conninfo(self, purpose: str) -> str:
+        """Return how to connect; the server's views show for which process, and for what."""
+        return conninfo(self.url, f"carrier-links {self._role}: {purpose}")
 
-def conninfo(url: str, *, statement_timeout_ms: int = STATEMENT_TIMEOUT_MS) -> str:
-    """Return a URL with our time-outs; what the URL itself says stands.
+
+def conninfo(url: str, application_name: str = "carrier-links") -> str:
+    """Return a URL with our time-outs and our name; what the URL itself says stands.
 
     Of several hosts the one that takes writes is meant.
     """
     parts = conninfo_to_dict(url)
-    told = str(parts.get("options") or "")
-    options = f"-c statement_timeout={statement_timeout_ms} {told}".strip()
     several = {"target_session_attrs": "read-write"} if "," in str(parts.get("host", "")) else {}
-    given = {**CALL_OPTIONS, **several, **parts, "options": options}
+    given = {**CALL_OPTIONS, "application_name": application_name, **several, **parts}
     return psycopg.conninfo.make_conninfo("", **given)
 
 
-def engine_for(url: str, *, synchronous_commit: bool) -> Engine:
+def engine_for(target: str, *, synchronous_commit: bool) -> Engine:
     """Open a pool. Without `synchronous_commit` a crash may lose the newest commits."""
-    target = conninfo(url)
-    setting = "on" if synchronous_commit else "off"
-
-    def connect() -> psycopg.Connection:
-        connection = psycopg.connect(target)
-        connection.execute(f"SET synchronous_commit = {setting}; {SESSION}")
-        connection.commit()
-        return connection
-
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=connect,
+        creator=lambda: BoundedConnection.open(target, SESSION, autocommit=False),
         hide_parameters=True,  # An error text ends in a log; what was written must not.
         pool_size=POOL_SIZE,
         max_overflow=POOL_OVERFLOW,
         pool_timeout=POOL_WAIT_S,
     )
+    begin = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
+    engine.dialect.do_begin = partial(_begin, begin)  # type: ignore[method-assign]  # It has no event.
     event.listen(engine, "checkout", _check)
     event.listen(engine, "handle_error", _leave_what_takes_no_writes)
     return engine
+
+
+def _begin(statements: str, lent: PoolProxiedConnection) -> None:
+    """Begin a transaction with its own setting, in the round trip that its BEGIN costs anyway."""
+    connection = lent.driver_connection
+    assert isinstance(connection, BoundedConnection)
+    if not connection.autocommit and connection.isolation_level is None:  # Else it only reads.
+        connection.run(statements)
 
 
 def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:

@@ -6,6 +6,9 @@ from contextlib import suppress
 
 import psycopg
 
+from app.persistence.postgres_connection import BoundedConnection
+
+STATEMENT_TIMEOUT_MS = 5_000
 CHECK_S = 1.0  # How long a lock is trusted without asking; who lost it is fenced by its position.
 
 # The server must notice soon that a holder or its machine is gone, or nobody could take over. A
@@ -22,7 +25,7 @@ class SessionLock:
     def __init__(self, conninfo: str, key: int) -> None:
         self._conninfo = conninfo
         self._key = key
-        self._connection: psycopg.Connection | None = None
+        self._connection: BoundedConnection | None = None
         self._is_held = False
         self._checked_at = 0.0
 
@@ -49,8 +52,9 @@ class SessionLock:
 
     def _ask(self) -> bool:
         if self._connection is None:
-            self._connection = psycopg.connect(self._conninfo, autocommit=True)
-            self._connection.execute(NOTICE_DEATH)
+            self._connection = BoundedConnection.open(
+                self._conninfo, NOTICE_DEATH, statement_timeout_ms=STATEMENT_TIMEOUT_MS
+            )
         if self._is_held:
             self._connection.execute("SELECT 1")
             return True

@@ -23,6 +23,7 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool
 
+from app.persistence.postgres_connection import DURABLE, BoundedConnection, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_waker import tell
 from domain.application import NothingInserted
@@ -35,8 +36,8 @@ RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is the
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
 INSERT = (
-    "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
-    "told AS MATERIALIZED (SELECT pg_notify(%s, %s) FROM locked) "
+    "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "  # noqa: S608  # Our own text.
+    f"told AS MATERIALIZED (SELECT pg_notify(%s, %s), {DURABLE} FROM locked) "
     "INSERT INTO {table} (originator_id, originator_version, topic, state) "
     "SELECT e.id, e.version, e.topic, e.state FROM told, "
     "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
@@ -67,6 +68,8 @@ class Datastore(PostgresDatastore):
                 "autocommit": True,
                 "cursor_factory": BinaryCursor,
             },
+            connection_class=BoundedConnection,
+            configure=lambda connection: connection.set_up(conninfo),
             min_size=0,
             max_size=POOL_MAX,
             open=False,
@@ -88,7 +91,10 @@ class Datastore(PostgresDatastore):
         except (InterfaceError, OperationalError) as error:
             if not _is_lost(error):
                 raise
-            self.pool.check()
+            if isinstance(error.__cause__, ServerSilent):
+                self.pool.drain()  # To ask each other one would take as long again.
+            else:
+                self.pool.check()
             return call()
 
 

@@ -8,9 +8,11 @@ from uuid import UUID
 
 import psycopg
 
+from app.persistence.postgres_connection import BoundedConnection
 from app.persistence.postgres_lock import key_of
 
 WAIT_MS = 200  # For one's turn; who waits longer goes on without it.
+ANSWER_S = 1.0  # Of a server, or something before it, that says nothing.
 HOLD_MS_MAX = 1_000  # The server ends the session of a holder that stands still.
 REST_S = 1.0  # Between two tries to reach a server that does not let us take turns.
 
@@ -33,7 +35,7 @@ class PostgresTurns:
 
     def __init__(self, conninfo: str) -> None:
         self._conninfo = psycopg.conninfo.make_conninfo(conninfo, **CALL_OPTIONS)
-        self._connection: psycopg.Connection | None = None
+        self._connection: BoundedConnection | None = None
         self._rests_until = 0.0
 
     def take(self, wallet_ids: Sequence[UUID]) -> bool:
@@ -71,9 +73,8 @@ class PostgresTurns:
 
     def _connected(self) -> psycopg.Connection:
         if self._connection is None:
-            self._connection = psycopg.connect(self._conninfo, autocommit=True)
-            self._connection.execute(
-                f"SET statement_timeout = {WAIT_MS};"
-                f"SET idle_in_transaction_session_timeout = {HOLD_MS_MAX}"
-            )
+            pause = f"SET idle_in_transaction_session_timeout = {HOLD_MS_MAX}"
+            self._connection = BoundedConnection.open(self._conninfo, pause)
+            self._connection.run(f"SET statement_timeout = {WAIT_MS}")
+            self._connection.answer_s = ANSWER_S
         return self._connection

@@ -21,6 +21,7 @@ def create() -> Flask:
     settings = Settings.load()
     configure_logging(settings.log_format, current_request_id)
     container = Container(settings)
+    container.role = "web worker"
     container.complete()
     container.waker.start()
     Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()

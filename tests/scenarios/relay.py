@@ -17,6 +17,7 @@ class Relay:
         self._target = (parts.hostname or "127.0.0.1", parts.port or default_port)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._open: list[socket.socket] = []
+        self._deaf: set[socket.socket] = set()
         self._silent = False
         port = self._listener.getsockname()[1]
         user = parts.netloc.rpartition("@")[0]
@@ -27,6 +28,10 @@ class Relay:
     def fall_silent(self) -> None:
         """Take what comes and pass nothing on, either way; connections stay open."""
         self._silent = True
+
+    def deafen(self) -> None:
+        """Pass nothing on for the connections that are open; new ones are as good as ever."""
+        self._deaf.update(self._open)
 
     def __enter__(self) -> Self:
         return self
@@ -47,7 +52,7 @@ class Relay:
     def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
         with suppress(OSError):
             while piece := source.recv(PIECE):
-                if not self._silent:
+                if not self._silent and source not in self._deaf:
                     target.sendall(piece)
-            if not self._silent:
+            if not self._silent and source not in self._deaf:
                 target.shutdown(socket.SHUT_WR)

@@ -1,0 +1,71 @@
+"""What must last is on the disk before anybody is answered, whatever a session was told before."""
+
+from collections.abc import Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+from eventsourcing.persistence import StoredEvent
+
+from app.persistence.postgres import PostgresDatabase, conninfo
+from app.persistence.postgres_log import Datastore, PostgresLogRecorder
+from projections.database import Database
+
+INSERTS = 20
+SETTING = "SHOW synchronous_commit"
+CAREFREE = "?options=-c%20synchronous_commit%3Doff"
+END_OF_LOG = "SELECT pg_current_wal_flush_lsn() = pg_current_wal_insert_lsn()"
+
+
+@pytest.fixture
+def recorder(shaky_url: str) -> Iterator[PostgresLogRecorder]:
+    """On a server of its own, where nobody else writes, through sessions that do not wait."""
+    datastore = Datastore(conninfo(shaky_url + CAREFREE))
+    made = PostgresLogRecorder(datastore, events_table_name="log_events")
+    made.create_table()
+    yield made
+    datastore.close()
+
+
+def test_events_are_on_the_disk_when_their_insert_is_answered(
+    recorder: PostgresLogRecorder, shaky_url: str
+) -> None:
+    with psycopg.connect(shaky_url, autocommit=True) as other:
+        for _ in range(INSERTS):
+            recorder.insert_events([StoredEvent(uuid4(), 1, "topic", b"state")])
+            assert other.execute(END_OF_LOG).fetchone() == (True,)
+    with recorder.datastore.get_connection() as connection:
+        assert connection.execute(SETTING).fetchone() == {"synchronous_commit": "off"}
+
+
+@pytest.mark.parametrize(
+    ("told", "within"), [("off", "on"), ("local", "on"), ("on", "on"), ("remote_apply",) * 2]
+)
+def test_keys_are_as_durable_as_the_log(database_url: str, told: str, within: str) -> None:
+    *_, keys = opened(f"{database_url}?options=-c%20synchronous_commit%3D{told}")
+    assert settings(keys) == [within, told]
+
+
+def test_read_models_do_not_wait_and_their_sessions_remember_nothing(database_url: str) -> None:
+    views, stores, _ = opened(database_url)
+    assert settings(views) == ["off", "on"]
+    assert stores is views
+    with views.snapshot() as connection:
+        level = connection.exec_driver_sql("SHOW transaction_isolation").scalar()
+    views.close()
+    assert level == "repeatable read"
+
+
+def opened(url: str) -> tuple[Database, Database, Database]:
+    return PostgresDatabase(url).databases()
+
+
+def settings(database: Database) -> list[str]:
+    """Return what a transaction commits by, and what its session does afterwards."""
+    found = []
+    for lend in (database.writing, database.reading):
+        with lend() as connection:
+            connection.exec_driver_sql("SELECT 1")
+            found.append(str(connection.exec_driver_sql(SETTING).scalar()))
+    database.close()
+    return found
