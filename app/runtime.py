@@ -10,7 +10,7 @@ from typing import Literal
 from dramatiq import Worker
 
 from app.container import Container
-from app.threads import WAITING_MAX
+from app.threads import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
 from projections.follower import PACE_S, Follower, Step
 from projections.in_parts import PART_ROWS
 from projections.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
@@ -21,9 +21,6 @@ from workers.schedule import AGAIN, Schedule, Task, keep_time
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
-LOOKUP_THREADS = 4
-PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
-BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.
 DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0

@@ -26,6 +26,7 @@ from domain.plan_change import Addition, PlanChange, Removal
 from domain.plan_changing import ChangeStep, after_nothing, is_settled, next_step
 from domain.ports import ProviderError, Unavailable
 from workers.provisioning import CALL, STEPS_MAX
+from workers.shares import Shares
 from workers.steadiness import Steadiness
 
 UNSEEN = timedelta(
@@ -47,19 +48,22 @@ class PlanChanges:
     failing: Failing
     clock: Clock
     steadiness: Steadiness
+    shares: Shares
 
     def work(self, change_id: UUID) -> None:
-        """Bring a change as far as it goes now."""
+        """Bring a change as far as it goes now, once its organization has a thread for it."""
+        change = self.log.find(PlanChange, change_id)
+        if change is None:
+            logger.error("plan change %s does not exist", change_id)
+            return
+        self.shares.run(change.organization_id, change_id, lambda: self._work(change))
+
+    def _work(self, change: PlanChange) -> None:
         for _ in range(STEPS_MAX):
-            change = self.log.find(PlanChange, change_id)
-            if change is None:
-                logger.error("plan change %s does not exist", change_id)
-                return
-            try:
+            with suppress(Conflict):  # Somebody else has moved it: look again.
                 if not self._do(next_step(change, self.clock()), change):
                     return
-            except Conflict:
-                continue  # Somebody else has moved it: look again.
+            change = self.log.get(PlanChange, change.id)
 
     def _do(self, step: ChangeStep, change: PlanChange) -> bool:
         """Do one step; True when there may be another one now."""

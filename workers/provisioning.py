@@ -28,6 +28,7 @@ from domain.network import (
 from domain.ports import ProviderError, Sealed, Vault
 from domain.provisioning import Step, after_no_endpoint, after_nothing, next_step
 from workers.esim_reservation import EsimReservation
+from workers.shares import Shares
 
 CALL = timedelta(seconds=5)  # One call of the network; within a deadline there is time for two.
 STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, and they go on.
@@ -47,19 +48,22 @@ class Provisioning:
     failing: Failing
     rules: ProvisioningRules
     clock: Clock
+    shares: Shares
 
     def work(self, link_id: UUID) -> None:
-        """Bring a link as far as it goes now."""
+        """Bring a link as far as it goes now, once its organization has a thread for it."""
+        link = self.log.find(Link, link_id)
+        if link is None:
+            logger.error("link %s does not exist", link_id)
+            return
+        self.shares.run(link.organization_id, link_id, lambda: self._work(link))
+
+    def _work(self, link: Link) -> None:
         for _ in range(STEPS_MAX):
-            link = self.log.find(Link, link_id)
-            if link is None:
-                logger.error("link %s does not exist", link_id)
-                return
-            try:
+            with suppress(Conflict):  # Somebody else has moved the link: look again.
                 if not self._do(next_step(link, self.clock()), link):
                     return
-            except Conflict:
-                continue  # Somebody else has moved the link: look again.
+            link = self.log.get(Link, link.id)
 
     def _do(self, step: Step, link: Link) -> bool:
         """Do one step; True when there may be another one now."""

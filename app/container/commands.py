@@ -10,6 +10,7 @@ from app.providers.mcc_mnc import load_networks
 from app.providers.offline import OfflineLookup
 from app.providers.sandbox import SandboxLookup, is_sandbox_number
 from app.settings import WrongSetting
+from app.threads import WAITING_MAX
 from domain.commands.accounts import Accounts
 from domain.commands.answers import AnswerRules, Answers
 from domain.commands.bulk_create import BulkCreate
@@ -80,7 +81,7 @@ class Commands(Reading):
             answers=self.answers,
             leases=self.leases,
             balance_hint=self._balance_hint,
-            in_flight=InFlight(IN_FLIGHT_MAX),
+            in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
             clock=self.clock,
             new_id=uuid4,
         )

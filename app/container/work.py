@@ -7,6 +7,7 @@ from app.brokers.in_process import InProcessBroker
 from app.brokers.rabbitmq import DurableBroker
 from app.container.links import Links
 from app.settings import Settings
+from app.threads import PROVISION_THREADS
 from domain.cause import Clock, utc_now
 from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
@@ -19,6 +20,7 @@ from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
 from workers.provisioning_sweep import ProvisioningSweep
 from workers.publisher import DramatiqPublisher
+from workers.shares import Shares
 from workers.steadiness import Steadiness
 from workers.sweep import Sweep
 
@@ -82,7 +84,13 @@ class Work(Links):
             failing=self.failing,
             rules=self.rules,
             clock=self.clock,
+            shares=self._provision_shares,
         )
+
+    @cached_property
+    def _provision_shares(self) -> Shares:
+        """Whose threads of the provisioning queue these are."""
+        return Shares(PROVISION_THREADS)
 
     @property
     def _reservation(self) -> EsimReservation:
@@ -91,7 +99,14 @@ class Work(Links):
     @cached_property
     def plan_changes(self) -> PlanChanges:
         """The work of plan changes."""
-        return PlanChanges(self.log, self.network, self.failing, self.clock, self.steadiness)
+        return PlanChanges(
+            self.log,
+            self.network,
+            self.failing,
+            self.clock,
+            self.steadiness,
+            self._provision_shares,
+        )
 
     @cached_property
     def provisioning_sweep(self) -> ProvisioningSweep:

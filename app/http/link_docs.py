@@ -11,6 +11,7 @@ from app.http.schemas.plan import NOT_A_COUNTRY
 from domain import errors
 from domain.commands.link_plans import NOT_THERE
 from domain.commands.offers import INCOMPATIBLE, UNKNOWN
+from domain.commands.waiting import SHARE
 
 LINK_ID: Final = "1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13"
 ACTIVATION_ID: Final = "c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30"
@@ -26,6 +27,7 @@ CREATE_REFUSALS: Final = (
     errors.ValidationFailed({"plan_id": [UNKNOWN]}),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
     errors.ConfigError(),
     _BALANCE,
     errors.IdempotencyInProgress(),
@@ -37,6 +39,7 @@ CHANGE_REFUSALS: Final = (
     errors.ValidationFailed({"remove.0": [NOT_THERE], "add.1": [INCOMPATIBLE]}),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
     _BALANCE,
     errors.IdempotencyInProgress(),
     errors.ProvisioningFailed(**_DONE),
@@ -45,6 +48,7 @@ CHANGE_REFUSALS: Final = (
 SWITCH_REFUSALS: Final = (
     errors.NotFound(),
     errors.ValidationFailed({"status": ["Unknown field."]}),
+    errors.RateLimited(SHARE),
     errors.ProvisioningError(),
 )
 PAGE_REFUSALS: Final = (errors.NotFound(), _PAGE)
@@ -55,6 +59,7 @@ TOPUP_REFUSALS: Final = (
 STATUS_REFUSALS: Final = (
     errors.NotFound(),
     errors.ValidationFailed({"live": [NOT_A_FLAG]}),
+    errors.RateLimited(SHARE),
     errors.NetworkUnavailable(),
 )
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from uuid import UUID
 
 from prometheus_client import Gauge
 
@@ -16,6 +17,6 @@ class CountedWaiting(Waiting):
         self._held = held
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        with super().place(), self._held.track_inprogress():
+    def place(self, organization_id: UUID) -> Iterator[None]:
+        with super().place(organization_id), self._held.track_inprogress():
             yield

@@ -1,6 +1,7 @@
-"""A bound on paid lookups under way per organization: it bounds what a lost race can cost."""
+"""A bound on lookups under way per organization: on what a lost race costs, and on threads."""
 
-from collections import Counter
+import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Condition
@@ -9,32 +10,61 @@ from uuid import UUID
 from domain.errors import RateLimited
 
 IN_FLIGHT_MAX = 32
+WAITING_MAX = 32
 WAIT_S = 5.0
+SOON_S = 0.5  # A provider that takes longer is slow: then no thread may be spent on waiting for it.
 
 
 class InFlight:
     """Counts what each organization has under way in this process."""
 
-    def __init__(self, limit: int = IN_FLIGHT_MAX, wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self, limit: int = IN_FLIGHT_MAX, waiting_max: int = WAITING_MAX, wait_s: float = WAIT_S
+    ) -> None:
         self._limit = limit
+        self._waiting_max = waiting_max
         self._wait_s = wait_s
-        self._counts: Counter[UUID] = Counter()
+        self._running: defaultdict[UUID, dict[object, float]] = defaultdict(dict)  # Since when.
+        self._waiting: Counter[UUID] = Counter()
         self._condition = Condition()
 
     @contextmanager
     def enter(self, organization_id: UUID) -> Iterator[None]:
-        """Hold one place; waits for one a while, then raises RateLimited."""
+        """Hold one place; waits for one a while, then raises RateLimited.
+
+        Whoever finds too many waiting waits only while the provider is quick: else the lookups of
+        one organization would hold every thread of the server.
+        """
+        this = object()
         with self._condition:
-            if not self._condition.wait_for(
-                lambda: self._counts[organization_id] < self._limit, self._wait_s
-            ):
-                raise RateLimited
-            self._counts[organization_id] += 1
+            self._wait(organization_id)
+            self._running[organization_id][this] = time.monotonic()
         try:
             yield
         finally:
             with self._condition:
-                self._counts[organization_id] -= 1
-                if not self._counts[organization_id]:
-                    del self._counts[organization_id]
+                del self._running[organization_id][this]
+                if not self._running[organization_id]:
+                    del self._running[organization_id]
                 self._condition.notify_all()  # Others may wait for another organization.
+
+    def _wait(self, organization_id: UUID) -> None:
+        patience_s = self._patience_s(organization_id)
+        self._waiting[organization_id] += 1
+        try:
+            if not self._condition.wait_for(lambda: self._has_room(organization_id), patience_s):
+                raise RateLimited
+        finally:
+            self._waiting[organization_id] -= 1
+            if not self._waiting[organization_id]:
+                del self._waiting[organization_id]
+
+    def _has_room(self, organization_id: UUID) -> bool:
+        return len(self._running.get(organization_id, ())) < self._limit
+
+    def _patience_s(self, organization_id: UUID) -> float:
+        if self._waiting[organization_id] < self._waiting_max:
+            return self._wait_s
+        now = time.monotonic()
+        oldest = next(iter(self._running.get(organization_id, {}).values()), now)
+        return max(0.0, oldest + SOON_S - now)

@@ -69,7 +69,7 @@ class LinkCreate:
 
         Raises ValidationFailed on `plan_id`, ConfigError, the refusals of the wallet,
         ProvisioningFailed and ProvisioningError with what was `refunded`, IdempotencyKeyReused,
-        IdempotencyInProgress, ServiceUnavailable.
+        IdempotencyInProgress, RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
         for _ in range(RACES_MAX):
@@ -98,7 +98,7 @@ class LinkCreate:
             raise IdempotencyKeyReused
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
-        with self.waiting.place():
+        with self.waiting.place(request.organization_id):
             link = wait_for(self.log, Link, earlier.id, _is_answered, until_s)
         if not _is_answered(link):
             if self.clock() < link.requested.deadline:
@@ -108,7 +108,7 @@ class LinkCreate:
 
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new)
-        with self.waiting.place():
+        with self.waiting.place(request.organization_id):
             self._request(request, new, terms, cause)
             link = wait_for(self.log, Link, new, _is_answered, until_s)
             return _outcome(link if _is_answered(link) else self._expire(link))
@@ -117,6 +117,7 @@ class LinkCreate:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
         try:
             terms = self._terms(request)
+            self.waiting.require_share(request.organization_id)  # A limit is told before a price.
             if not self.rules.base_plan:
                 raise ConfigError
             check_funds(self.log, request.organization_id, terms.retail_price_micros)

@@ -1,8 +1,8 @@
 """The command that changes the plans of a link: paid for at once, done by a worker, waited for."""
 
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -74,7 +74,8 @@ class LinkPlans:
 
         The link exists. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the refusals
         of the wallet, ProvisioningFailed and ProvisioningError (inside BoundFailure when such an
-        outcome is given again), IdempotencyKeyReused, IdempotencyInProgress, ServiceUnavailable.
+        outcome is given again), IdempotencyKeyReused, IdempotencyInProgress, RateLimited,
+        ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
         for _ in range(RACES_MAX):
@@ -84,12 +85,23 @@ class LinkPlans:
             new = self.new_id()
             if request.key is not None:
                 new = plan_change_id(request.organization_id, request.key, attempt + 1)
-            with suppress(Conflict), self.waiting.place():
+            with suppress(Conflict), self._place(request):
                 self._begin(request, new, until_s, cause)
                 return self._await(new, until_s), False
             if time.monotonic() > until_s:
                 break
         raise ServiceUnavailable(BUSY)  # Others keep changing the link.
+
+    @contextmanager
+    def _place(self, request: ChangeRequest) -> Iterator[None]:
+        """Hold a place; where there is none, what is wrong with the request is told first."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.waiting.place(request.organization_id))
+            except Refused:
+                self._check(request, self.log.get(Link, request.link_id))
+                raise
+            yield
 
     def _last_attempt(self, request: ChangeRequest) -> tuple[int, PlanChange | None]:
         if request.key is None:
@@ -109,7 +121,7 @@ class LinkPlans:
             raise IdempotencyKeyReused
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
-        with self.waiting.place():
+        with self.waiting.place(request.organization_id):
             change = wait_for(self.log, PlanChange, earlier.id, _is_answered, until_s)
         if not change.is_answered:
             if self.clock() < change.requested.deadline:

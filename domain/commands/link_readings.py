@@ -13,7 +13,7 @@ from domain.activation import Activation, match_addons
 from domain.application import Log
 from domain.cause import Cause, Clock, month_of
 from domain.commands.waiting import Waiting
-from domain.errors import Conflict, NetworkUnavailable, ServiceUnavailable
+from domain.errors import Conflict, NetworkUnavailable, RateLimited, ServiceUnavailable
 from domain.link import Link
 from domain.network import (
     AddonUsage,
@@ -28,6 +28,7 @@ from domain.ports import ProviderError, Sealed, Vault
 
 READ_S = 5.0  # All network reads of one request together.
 STATUS_KEPT = timedelta(seconds=60)
+NO_PLACE = (RateLimited, ServiceUnavailable)  # Too many wait: then what was last seen is shown.
 
 logger = logging.getLogger(__name__)
 
@@ -128,11 +129,11 @@ class LinkReadings:
             return last, True, False
         assert link.endpoint_id is not None
         try:
-            with self.waiting.place():
+            with self.waiting.place(link.organization_id):
                 status = self.network.status(link.endpoint_id, timeout_s=READ_S)
-        except (ProviderError, ServiceUnavailable):
+        except (ProviderError, *NO_PLACE) as error:
             if live:
-                raise NetworkUnavailable from None
+                raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
             return last or _never_seen(link), True, True
         self.readings.keep_status(link.organization_id, link.id, status)
         return status, False, False
@@ -145,9 +146,10 @@ class LinkReadings:
     def _live_usage(self, link: Link, until_s: float) -> Usage | None:
         assert link.endpoint_id is not None
         try:
-            with self.waiting.place():  # A network that hangs must not hold every thread.
+            # A network that hangs must not hold every thread.
+            with self.waiting.place(link.organization_id):
                 return self.network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
-        except (ProviderError, ServiceUnavailable):
+        except (ProviderError, *NO_PLACE):
             return None
 
     def _last(self, link_id: UUID) -> Reading:
@@ -174,9 +176,9 @@ class LinkReadings:
         if link.iccid is None or left_s <= 0:
             return None
         try:
-            with self.waiting.place():
+            with self.waiting.place(link.organization_id):
                 lpa = self.network.lpa(link.iccid, timeout_s=left_s)
-        except (ProviderError, ServiceUnavailable):
+        except (ProviderError, *NO_PLACE):
             return None
         with suppress(Conflict, ServiceUnavailable):  # The next read asks again.
             self._store_lpa(link.id, lpa, cause)

@@ -30,15 +30,16 @@ class LinkStatusSwitch:
     waiting: Waiting
     clock: Clock
 
-    def run(self, link_id: UUID, target: Target, cause: Cause) -> Link:
+    def run(self, link: Link, target: Target, cause: Cause) -> Link:
         """Bring a link to a status and return it; one that has it at the network is left alone.
 
-        Raises ProvisioningError when the network fails; the status is unchanged then.
+        Raises ProvisioningError when the network fails, RateLimited and ServiceUnavailable where
+        too many wait for it; the status is unchanged then.
         """
-        with self.waiting.place():
+        with self.waiting.place(link.organization_id):
             for _ in range(RACES_MAX):
                 try:
-                    return self._run(link_id, target, cause)
+                    return self._run(link.id, target, cause)
                 except Conflict:
                     continue
         raise ProvisioningError(NOT_DONE)

@@ -72,13 +72,23 @@ class SingleLookup:
         """Answer, or raise: NumberLookupUnavailable and every refusal of the wallet take nothing.
 
         With a key the first outcome is given again; IdempotencyKeyReused for another number,
-        IdempotencyInProgress when the first request does not end in time.
+        IdempotencyInProgress when the first request does not end in time. RateLimited where the
+        organization has too many under way.
         """
         if request.key is None:
-            return self._fresh(request, self.new_id(), cause)
+            with self.in_flight.enter(request.organization_id):
+                return self._fresh(request, self.new_id(), cause)
         stream_id = number_lookup_id(request.organization_id, request.key)
+        replayed = self._replay(request, stream_id)
+        if replayed is not None:
+            return replayed
+        with self.in_flight.enter(request.organization_id):  # A twin that waits holds a thread too.
+            return self._keyed(request, stream_id, cause)
+
+    def _keyed(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
+        """Be the one who answers, or wait for the outcome of whoever does."""
         holder = self.new_id()
-        replayed = self._replay(request, stream_id) or self._claim(request, stream_id, holder)
+        replayed = self._claim(request, stream_id, holder)
         if replayed is not None:
             return replayed
         try:
@@ -126,11 +136,9 @@ class SingleLookup:
         return LookupResult(lookup, facts, replayed=True)
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        if request.price_micros == 0:
-            return self._answer(request, stream_id, cause)
-        self._check_balance(request)
-        with self.in_flight.enter(request.organization_id):
-            return self._answer(request, stream_id, cause)
+        if request.price_micros:
+            self._check_balance(request)
+        return self._answer(request, stream_id, cause)
 
     def _check_balance(self, request: LookupRequest) -> None:
         """Spare the provider a call that cannot be paid; the wallet itself decides later."""

@@ -1,40 +1,65 @@
 """Requests that wait for an outcome on the log: how they wait, and how many of them may."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import BoundedSemaphore
+from threading import Lock
 from typing import TypeVar
 from uuid import UUID
 
 from domain.aggregate import Root
 from domain.application import Log
-from domain.errors import ServiceUnavailable
+from domain.errors import RateLimited, ServiceUnavailable
 
+SHARE = "Too many requests of this organization wait for the network; try again."
 LOOK_S = 0.05  # How often a waiter looks when nothing wakes it, as on SQLite for other processes.
 
 R = TypeVar("R", bound=Root)
+
+
+def share_of(total: int) -> int:
+    """Return how many of so many places or threads one organization may hold: half of them."""
+    return max(1, total // 2)
 
 
 class Waiting:
     """Places for requests that wait; beyond them a caller is told to come back at once.
 
     A request that waits holds a thread of the server, and those of all others must not wait for it.
+    One organization has a share of the places, so that the others find one.
     """
 
     def __init__(self, places: int) -> None:
-        self._places = BoundedSemaphore(places)
+        self._places = places
+        self._share = share_of(places)
+        self._holding: Counter[UUID] = Counter()
+        self._lock = Lock()
+
+    def require_share(self, organization_id: UUID) -> None:
+        """Raise RateLimited for an organization that holds its share now."""
+        if self._holding[organization_id] >= self._share:
+            raise RateLimited(SHARE)
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        """Hold a place; raises ServiceUnavailable when there is none."""
-        if not self._places.acquire(blocking=False):
-            message = "Too many requests wait for the network; try again."
-            raise ServiceUnavailable(message)
+    def place(self, organization_id: UUID) -> Iterator[None]:
+        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable when all are taken.
+
+        Whoever is refused has begun nothing.
+        """
+        with self._lock:
+            self.require_share(organization_id)
+            if self._holding.total() >= self._places:
+                message = "Too many requests wait for the network; try again."
+                raise ServiceUnavailable(message)
+            self._holding[organization_id] += 1
         try:
             yield
         finally:
-            self._places.release()
+            with self._lock:
+                self._holding[organization_id] -= 1
+                if not self._holding[organization_id]:
+                    del self._holding[organization_id]
 
 
 def wait_for(

@@ -1,5 +1,7 @@
 """What operators watch: lag, failures, work, requests and money; a scrape outlives the database."""
 
+from uuid import uuid4
+
 import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -130,9 +132,9 @@ def test_requests_are_counted_by_route_and_status(process: Process) -> None:
 
 
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
-    with process.waiting.place():
+    with process.waiting.place(uuid4()):
         assert scrape(process)["http_waiting_places_in_use"] == 1
-    with pytest.raises(ServiceUnavailable), process.waiting.place():
+    with pytest.raises(ServiceUnavailable), process.waiting.place(uuid4()):
         raise ServiceUnavailable
     shown = scrape(process)
     assert shown["http_waiting_places_in_use"] == 0

@@ -143,7 +143,7 @@ class Lab:
     def switch(self, link_id: UUID, target: Target) -> None:
         """Suspend or reactivate a link, as the web process does."""
         with suppress(ProvisioningError):
-            self.process.link_status.run(link_id, target, self.process.cause())
+            self.process.link_status.run(self.link(link_id), target, self.process.cause())
 
     def expire(self, link_id: UUID) -> None:
         """Fail a link as the request does that has waited long enough, unless it is answered."""

@@ -161,4 +161,4 @@ def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Respons
 
 
 def _switch(link: Link, target: Target) -> Response:
-    return reply_link(container().link_status.run(link.id, target, current_cause()))
+    return reply_link(container().link_status.run(link, target, current_cause()))

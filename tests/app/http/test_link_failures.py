@@ -4,12 +4,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from werkzeug.test import TestResponse
 
 from app.providers.simulated_network.script import Fault
 from app.threads import HTTP_THREADS, WAITING_MAX
-from tests.app.http.buying import BASIC, LINKS, UNSOLD, Buyer, buyer
+from tests.app.http.buying import BASIC, FREE, LINKS, UNSOLD, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of
 
@@ -91,6 +93,43 @@ def test_a_network_that_is_too_slow_is_not_waited_for(hasty: Service) -> None:
     assert shop.get(LINKS).json["data"]["data"] == []
 
 
+def test_forty_slow_creations_of_one_organization_leave_places_for_another(hasty: Service) -> None:
+    slow, other = buyer(hasty, "40.00"), buyer(hasty)
+    body = {"plan_id": slow.plans[Fault.SLOW.value]}
+
+    def ask(number: int) -> TestResponse:
+        headers = {**slow.headers, "Idempotency-Key": f"key-{number}"}
+        return hasty.app.test_client().post(LINKS, json=body, headers=headers)
+
+    with ThreadPoolExecutor(40) as pool:
+        asked = [pool.submit(ask, number) for number in range(40)]
+        hasty.until(lambda: sum(each.done() for each in asked) == 20)
+        assert other.create().status_code == 201
+        replies = [each.result() for each in asked]
+    refused = [reply for reply in replies if reply.status_code == 429]
+    assert [reply.status_code for reply in replies].count(502) == len(refused) == 20
+    assert {(code_of(reply), reply.headers["Retry-After"]) for reply in refused} == {
+        ("RATE_LIMITED", "1")
+    }
+    assert {reply.json["error"]["details"]["retryable"] for reply in refused} == {True}
+    assert slow.balance() == "40.00"
+    number = next(number for number, reply in enumerate(replies) if reply in refused)
+    body["plan_id"] = slow.plans[FREE]  # Their keys are free, for any request.
+    assert ask(number).status_code == 201
+
+
+def test_beyond_its_share_an_organization_hears_of_its_input_first(
+    make_service: MakeService,
+) -> None:
+    service = make_service(NETWORK_BASE_PLAN="").start()
+    shop = buyer(service, None)
+    with ExitStack() as taken:
+        for _ in range(WAITING_MAX // 2):
+            taken.enter_context(service.container.waiting.place(shop.id))
+        assert shop.create(UNSOLD).status_code == 422
+        assert shop.create(BASIC).status_code == 429  # Before what is not configured.
+
+
 def test_what_the_balance_pays_for_is_created_and_no_more(service: Service) -> None:
     shop = buyer(service, "21.00")
     called = Fault.LOST_REPLY.value  # At 1.00 each.
@@ -100,7 +139,7 @@ def test_what_the_balance_pays_for_is_created_and_no_more(service: Service) -> N
         body = {"plan_id": shop.plans[called], "name": str(number)}
         return client.post(LINKS, json=body, headers=shop.headers).status_code
 
-    with ThreadPoolExecutor(WAITING_MAX) as pool:
+    with ThreadPoolExecutor(WAITING_MAX // 2) as pool:  # What one organization may have waiting.
         statuses = sorted(pool.map(ask, range(40)))
     assert statuses == [201] * 21 + [402] * 19
     assert shop.balance() == "0.00"
@@ -116,7 +155,7 @@ def test_half_of_the_threads_answer_while_the_others_wait(make_service: MakeServ
     link = shop.link()
     with ExitStack() as taken:
         for _ in range(WAITING_MAX):
-            taken.enter_context(service.container.waiting.place())
+            taken.enter_context(service.container.waiting.place(uuid4()))
         reply = shop.create()
         assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
         assert reply.headers["Retry-After"] == "5"

@@ -78,8 +78,8 @@ class WatchedPlaces(Waiting):
         self._lock = Lock()
 
     @contextmanager
-    def place(self) -> Iterator[None]:
-        with super().place():
+    def place(self, organization_id: UUID) -> Iterator[None]:
+        with super().place(organization_id):
             self._count(1)
             try:
                 yield
@@ -227,7 +227,7 @@ class Buyer:
 
     def switch(self, link_id: UUID, target: Target, process: Process | None = None) -> Link:
         process = process or self.process
-        return process.link_status.run(link_id, target, process.cause())
+        return process.link_status.run(self.link(link_id), target, process.cause())
 
     def create_later(self, *arguments: object, **more: object) -> "Future[tuple[Link, bool]]":
         """Let a thread ask for a link."""

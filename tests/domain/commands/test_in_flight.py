@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from domain.commands import in_flight
 from domain.commands.in_flight import InFlight
 from domain.errors import RateLimited
 from tests.installation import PATIENCE_S, wait_until
@@ -29,6 +30,27 @@ def test_an_error_inside_gives_the_place_back() -> None:
     for _ in range(3):
         with pytest.raises(KeyError), bound.enter(organization_id):
             raise KeyError
+
+
+def test_beyond_those_that_may_wait_one_waits_only_while_the_provider_is_quick(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(in_flight, "SOON_S", 0.05)
+    bound, slow, other = InFlight(limit=1, waiting_max=1, wait_s=PATIENCE_S), uuid4(), uuid4()
+    running = Holder(bound, slow)
+    assert running.entered.wait(PATIENCE_S)
+    waiting = Holder(bound, slow)
+    wait_until(lambda: bound._waiting[slow] == 1)  # noqa: SLF001  # Before the next one comes.
+    for _ in range(2):  # The first one waits for as long as the provider may be quick.
+        began = time.monotonic()
+        with pytest.raises(RateLimited), bound.enter(slow):
+            pytest.fail("it entered")
+        assert time.monotonic() - began < SOON_S
+    with bound.enter(other):
+        pass
+    for each in (running, waiting):
+        each.leave()
+    assert waiting.entered.is_set()
 
 
 class Holder:

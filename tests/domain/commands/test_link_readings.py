@@ -5,7 +5,7 @@ from eventsourcing.persistence import OperationalError
 
 from domain.cause import month_of
 from domain.commands.link_readings import READ_S, LinkReading
-from domain.errors import NetworkUnavailable
+from domain.errors import RateLimited, ServiceUnavailable
 from domain.link import Link
 from domain.link_events import LinkEvent
 from domain.ports import Unavailable
@@ -279,9 +279,15 @@ def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
     reading = full.link_readings.read(buyer.link(link.id), full.cause(), live=True)
     assert (reading.usage, reading.stale, reading.lpa) == (seen.usage, True, seen.lpa)
     assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
-    with pytest.raises(NetworkUnavailable):
+    with pytest.raises(ServiceUnavailable):
         full.link_readings.status(link, live=True)
     assert full.link_readings.status(link, live=False)[1:] == (True, True)
+    full.waiting = WatchedPlaces(1)
+    del full.link_readings
+    with full.waiting.place(link.organization_id):  # Its share.
+        with pytest.raises(RateLimited):
+            full.link_readings.status(link, live=True)
+        assert full.link_readings.status(link, live=False)[1:] == (True, True)
     assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -11,7 +12,7 @@ from eventsourcing.persistence import OperationalError
 from domain.commands import waiting
 from domain.commands.provisioning_failure import Failing
 from domain.commands.waiting import Waiting, wait_for
-from domain.errors import ProvisioningError, Refused, ServiceUnavailable
+from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavailable
 from domain.link import Link
 from domain.link_events import Stage
 from domain.organization import Organization
@@ -32,18 +33,36 @@ def suspend(process: Process, organization: Organization) -> None:
 
 def test_places_are_given_while_they_last() -> None:
     places = Waiting(2)
-    with places.place(), places.place():
-        with pytest.raises(ServiceUnavailable) as refused, places.place():
+    with places.place(uuid4()), places.place(uuid4()):
+        with pytest.raises(ServiceUnavailable) as refused, places.place(uuid4()):
             pass
         assert refused.value.retryable
-    with places.place(), places.place():
+    with places.place(uuid4()), places.place(uuid4()):
+        pass
+
+
+def test_an_organization_has_half_of_the_places() -> None:
+    places, one, other = Waiting(5), uuid4(), uuid4()
+    with places.place(one), places.place(one):
+        with pytest.raises(RateLimited) as refused, places.place(one):
+            pass
+        assert refused.value.retryable
+        with places.place(other), places.place(other), pytest.raises(RateLimited):
+            places.require_share(other)
+    with places.place(one), places.place(one):
+        pass
+
+
+def test_where_there_is_one_place_anybody_may_have_it() -> None:
+    places = Waiting(1)
+    with places.place(uuid4()), pytest.raises(ServiceUnavailable), places.place(uuid4()):
         pass
 
 
 def test_a_place_is_free_again_when_its_holder_fails() -> None:
-    places = Waiting(1)
+    places, organization_id = Waiting(1), uuid4()
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), places.place():
+        with pytest.raises(ZeroDivisionError), places.place(organization_id):
             raise ZeroDivisionError
 
 
@@ -200,7 +219,7 @@ def test_a_link_that_comes_at_the_last_moment_is_the_answer(
 
 
 def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
-    buyer.process.waiting = WatchedPlaces(2)
+    buyer.process.waiting = WatchedPlaces(4)  # Two for each organization.
     buyer.hire()
     plan_id, gates = buyer.sell("Europe", "2.00"), [Gate(), Gate()]
     buyer.network.before("create_endpoint", *gates)
@@ -209,7 +228,7 @@ def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
         gate.wait()
     head = buyer.process.log.head()
     for key in (None, "key-0", "key-3"):  # A twin that would have to wait finds none either.
-        with pytest.raises(ServiceUnavailable):
+        with pytest.raises(RateLimited):
             buyer.create(plan_id, key)
     assert buyer.process.log.head() == head
     for gate in gates:

@@ -1,0 +1,128 @@
+"""One organization holds half of the threads of a worker, and its other work is not lost."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from uuid import UUID, uuid4
+
+import pytest
+from dramatiq import Worker
+
+from app.threads import PROVISION_THREADS
+from domain.link import Link
+from tests.app.brokers.bench import fresh_url
+from tests.domain.commands.buying import Gate
+from tests.installation import PATIENCE_S, Installation, wait_until
+from tests.workers.link_lab import Lab
+from workers import shares
+from workers.routes import link_message
+from workers.shares import Shares
+
+SLOW = 2 * PROVISION_THREADS  # As two processes of `web` let wait at once.
+
+
+def work_of(done: list[UUID], work_id: UUID, gate: Gate | None = None) -> None:
+    if gate is not None:
+        gate()
+    done.append(work_id)
+
+
+@contextmanager
+def held(pool: Shares, organization_id: UUID, done: list[UUID]) -> Iterator[UUID]:
+    """Let a thread work for an organization until the end, and then for what was parked."""
+    work_id, gate = uuid4(), Gate()
+    with ThreadPoolExecutor(1) as thread:
+        working = thread.submit(
+            pool.run, organization_id, work_id, lambda: work_of(done, work_id, gate)
+        )
+        gate.wait()
+        yield work_id
+        gate.open()
+        working.result(PATIENCE_S)
+
+
+def test_work_beyond_the_share_holds_no_thread_and_is_done_in_its_order() -> None:
+    pool, one, other = Shares(3), uuid4(), uuid4()
+    done: list[UUID] = []
+    more = [uuid4() for _ in range(3)]
+    with held(pool, one, done) as first:
+        for work_id in (*more, more[0]):  # A second message of the same work is none.
+            pool.run(one, work_id, lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
+        pool.run(other, other, lambda: work_of(done, other))
+        assert done == [other]
+    assert done == [other, first, *more]
+    pool.run(one, one, lambda: work_of(done, one))
+    assert done[-1] == one
+
+
+def test_work_that_fails_keeps_no_thread_and_takes_no_other_work_with_it() -> None:
+    pool, one, done = Shares(1), uuid4(), list[UUID]()
+
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    with held(pool, one, done):
+        pool.run(one, uuid4(), fail)
+        pool.run(one, one, lambda: work_of(done, one))
+    assert done[-1] == one
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            pool.run(one, uuid4(), fail)
+
+
+def test_no_more_is_parked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shares, "PARKED_MAX", 2)
+    pool, one, done = Shares(1), uuid4(), list[UUID]()
+    with held(pool, one, done):
+        for _ in range(5):
+            pool.run(one, work_id := uuid4(), lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
+    assert len(done) == 1 + 2
+
+
+def test_a_thread_goes_back_to_the_queue_after_so_much_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(shares, "FURTHER_MAX", 2)
+    pool, one, done = Shares(1), uuid4(), list[UUID]()
+    with held(pool, one, done):
+        for _ in range(3):
+            pool.run(one, work_id := uuid4(), lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
+    assert len(done) == 1 + 2
+    pool.run(one, one, lambda: work_of(done, one))
+    assert len(done) == 1 + 2 + 2, "what was left is done by whoever comes next"
+
+
+def test_the_slow_links_of_one_organization_do_not_fill_the_only_worker(
+    request: pytest.FixtureRequest, installation: Installation
+) -> None:
+    installation.environment["BROKER_URL"] = fresh_url(request)
+    lab = Lab(installation, "1000.00")
+    process = lab.other_process()
+    slow, gate = lab.organization_id, Gate()
+    lab.network.before("create_endpoint", *[gate] * SLOW)
+    links = [lab.request(deadline_s=60) for _ in range(SLOW)]
+    lab.organization_id = process.organization("10.00")
+    quick = lab.request(deadline_s=60)
+    worker = Worker(
+        process.broker,
+        queues={"provision"},
+        worker_threads=PROVISION_THREADS,
+        worker_timeout=20,
+    )
+    worker.start()
+    try:
+        for link_id in links:
+            process.publisher.publish(link_message(link_id))
+        wait_until(lambda: lab.network.count("create_endpoint") == PROVISION_THREADS // 2)
+        gates = SLOW - PROVISION_THREADS // 2
+        lab.network._before["create_endpoint"][-gates:] = []  # noqa: SLF001  # Only these are held.
+        process.publisher.publish(link_message(quick))
+        wait_until(lambda: lab.link(quick).activated_at is not None)
+        assert lab.network.count("create_endpoint") == PROVISION_THREADS // 2 + 1
+        gate.open()
+        wait_until(lambda: all(lab.link(each).activated_at is not None for each in links))
+    finally:
+        gate.open()
+        worker.stop(timeout=10_000)
+    assert {process.log.get(Link, each).organization_id for each in links} == {slow}
+    assert lab.network.count("create_endpoint") == SLOW + 1
