@@ -1,11 +1,13 @@
 """Makes or upgrades every table; safe to run twice and from two machines at once."""
 
+from collections.abc import Mapping
+
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.container import Container
-from app.persistence.schema import NewerSchema, ensure, is_current
+from app.persistence.schema import NewerSchema, ensure, is_current, versions
 from projections.health import strangers
 from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 
@@ -14,7 +16,16 @@ STORES_VERSION = 2
 NUMBERS_VERSION = 1
 NETWORK_VERSION = 1
 KEYS_VERSION = 1
+NOTES_VERSION = 1
 POSITIONS_VERSION = 1
+KNOWN = {
+    "stores": STORES_VERSION,
+    "network_numbers": NUMBERS_VERSION,
+    "simulated_network": NETWORK_VERSION,
+    "personal_keys": KEYS_VERSION,
+    "notes": NOTES_VERSION,
+    "positions": POSITIONS_VERSION,
+}
 
 
 class CannotMigrate(Exception):
@@ -57,6 +68,7 @@ def _create_stores(container: Container) -> None:
     ensure(container.stores, "simulated_network", NETWORK_VERSION, network, cheap=True)
     keys = container.vault
     ensure(keys.database, "personal_keys", KEYS_VERSION, [keys.metadata], cheap=False)
+    ensure(keys.database, "notes", NOTES_VERSION, [container.notes.metadata], cheap=True)
     # Without positions every read model is rebuilt and the dispatcher sweeps.
     positions = [container.positions.metadata]
     ensure(container.views, "positions", POSITIONS_VERSION, positions, cheap=True)
@@ -69,8 +81,19 @@ def is_migrated(container: Container) -> bool:
         and is_current(container.stores, "network_numbers", NUMBERS_VERSION)
         and is_current(container.stores, "simulated_network", NETWORK_VERSION)
         and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
+        and is_current(container.vault.database, "notes", NOTES_VERSION)
         and is_current(container.views, "positions", POSITIONS_VERSION)
     )
+
+
+def table_versions(container: Container) -> dict[str, int]:
+    """Return the version of each set of own tables that is there."""
+    return {**versions(container.stores), **versions(container.vault.database)}
+
+
+def newer_tables(found: Mapping[str, int]) -> list[str]:
+    """Return the sets of tables that are of a later release than this one."""
+    return [name for name, version in found.items() if version > KNOWN.get(name, 0)]
 
 
 def _build_models(container: Container, progress: Progress) -> list[str]:

@@ -8,6 +8,7 @@ import click
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from app.backup import NoBackup
 from app.container import Container
 from app.migrate import CannotMigrate, check_currency, is_migrated
 from app.settings import Settings, WrongSetting
@@ -22,6 +23,7 @@ DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (
     WrongSetting,
     CannotMigrate,
+    NoBackup,
     SigningKeysError,
     Poisoned,
     Refused,

@@ -8,6 +8,7 @@ from app.settings import Settings
 from app.stores.leases import SqlLeases
 from app.stores.lookup_cache import SqlLookupCache
 from app.stores.network_readings import SqlReadings
+from app.stores.notes import Notes
 from app.stores.personal_keys import PersonalKeys
 from app.stores.sandbox_attempts import SqlSandboxAttempts
 from app.stores.throttle import SqlThrottle
@@ -71,6 +72,11 @@ class Storage:
     def vault(self) -> PersonalKeys:
         """Keys of personal data, beside the log and as durable as it."""
         return PersonalKeys(self.databases[2])
+
+    @cached_property
+    def notes(self) -> Notes:
+        """What this installation remembers of itself, beside the log."""
+        return Notes(self.databases[2])
 
     @cached_property
     def lookup_cache(self) -> SqlLookupCache:

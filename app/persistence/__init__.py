@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from domain.signal import Signal
@@ -21,6 +23,15 @@ class ListeningWaker(Waker, Protocol):
     def close(self) -> None:
         """Listen no more."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """The newest event of a log (position 0: there is none), by which two logs are compared."""
+
+    position: int
+    stream_id: str
+    stream_version: int
 
 
 class Persistence(Protocol):
@@ -62,6 +73,29 @@ class Persistence(Protocol):
 
     def migrating(self) -> AbstractContextManager[None]:
         """Hold it for a migration, so that two processes take turns; makes what must be there."""
+        ...
+
+    def copy_to(self, directory: Path) -> LogEnd:
+        """Copy what cannot be rebuilt, of a running installation; return where its log ended.
+
+        What a server's own program has to copy is left out: `dump_commands` says how.
+        """
+        ...
+
+    def dump_commands(self, directory: Path) -> list[str]:
+        """Return what to run to copy the database into a backup, and out of it; none for files."""
+        ...
+
+    def topics(self, directory: Path) -> list[str]:
+        """Return the kinds of events in the log of a backup, where it can be looked into."""
+        ...
+
+    def occupied(self) -> str | None:
+        """Name what is there already and must not be overwritten by a backup."""
+        ...
+
+    def put_back(self, directory: Path) -> bool:
+        """Put the files of a backup in place; False while the server has no log in it yet."""
         ...
 
 

@@ -1,8 +1,10 @@
 """PostgreSQL: one database holds the log, the read models and the own stores."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
@@ -10,6 +12,7 @@ from sqlalchemy import Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
+from app.persistence import LogEnd
 from app.persistence.postgres_connection import DURABLE, BoundedConnection
 from app.persistence.postgres_lock import SessionLock, key_of
 from app.persistence.postgres_turns import PostgresTurns
@@ -22,6 +25,11 @@ POOL_SIZE = 5  # Connections that a process keeps; it may open as many again and
 POOL_OVERFLOW = 15
 POOL_WAIT_S = 3.0
 MIGRATE = "migrate"
+DUMP = "database.dump"
+LAST_EVENT = (
+    "SELECT notification_id, originator_id, originator_version FROM log_events "
+    "ORDER BY notification_id DESC LIMIT 1"
+)
 
 # No call may hang: a server that is gone without a word is noticed by TCP, one that is stuck by
 # the time-out of its statements, and one that is silent by `BoundedConnection`.
@@ -93,6 +101,36 @@ class PostgresDatabase:
     def exists(self) -> bool:
         """Tell whether there can be tables; a server that does not answer raises."""
         return True
+
+    def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Of the protocol.
+        """Copy nothing; return where the log ends: a dump that begins now goes at least so far."""
+        with BoundedConnection.open(self._conninfo("backup")) as connection:
+            row = connection.execute(LAST_EVENT).fetchone()
+        return LogEnd(row[0], str(row[1]), row[2]) if row else LogEnd(0, "", 0)
+
+    def dump_commands(self, directory: Path) -> list[str]:
+        """Return `pg_dump` and `pg_restore` for this database, without its password."""
+        parts = {k: v for k, v in conninfo_to_dict(self.url).items() if k != "password"}
+        database = shlex.quote(psycopg.conninfo.make_conninfo("", **parts))
+        dump = shlex.quote(str(directory / DUMP))
+        return [
+            f"pg_dump --format=custom --file={dump} --dbname={database}",
+            f"pg_restore --no-owner --single-transaction --dbname={database} {dump}",
+        ]
+
+    def topics(self, directory: Path) -> list[str]:  # noqa: ARG002  # Of the protocol.
+        """Return none: a dump is not looked into."""
+        return []
+
+    def occupied(self) -> str | None:
+        """Name nothing: the server's own program has restored the database before."""
+        return None
+
+    def put_back(self, directory: Path) -> bool:  # noqa: ARG002  # Of the protocol.
+        """Tell whether the database has a log."""
+        with BoundedConnection.open(self._conninfo("backup")) as connection:
+            row = connection.execute("SELECT to_regclass('log_events') IS NOT NULL").fetchone()
+        return bool(row and row[0])
 
     @contextmanager
     def migrating(self) -> Iterator[None]:

@@ -56,6 +56,14 @@ def is_current(database: Database, name: str, version: int) -> bool:
         return False
 
 
+def versions(database: Database) -> dict[str, int]:
+    """Return the version of each set of tables in a database; none where none was made."""
+    with database.reading() as connection:
+        if not inspect(connection).has_table(_VERSIONS.name):
+            return {}
+        return {row.name: row.version for row in connection.execute(select(_VERSIONS))}
+
+
 def _read(connection: Connection, name: str) -> int | None:
     statement = select(_VERSIONS.c.version).where(_VERSIONS.c.name == name)
     return connection.execute(statement).scalar_one_or_none()

@@ -1,12 +1,16 @@
 """SQLite: three files beside each other, so that projecting never holds up appending."""
 
+import errno
 import fcntl
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from uuid import UUID
 
+from app.persistence import LogEnd
 from app.persistence.file_lock import FileLock
 from app.persistence.sqlite_engine import engine_for
 from app.persistence.sqlite_waker import SqliteWaker
@@ -15,6 +19,9 @@ from domain.turns import NoTurns
 from projections.database import Database
 
 LOG_LOCK_TIMEOUT_S = 10
+LAST_EVENT = (
+    "SELECT rowid, originator_id, originator_version FROM stored_events ORDER BY rowid DESC LIMIT 1"
+)
 
 
 class SqliteFiles:
@@ -70,15 +77,107 @@ class SqliteFiles:
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Hold a lock file; make the files, which hold personal data and keys, for us alone."""
+        with self._alone():
+            for file in self._files():
+                file.touch(mode=0o600)  # SQLite keeps the mode.
+            yield
+
+    def copy_to(self, directory: Path) -> LogEnd:
+        """Copy the log with the keys in it, then the own stores, each as of one moment.
+
+        In this order the stores are as new as the log or newer: the simulated network may know of
+        an endpoint that the log does not, as a real network would, but never the other way round.
+        """
+        for file, copy in self._copies(directory):
+            _copy_database(file, copy)
+        return _end_of(self._copies(directory)[0][1])
+
+    def dump_commands(self, directory: Path) -> list[str]:  # noqa: ARG002  # Of the protocol.
+        """Return none: `copy_to` has copied everything."""
+        return []
+
+    def topics(self, directory: Path) -> list[str]:
+        """Return the kinds of events in the log of a backup."""
+        log = self._copies(directory)[0][1].resolve().as_uri()
+        with closing(sqlite3.connect(f"{log}?mode=ro", uri=True)) as connection:
+            return [
+                row[0] for row in connection.execute("SELECT DISTINCT topic FROM stored_events")
+            ]
+
+    def occupied(self) -> str | None:
+        """Name the first file of an installation that is there."""
+        with_logs = (f"{file}{end}" for file in self._files() for end in ("", "-wal", "-journal"))
+        return next((name for name in with_logs if Path(name).exists()), None)
+
+    def put_back(self, directory: Path) -> bool:
+        """Copy the files into place, the log last: without it there is no installation."""
+        with self._alone():
+            if (name := self.occupied()) is not None:  # A service may have started meanwhile.
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            placed = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
+            for copy, _, draft in placed:
+                draft.unlink(missing_ok=True)  # Of a restore that was killed.
+                draft.touch(mode=0o600)
+                shutil.copyfile(copy, draft)
+                _sync(draft)
+            for _, file, draft in reversed(placed):
+                draft.rename(file)
+            _sync(self.path.parent)
+        return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self._lock_file("migrate"), os.O_CREAT | os.O_RDWR, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-            for file in (self.path, self.beside_the_log("views"), self.beside_the_log("stores")):
-                file.touch(mode=0o600)  # SQLite keeps the mode.
             yield
         finally:
             os.close(descriptor)
 
+    def _files(self) -> tuple[Path, Path, Path]:
+        return self.path, self.beside_the_log("views"), self.beside_the_log("stores")
+
+    def _copies(self, directory: Path) -> list[tuple[Path, Path]]:
+        """Return what cannot be rebuilt, the log first, with its name in a backup."""
+        log, _, stores = self._files()
+        return [(log, directory / "log.db"), (stores, directory / "stores.db")]
+
     def _lock_file(self, name: str) -> Path:
         return self.beside_the_log(name).with_suffix(".lock")
+
+
+def _copy_database(file: Path, copy: Path) -> None:
+    """Copy a file that others write to, in one read transaction, which holds up nobody."""
+    copy.touch(mode=0o600)
+    try:
+        with (
+            closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True)) as old,
+            closing(sqlite3.connect(copy, isolation_level=None)) as new,
+        ):
+            old.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE")  # So that the copy is one file.
+            found = new.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        raise OSError(errno.EIO, str(error), str(copy)) from error
+    if found != "ok":
+        raise OSError(errno.EIO, "the database is damaged", str(file))
+    _sync(copy)
+
+
+def _end_of(log: Path) -> LogEnd:
+    with closing(sqlite3.connect(log)) as connection:
+        row = connection.execute(LAST_EVENT).fetchone()
+    return LogEnd(row[0], str(UUID(row[1])), row[2]) if row else LogEnd(0, "", 0)
+
+
+def _draft_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.restoring")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

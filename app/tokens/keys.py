@@ -29,6 +29,7 @@ __all__ = ["Algorithm", "Key", "KeyRing", "ListedKey", "SigningKeysError", "load
 
 State = Literal["signing", "verifying", "retired"]
 
+PEPPER = "pepper"  # The name of its file.
 PEPPER_BYTES = 32
 
 _PEPPER = re.compile(rb"[0-9a-f]{64}")
@@ -165,7 +166,7 @@ def load_or_make_pepper(
 
     It is text, so that SECRET_PEPPER set to what the file holds gives the same pepper.
     """
-    path = directory / "pepper"
+    path = directory / PEPPER
     with locked(directory):
         if not path.exists():
             write_file(path, random_bytes(PEPPER_BYTES).hex().encode())

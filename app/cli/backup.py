@@ -1,0 +1,46 @@
+"""`backup`: a copy of everything that cannot be rebuilt."""
+
+from pathlib import Path
+
+import click
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.backup import Manifest, back_up
+from app.cli.installation import installation
+from app.cli.output import as_json_option, show
+from app.container import Container
+
+
+@click.command(name="backup")
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@as_json_option
+def command(*, directory: Path, as_json: bool) -> None:
+    """Copy everything that cannot be rebuilt into DIR, while the service runs.
+
+    DIR is made, whole or not at all; it holds secrets, and only you can read it. On PostgreSQL the
+    server's own program copies the database: the command says what to run next.
+    """
+    with installation(migrated=False) as container:
+        manifest = back_up(container, directory)
+        commands = container.persistence.dump_commands(directory.absolute())
+        noted = _note(container, manifest)
+    facts = {"backup": directory, "position": manifest.position, "files": len(manifest.files)}
+    if as_json:
+        show({**facts, "backup": str(directory), "commands": commands}, as_json=True)
+    else:
+        show(facts, as_json=False)
+        if commands:
+            dump, restore = commands
+            click.echo(f"\nNow copy the database itself:\n\n{dump}\n")
+            click.echo(f"Its way back, into an empty database, and then `restore`:\n\n{restore}")
+    if not noted:
+        click.echo("Warning: `doctor` will not know of this backup: run migrate", err=True)
+
+
+def _note(container: Container, manifest: Manifest) -> bool:
+    """Let `doctor` know when there was a backup; False where there is no place for that."""
+    try:
+        container.notes.replace("backup", str(manifest.position), manifest.made_at)
+    except SQLAlchemyError:
+        return False
+    return True

@@ -1,0 +1,71 @@
+"""What an installation remembers of itself: the keys it started with, and when it was backed up.
+
+Losing it costs warnings only: keys that were made anew are then taken for the first ones.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
+
+from projections.database import Database, from_micros, to_micros
+
+Subject = Literal["pepper", "signing_keys", "backup"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What was so from a moment on."""
+
+    at: datetime
+    value: str
+
+
+class Notes:
+    """One row for each change of a subject, in the database of the log, so that a backup has it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "installation_notes",
+            self.metadata,
+            Column("subject", String, primary_key=True),
+            Column("at", BigInteger, primary_key=True),
+            Column("value", String, nullable=False),
+        )
+
+    def all(self, subject: Subject) -> list[Note]:
+        """Return the notes on a subject, oldest first."""
+        columns = self._rows.c
+        statement = select(columns.at, columns.value).where(columns.subject == subject)
+        with self._database.reading() as connection:
+            found = connection.execute(statement.order_by(columns.at)).all()
+        return [Note(from_micros(row.at), row.value) for row in found]
+
+    def newest(self, subject: Subject) -> Note | None:
+        """Return the last note on a subject."""
+        return next(reversed(self.all(subject)), None)
+
+    def add(self, subject: Subject, value: str, at: datetime) -> None:
+        """Add what is so from now on, unless it is what was noted last; newest even if `at` is not.
+
+        A clock that was set back must not put it before what was noted earlier.
+        """
+        columns = self._rows.c
+        last = self.newest(subject)
+        if last is not None and last.value == value:
+            return
+        micros = to_micros(at) if last is None else max(to_micros(at), to_micros(last.at) + 1)
+        row = {columns.subject: subject, columns.at: micros, columns.value: value}
+        with self._database.writing() as connection:
+            connection.execute(self._rows.insert().values(row))
+
+    def replace(self, subject: Subject, value: str, at: datetime) -> None:
+        """Keep this one note on a subject."""
+        columns = self._rows.c
+        row = {columns.subject: subject, columns.at: to_micros(at), columns.value: value}
+        with self._database.writing() as connection:
+            connection.execute(self._rows.delete().where(columns.subject == subject))
+            connection.execute(self._rows.insert().values(row))

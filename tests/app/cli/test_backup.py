@@ -1,0 +1,423 @@
+"""`backup` and `restore`: what the documents say, of a service that is being charged meanwhile."""
+
+import json
+import os
+import re
+import resource
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+from stat import S_IMODE
+from threading import Event
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from app.backup import MANIFEST
+from app.http.application import create_app
+from app.settings import Settings
+from tests.app.cli.serving import NUMBER, Serving
+from tests.app.cli.shell import ROOT, Shell
+from tests.installation import Process, wait_until
+from tests.servers.databases import Databases
+from tests.servers.running import NotInstalled, newest
+
+LOOKUPS_PER_S = 50
+WRITERS = 5
+BLOCK = re.compile(r"```sh\n(.*?)```", re.DOTALL)
+JOB = json.dumps({"phone_numbers": ["+14155552671", "+447400123456"]}).encode()
+
+
+def documented(page: str, words: str) -> str:
+    """Return the lines of a document that hold these words, as a newcomer copies them."""
+    text = (ROOT / page).read_text("utf-8")
+    return next(block for block in BLOCK.findall(text) if words in block)
+
+
+def as_written(home: Shell, script: str, folder: Path) -> str:
+    """Run lines of a document, in other folders than it names; return what they print."""
+    python = shlex.quote(sys.executable)
+    for shown, own in (
+        ("/var/backups/carrier-links", str(folder / "backups")),
+        ("/srv/restored", str(folder / "restored")),
+        (".venv/bin/python", python),
+        ("\npython ", f"\n{python} "),
+    ):
+        script = script.replace(shown, own)
+    try:
+        programs = str(newest("usr/lib/postgresql/*/bin/pg_dump").parent)
+    except NotInstalled:
+        programs = ""
+    environment = os.environ | home.environment
+    environment["PATH"] = f"{programs}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["/bin/bash", "-euc", script],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+class Charged:
+    """Charges so many lookups a second until it is closed; remembers what was answered."""
+
+    def __init__(self, serving: Serving) -> None:
+        self._serving = serving
+        self._headers = serving.authorized(serving.demo)
+        self._end = Event()
+        self.answered: list[str] = []
+        self._threads = ThreadPoolExecutor(WRITERS)
+        self._runs = [self._threads.submit(self._run) for _ in range(WRITERS)]
+
+    def _run(self) -> None:
+        while not self._end.wait(WRITERS / LOOKUPS_PER_S):
+            status, reply = self._serving.call("POST", NUMBER, self._headers)
+            assert status == 200, reply
+            self.answered.append(reply["meta"]["charge"]["transaction_id"])
+
+    def close(self) -> None:
+        self._end.set()
+        for run in self._runs:
+            run.result()
+        self._threads.shutdown()
+
+
+def finished_job(serving: Serving) -> str:
+    """Create a job and wait for its end; return its path."""
+    headers = serving.authorized(serving.demo) | {"Content-Type": "application/json"}
+    made = serving.call("POST", "/number-lookup/bulk", headers, JOB)[1]
+    path = f"/number-lookup/bulk/{made['data']['job_id']}"
+    wait_until(lambda: serving.call("GET", path, headers)[1]["data"]["status"] == "completed")
+    return path
+
+
+def under_load(serving: Serving, take: Callable[[], object]) -> list[str]:
+    """Back up while lookups are charged; return those answered before it began."""
+    charged = Charged(serving)
+    try:
+        wait_until(lambda: len(charged.answered) >= LOOKUPS_PER_S // 2)
+        before = list(charged.answered)
+        take()
+        assert len(charged.answered) > len(before), "nobody wrote meanwhile"
+    finally:
+        charged.close()
+    return before
+
+
+def opens(place: Shell, serving: Serving, token: dict[str, str], job: str) -> dict[str, Any]:
+    """Show that tokens, secrets and personal data of before are good in another place."""
+    process = Process(Settings.from_env(place.environment))
+    try:
+        client = create_app(process).test_client()
+        read = client.get(job, headers=token)
+        assert read.status_code == 200, read.text
+        pair = (serving.demo["client_id"], serving.demo["client_secret"])
+        form = {"grant_type": "client_credentials"}
+        assert client.post("/auth/token", data=form, auth=pair).status_code == 200
+        found: dict[str, Any] = read.json["data"]
+        return found
+    finally:
+        process.close()
+
+
+def missing(place: Shell, transactions: list[str]) -> list[str]:
+    """Return the transactions that an installation does not hold."""
+    process = Process(Settings.from_env(place.environment))
+    try:
+        with process.views.reading() as connection:
+            rows = process.transactions.rows
+            held = connection.execute(rows.select()).mappings().all()
+        known = {str(row["id"]) for row in held}
+        return [each for each in transactions if each not in known]
+    finally:
+        process.close()
+
+
+def test_the_backup_of_the_readme_holds_what_was_answered_before_it(
+    nowhere: Shell, tmp_path: Path
+) -> None:
+    backup, restore = documented("README.md", "app backup").split("\n", 1)
+    serving = Serving(nowhere)
+    try:
+        token, job = serving.authorized(serving.demo), finished_job(serving)
+        before = under_load(serving, lambda: as_written(serving.shell, backup, tmp_path))
+    finally:
+        serving.stop()
+    said = as_written(serving.shell, restore, tmp_path)
+    assert re.search(r"^ok +yes$", said, re.MULTILINE)
+    place = serving.shell.having(
+        DATABASE_URL=f"sqlite:///{tmp_path}/restored/service.db",
+        SIGNING_KEYS=str(tmp_path / "restored" / "keys"),
+    )
+    assert missing(place, before) == []
+    assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
+
+
+def test_the_backup_of_the_deployment_page_holds_what_was_answered_before_it(
+    nowhere: Shell, tmp_path: Path, databases: Databases
+) -> None:
+    backup = "\n" + documented("docs/deployment.md", "pg_dump")
+    restore = backup.split("\n")[1] + "\n" + documented("docs/deployment.md", "pg_restore")
+    url, target = databases.new(), databases.new()
+    serving = Serving(nowhere.having(DATABASE_URL=url))
+    try:
+        token, job = serving.authorized(serving.demo), finished_job(serving)
+        before = under_load(serving, lambda: as_written(serving.shell, backup, tmp_path))
+    finally:
+        serving.stop()
+    place = serving.shell.having(DATABASE_URL=target, SIGNING_KEYS=str(tmp_path / "restored"))
+    assert re.search(r"^ok +yes$", as_written(place, restore, tmp_path), re.MULTILINE)
+    assert missing(place, before) == []
+    assert opens(place, serving, token, job)["items"][0]["phone_number"] == "+14155552671"
+    for each in (url, target):
+        databases.drop(each)
+
+
+@pytest.fixture
+def paid(shell: Shell) -> Shell:
+    """An installation with a client and money."""
+    made = shell.new_organization()
+    shell.run("client", "create", "--org", made)
+    shell.run("wallet", "deposit", made, "1", "--reference", "wire 1")
+    return shell
+
+
+@pytest.fixture
+def elsewhere(paid: Shell, tmp_path: Path) -> Shell:
+    """An empty place."""
+    return paid.having(
+        DATABASE_URL=f"sqlite:///{tmp_path}/new/service.db", SIGNING_KEYS=f"{tmp_path}/new/keys"
+    )
+
+
+@pytest.fixture
+def copy(paid: Shell, tmp_path: Path) -> Path:
+    directory = tmp_path / "backups" / "one"
+    paid.run("backup", directory)
+    return directory
+
+
+def test_both_commands_say_where_the_log_ends(
+    paid: Shell, elsewhere: Shell, tmp_path: Path
+) -> None:
+    end = paid.json("audit", "verify")["position"]
+    assert paid.json("backup", tmp_path / "b")["position"] == end
+    restored = elsewhere.json("restore", tmp_path / "b")
+    assert (restored["ok"], restored["position"], restored["failures"]) == (True, end, [])
+
+
+def test_nobody_else_can_read_a_backup_or_what_is_restored(
+    copy: Path, elsewhere: Shell, tmp_path: Path
+) -> None:
+    elsewhere.run("restore", copy)
+    for directory in (copy, copy / "keys", tmp_path / "new" / "keys"):
+        assert S_IMODE(directory.stat().st_mode) == 0o700
+    secret = [*copy.rglob("*"), *(tmp_path / "new").rglob("*")]
+    assert {S_IMODE(file.stat().st_mode) for file in secret if file.is_file()} == {0o600}
+
+
+def test_a_backup_overwrites_nothing(paid: Shell, copy: Path) -> None:
+    assert "is not empty" in paid.refusal("backup", copy)
+    assert "is not empty" in paid.refusal("backup", copy / MANIFEST)
+    assert [each.name for each in copy.parent.iterdir()] == [copy.name]
+
+
+def test_an_installation_that_is_not_there_is_not_made_by_a_backup(
+    nowhere: Shell, tmp_path: Path
+) -> None:
+    assert "DATABASE_URL" in nowhere.refusal("backup", tmp_path / "b")
+    assert not nowhere.database.exists()
+    assert not (tmp_path / "b").exists()
+
+
+def test_a_disk_that_fills_up_leaves_nothing(paid: Shell, tmp_path: Path) -> None:
+    def little_room() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    target = tmp_path / "full" / "b"
+    with paid.start("backup", target, preexec_fn=little_room) as started:
+        _, errors = started.communicate(timeout=60)
+    assert started.returncode == 1
+    assert errors.count("\n") == 1, errors
+    assert "log.db" in errors
+    assert list(target.parent.iterdir()) == []
+
+
+def test_a_backup_that_is_killed_is_never_taken_for_one(
+    paid: Shell, elsewhere: Shell, tmp_path: Path
+) -> None:
+    grow(paid.database, megabytes=60)
+    target = tmp_path / "killed" / "b"
+    with paid.start("backup", target) as started:
+        wait_until(lambda: any(target.parent.glob("*/log.db")))
+        started.send_signal(signal.SIGKILL)
+    left = list(target.parent.iterdir())
+    assert [each.name.startswith("b.unfinished-") for each in left] == [True]
+    assert "unfinished" in elsewhere.refusal("restore", left[0])
+    assert not elsewhere.database.exists()
+    paid.run("backup", target)
+
+
+def grow(database: Path, megabytes: int) -> None:
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("CREATE TABLE padding (bytes BLOB)")
+        for _ in range(megabytes):
+            connection.execute("INSERT INTO padding VALUES (zeroblob(1000000))")
+        connection.commit()
+
+
+@pytest.mark.parametrize("name", ["service.db", "service-views.db", "service-stores.db-wal"])
+def test_a_place_with_files_is_refused(
+    copy: Path, elsewhere: Shell, tmp_path: Path, name: str
+) -> None:
+    file = tmp_path / "new" / name
+    file.parent.mkdir()
+    file.write_bytes(b"precious")
+    assert name in elsewhere.refusal("restore", copy)
+    assert [each.name for each in file.parent.iterdir()] == [name]
+    assert file.read_bytes() == b"precious"
+
+
+def test_other_keys_are_not_overwritten_and_the_same_ones_are_no_hindrance(
+    copy: Path, elsewhere: Shell, tmp_path: Path
+) -> None:
+    keys = tmp_path / "new" / "keys"
+    shutil.copytree(copy / "keys", keys)
+    (keys / "pepper").write_text("0" * 64)
+    assert "pepper is there already" in elsewhere.refusal("restore", copy)
+    assert not elsewhere.database.exists()
+    shutil.copy(copy / "keys" / "pepper", keys)
+    elsewhere.run("restore", copy)
+
+
+@pytest.mark.parametrize("name", ["log.db", "stores.db", "keys/pepper"])
+def test_a_backup_that_was_altered_or_is_not_whole_is_refused(
+    copy: Path, elsewhere: Shell, name: str
+) -> None:
+    file = copy / name
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    assert str(file) in elsewhere.refusal("restore", copy)
+    file.unlink()
+    assert str(file) in elsewhere.refusal("restore", copy)
+    assert not elsewhere.database.parent.exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 1}'])
+def test_a_manifest_that_cannot_be_read_is_refused(copy: Path, elsewhere: Shell, text: str) -> None:
+    (copy / MANIFEST).write_text(text)
+    assert "cannot be read" in elsewhere.refusal("restore", copy)
+
+
+@pytest.mark.parametrize("change", ["format", "tables", "event"])
+def test_a_backup_of_a_newer_release_is_refused(
+    paid: Shell, elsewhere: Shell, tmp_path: Path, change: str
+) -> None:
+    if change == "event":
+        with closing(sqlite3.connect(paid.database)) as log:
+            columns = "(originator_id, originator_version, topic, state)"
+            row = (UUID(int=1).hex, 1, "wallet.painted", b"{}")
+            log.execute(f"INSERT INTO stored_events {columns} VALUES (?, ?, ?, ?)", row)  # noqa: S608  # Words of our own.
+            log.commit()
+    paid.run("backup", tmp_path / "b")
+    manifest = tmp_path / "b" / MANIFEST
+    told = json.loads(manifest.read_bytes())
+    if change == "format":
+        told["format"] += 1
+    elif change == "tables":
+        told["tables"]["personal_keys"] += 1
+    manifest.write_text(json.dumps(told))
+    assert "newer release" in elsewhere.refusal("restore", tmp_path / "b")
+    assert not elsewhere.database.parent.exists()
+
+
+def test_a_pepper_that_is_a_setting_has_to_be_the_same(
+    shell: Shell, elsewhere: Shell, tmp_path: Path
+) -> None:
+    peppered = shell.having(SECRET_PEPPER="one")
+    peppered.run("backup", tmp_path / "b")
+    told = elsewhere.having(SECRET_PEPPER="two").run("restore", tmp_path / "b")
+    assert "SECRET_PEPPER" in told.stderr
+    again = elsewhere.having(
+        SECRET_PEPPER="one",
+        DATABASE_URL=f"sqlite:///{tmp_path}/third/service.db",
+        SIGNING_KEYS=f"{tmp_path}/third/keys",
+    )
+    assert again.run("restore", tmp_path / "b").stderr == ""
+
+
+def test_a_damaged_log_is_restored_but_told(paid: Shell, elsewhere: Shell, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(paid.database)) as log:
+        changed = "CAST(replace(state, '1000000', '2000000') AS BLOB)"
+        log.execute(f"UPDATE stored_events SET state = {changed} WHERE topic = 'deposit.made'")  # noqa: S608  # Words of our own.
+        log.commit()
+    paid.run("backup", tmp_path / "b")
+    restored = elsewhere.json("restore", tmp_path / "b", status=1)
+    assert restored["ok"] is False
+    assert restored["failures"]
+
+
+def test_an_older_log_beside_newer_read_models_is_noticed(paid: Shell, copy: Path) -> None:
+    paid.run("wallet", "deposit", paid.new_organization(), "5", "--reference", "later")
+    for end in ("", "-wal", "-shm"):
+        paid.database.with_name(f"service.db{end}").unlink(missing_ok=True)
+    shutil.copy(copy / "log.db", paid.database)
+    assert "migrate" in paid.refusal("org", "list")
+    assert "wallets" in paid.json("migrate")["built"]
+    assert len(paid.json("org", "list")["data"]) == 1
+    assert paid.json("audit", "verify")["ok"] is True
+
+
+def test_on_postgresql_it_says_what_to_run_and_shows_no_password(
+    nowhere: Shell, tmp_path: Path, databases: Databases
+) -> None:
+    target = databases.new()
+    secret = target.replace("@", ":p%40ss@", 1) if "://postgres@" in target else target
+    shell = nowhere.having(DATABASE_URL=secret)
+    shell.run("migrate")
+    shell.run("client", "create", "--org", shell.new_organization())
+    told = shell.json("backup", tmp_path / "b")
+    dump, restore = told["commands"]
+    assert dump.startswith("pg_dump ")
+    assert restore.startswith("pg_restore ")
+    assert "p%40ss" not in dump + restore
+    assert "p@ss" not in dump + restore
+    assert dump.replace("/b/", "/c/") in shell.run("backup", tmp_path / "c").stdout
+    as_written(shell, dump, tmp_path)
+    assert (tmp_path / "b" / "database.dump").stat().st_size > 0
+    databases.drop(target)
+
+
+def test_on_postgresql_a_restore_waits_for_the_database_and_knows_another_one(
+    nowhere: Shell, tmp_path: Path, databases: Databases
+) -> None:
+    url, other, empty = (databases.new() for _ in range(3))
+    shell = nowhere.having(DATABASE_URL=url)
+    shell.run("migrate")
+    shell.new_organization()
+    dump, _ = shell.json("backup", tmp_path / "b")["commands"]
+    place = shell.having(DATABASE_URL=other, SIGNING_KEYS=str(tmp_path / "keys"))
+    waits = place.json("restore", tmp_path / "b", status=1)
+    assert (waits["ok"], len(waits["commands"])) == (False, 1)
+    place.run("migrate")
+    place.new_organization()
+    assert "not that of the backup" in place.refusal("restore", tmp_path / "b")
+    as_written(shell, dump, tmp_path)
+    place = place.having(DATABASE_URL=empty)
+    as_written(place, place.json("restore", tmp_path / "b", status=1)["commands"][0], tmp_path)
+    assert place.json("restore", tmp_path / "b")["ok"] is True
+    for each in (url, other, empty):
+        databases.drop(each)
