@@ -27,6 +27,13 @@ from projections.quick import Quick
 TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
 OVERTAKEN_MAX = 10_000  # Pairs of client and organization.
 
+REVOKED = "The client of this access token has been revoked."
+NO_CLIENT = "The client of this access token does not exist."
+NOT_APPROVED = "The access token names no organization, and its client is not approved to."
+NO_HEADER = "The header X-Organization-Id is missing; this client names its organization there."
+HEADER_TWICE = "The header X-Organization-Id must be given once."
+NOT_A_UUID = "The header X-Organization-Id must be the UUID of an organization."
+
 Asked = tuple[str, UUID | None]
 
 
@@ -128,15 +135,20 @@ class Authorizer:
         wanted = claimed if claimed is not None else _single_uuid(named)
         state = self._state(client_id, wanted)
         if state.revoked is not False:
-            raise Unauthorized
-        if wanted is None or (claimed is None and not state.approved) or state.status is None:
+            raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
+        if claimed is None and not state.approved:
+            raise OrganizationNotFound(NOT_APPROVED)
+        if wanted is None:
+            raise OrganizationNotFound(_header_problem(named))
+        if state.status is None:
             raise OrganizationNotFound
         if state.status == "suspended":
             raise OrganizationSuspended
         if state.status != "active":
             raise OrganizationInactive
         if scope not in granted:
-            raise InsufficientScope
+            message = f"The access token lacks the scope {scope}."
+            raise InsufficientScope(message)
         return Caller(client_id, wanted, state.price_micros, state.lookup_enabled)
 
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
@@ -215,6 +227,14 @@ def _statement(
         .select_from(clients.rows.outerjoin(organizations.rows, wanted))
         .where(client.client_id == bindparam("client"))
     )
+
+
+def _header_problem(values: Sequence[str]) -> str:
+    """Return why the values of the header name no organization."""
+    if not any(value.strip() for value in values):
+        return NO_HEADER
+    # WSGI joins the values of a header that is repeated.
+    return HEADER_TWICE if "," in ",".join(values) else NOT_A_UUID
 
 
 def _single_uuid(values: Sequence[str]) -> UUID | None:

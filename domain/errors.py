@@ -34,7 +34,10 @@ class Refused(Exception):
 
 
 class Unauthorized(Refused):
-    """Raised when a token is missing, invalid, expired or its client is revoked."""
+    """Raised when a token is missing, invalid, expired or its client is revoked.
+
+    Its message says which, in plain ASCII without quotes: it stands in a header, too.
+    """
 
     code = "UNAUTHORIZED"
     message = "A valid access token is required."
@@ -89,11 +92,12 @@ class InsufficientBalance(Refused):
     message = "The wallet balance does not cover this charge."
 
     def __init__(self, required_micros: int, available_micros: int, currency: str) -> None:
-        super().__init__(
-            required=format_amount(required_micros),
-            available=format_amount(available_micros),
-            currency=currency,
+        required, available = format_amount(required_micros), format_amount(available_micros)
+        message = (
+            f"The wallet balance does not cover this charge: {required} {currency} is required, "
+            f"{available} {currency} is available."
         )
+        super().__init__(message, required=required, available=available, currency=currency)
 
 
 class ValidationFailed(Refused):

@@ -6,9 +6,12 @@ from flask import request
 
 from app.authorization import Caller
 from app.http.request_context import container, request_context
+from app.tokens.jwt import MALFORMED
 from domain.errors import InsufficientScope, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
+
+MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
@@ -18,9 +21,10 @@ def authenticate(scope: str) -> Caller:
     """Return the caller of this request, or raise why there is none: token, organization, scope."""
     context, parts = request_context(), container()
     context.scope = scope
-    match = _BEARER.fullmatch(request.headers.get("Authorization", ""))
+    sent = request.headers.get("Authorization", "")
+    match = _BEARER.fullmatch(sent)
     if match is None:
-        raise Unauthorized
+        raise Unauthorized(MALFORMED if _PRESENTED.match(sent) else MISSING)
     claims = parts.verifier.verify(match[1])
     caller = parts.authorizer.authorize(
         claims.client_id,
@@ -35,11 +39,11 @@ def authenticate(scope: str) -> Caller:
 
 def challenge(refusal: Refused) -> dict[str, str]:
     """Return the `WWW-Authenticate` of a refusal; an error code only when a token was presented."""
-    if isinstance(refusal, InsufficientScope):
-        scope = request_context().scope
-        return {"WWW-Authenticate": f'{REALM}, error="insufficient_scope", scope="{scope}"'}
-    if not isinstance(refusal, Unauthorized):
+    if not isinstance(refusal, Unauthorized | InsufficientScope):
         return {}
-    if _PRESENTED.match(request.headers.get("Authorization", "")):
-        return {"WWW-Authenticate": f'{REALM}, error="invalid_token"'}
-    return {"WWW-Authenticate": REALM}
+    parts = [REALM]
+    if isinstance(refusal, InsufficientScope):
+        parts += ['error="insufficient_scope"', f'scope="{request_context().scope}"']
+    elif _PRESENTED.match(request.headers.get("Authorization", "")):
+        parts.append('error="invalid_token"')
+    return {"WWW-Authenticate": ", ".join([*parts, f'error_description="{refusal}"'])}

@@ -34,6 +34,7 @@ STATUS: Mapping[type[Refused], int] = {
 
 SOON_S = 1  # For what ends by itself: a running twin, a full queue.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
+NAME_CHARS_MAX = 100  # Of a field in a message; in the details it stands whole.
 VALIDATION = errors.ValidationFailed.code
 
 
@@ -74,10 +75,25 @@ INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
 def problem_of(refusal: Refused) -> Problem:
     """Return how a refusal is sent."""
-    status = STATUS[type(refusal)]
+    message = str(refusal)
+    if isinstance(refusal, errors.ValidationFailed):
+        message = f"{message} {_first_problem(refusal)}"
     return Problem(
-        status, refusal.code, str(refusal), refusal.details, retryable=refusal.retryable is True
+        STATUS[type(refusal)],
+        refusal.code,
+        message,
+        refusal.details,
+        retryable=refusal.retryable is True,
     )
+
+
+def _first_problem(refusal: errors.ValidationFailed) -> str:
+    """Return the first field with what is wrong with it: many clients keep the message alone.
+
+    It is no part of the refusal's own text, for the name of an unknown field is its sender's.
+    """
+    name, (problem, *_) = next(iter(refusal.details.items()))
+    return f"{name[:NAME_CHARS_MAX]}: {problem}"
 
 
 UNAVAILABLE = problem_of(errors.ServiceUnavailable())

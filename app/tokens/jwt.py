@@ -9,13 +9,13 @@ import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 from jose import jwk, jwt
+from jose.exceptions import JWTClaimsError, JWTError
 
 from app.tokens.keys import Key, KeyRing
 from domain.cause import Clock
@@ -25,6 +25,14 @@ TOKEN_CHARS_MAX = 8 * 1024
 HEADER_CHARS_MAX = 4 * 1024
 LEEWAY_S = 30  # What the clocks of two machines may differ by.
 TYPE = "at+jwt"
+
+MALFORMED = "The access token is malformed."
+UNKNOWN_KEY = "The access token is signed with a key that is not known here; ask for a new one."
+WRONG_SIGNATURE = "The signature of the access token is wrong."
+WRONG_AUDIENCE = "The access token is meant for another audience."
+WRONG_ISSUER = "The access token comes from another issuer."
+EXPIRED = "The access token has expired; ask for a new one."
+NOT_YET = "The access token is not valid yet."
 
 _LEEWAY = timedelta(seconds=LEEWAY_S)
 _TYPES = {TYPE, f"application/{TYPE}"}  # RFC 9068 §4; compared without case.
@@ -121,11 +129,17 @@ class TokenVerifier:
     def verify(self, token: str) -> Claims:
         """Return the claims of a valid token; Unauthorized for anything else, whatever it is.
 
-        The refusal neither quotes the token nor is chained to an error that might.
+        The refusal says what is wrong. It neither quotes the token nor is chained to an error that
+        might.
         """
-        with suppress(Exception):
+        wrong = MALFORMED
+        try:
             return self._read(token)
-        raise Unauthorized
+        except Unauthorized as refusal:
+            wrong = str(refusal)
+        except Exception:  # noqa: BLE001, S110 - what a hostile text makes the parsers raise is anybody's guess.
+            pass
+        raise Unauthorized(wrong)
 
     def _read(self, token: str) -> Claims:
         proven = self._proven.get(token)
@@ -141,32 +155,43 @@ class TokenVerifier:
         """Check all of a token that does not depend on the time."""
         header, payload = _open(token)
         key = self._key_of(_parse(header))
-        jwt.decode(
-            token,
-            self._prepared.get(key, key.public_key),
-            algorithms=[key.algorithm],
-            audience=self._audience,
-            issuer=self._issuer,
-            options=_OPTIONS,
-        )
+        try:
+            jwt.decode(
+                token,
+                self._prepared.get(key, key.public_key),
+                algorithms=[key.algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                options=_OPTIONS,
+            )
+        except JWTClaimsError:  # The signature is right.
+            self._check_parties(_parse(payload))
+            raise
+        except JWTError:
+            raise Unauthorized(WRONG_SIGNATURE) from None
         claims = _parse(payload)
-        _require(claims["aud"] == self._audience)  # python-jose takes a list that has it, too.
+        self._check_parties(claims)  # python-jose takes a list that has our audience, too.
         return _Proven(key, claims, _claims(claims))
+
+    def _check_parties(self, claims: dict[str, Any]) -> None:
+        _require(claims["aud"] == self._audience, WRONG_AUDIENCE)
+        _require(claims["iss"] == self._issuer, WRONG_ISSUER)
 
     def _key_of(self, header: dict[str, Any]) -> Key:
         _require(header.keys() == _HEADER)
         _require(header["typ"].lower() in _TYPES)
         key = self._keys.verification_key(header["kid"])
-        if key is None or header["alg"] != key.algorithm:
-            raise Unauthorized
+        if key is None:
+            raise Unauthorized(UNKNOWN_KEY)
+        _require(header["alg"] == key.algorithm, WRONG_SIGNATURE)
         return key
 
     def _check_times(self, claims: dict[str, Any]) -> None:
         now = self._clock()
-        _require(now < _moment(claims["exp"]) + _LEEWAY)
-        _require(_moment(claims["iat"]) <= now + _LEEWAY)
+        _require(now < _moment(claims["exp"]) + _LEEWAY, EXPIRED)
+        _require(_moment(claims["iat"]) <= now + _LEEWAY, NOT_YET)
         if "nbf" in claims:
-            _require(_moment(claims["nbf"]) <= now + _LEEWAY)
+            _require(_moment(claims["nbf"]) <= now + _LEEWAY, NOT_YET)
 
 
 class _PreparedKeys:
@@ -189,7 +214,7 @@ def _open(token: str) -> tuple[bytes, bytes]:
     _require(len(token) <= TOKEN_CHARS_MAX)
     segments = _SEGMENTS.fullmatch(token)
     if segments is None:
-        raise Unauthorized
+        raise Unauthorized(MALFORMED)
     _require(len(segments[1]) <= HEADER_CHARS_MAX)
     header, payload, _ = (_decode(segment) for segment in segments.groups())
     return header, payload
@@ -217,7 +242,7 @@ def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(_: str) -> None:
-    raise Unauthorized  # NaN and the infinities are no JSON (RFC 8259 §6).
+    raise Unauthorized(MALFORMED)  # NaN and the infinities are no JSON (RFC 8259 §6).
 
 
 def _claims(claims: dict[str, Any]) -> Claims:
@@ -239,17 +264,17 @@ def _claims(claims: dict[str, Any]) -> Claims:
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise Unauthorized
+        raise Unauthorized(MALFORMED)
     return value
 
 
 def _moment(value: object) -> datetime:
     """Read a NumericDate (RFC 7519 §2); one that no calendar holds raises an error of its own."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Unauthorized
+        raise Unauthorized(MALFORMED)
     return datetime.fromtimestamp(value, UTC)
 
 
-def _require(condition: bool) -> None:  # noqa: FBT001 - it reads as a sentence at each call.
+def _require(condition: bool, wrong: str = MALFORMED) -> None:  # noqa: FBT001 - it reads as a sentence at each call.
     if not condition:
-        raise Unauthorized
+        raise Unauthorized(wrong)

@@ -1,10 +1,24 @@
 """Who may call: the token, then the organization, then the scope."""
 
+from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
 
+from app.authorization import HEADER_TWICE, NO_CLIENT, NO_HEADER, NOT_A_UUID, REVOKED
+from app.http.callers import MISSING
+from app.tokens.jwt import (
+    EXPIRED,
+    MALFORMED,
+    NOT_YET,
+    UNKNOWN_KEY,
+    WRONG_AUDIENCE,
+    WRONG_ISSUER,
+    WRONG_SIGNATURE,
+)
 from app.tokens.key_file import key_path
+from domain.errors import OrganizationNotFound
 from domain.organization import Status
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
@@ -37,14 +51,53 @@ def test_without_a_token_the_challenge_names_no_error(
     headers = {} if authorization is None else {"Authorization": authorization}
     reply = service.client.get(WALLET, headers=headers)
     assert (reply.status_code, code_of(reply)) == (401, "UNAUTHORIZED")
-    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="api"'
+    told = f'Bearer realm="api", error_description="{MISSING}"'
+    assert reply.headers["WWW-Authenticate"] == told
+    assert reply.json["error"]["message"] == MISSING
 
 
 @pytest.mark.parametrize("token", ["abc", "a.b.c", "a b", "é", "=", "a" * 100_000])
 def test_a_token_that_is_none_is_an_invalid_token(service: Service, token: str) -> None:
     reply = service.client.get(WALLET, headers={"Authorization": f"Bearer {token}"})
     assert (reply.status_code, code_of(reply)) == (401, "UNAUTHORIZED")
-    assert reply.headers["WWW-Authenticate"] == 'Bearer realm="api", error="invalid_token"'
+    told = f'Bearer realm="api", error="invalid_token", error_description="{MALFORMED}"'
+    assert reply.headers["WWW-Authenticate"] == told
+    assert reply.json["error"]["message"] == MALFORMED
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"kid": "unknown"}, UNKNOWN_KEY),
+        ({"signature": True}, WRONG_SIGNATURE),
+        ({"aud": "https://other.example"}, WRONG_AUDIENCE),
+        ({"iss": "https://other.example"}, WRONG_ISSUER),
+        ({"later_s": -7_200}, EXPIRED),
+        ({"later_s": 7_200}, NOT_YET),
+        ({"client_id": "cl_nobody"}, NO_CLIENT),
+    ],
+)
+def test_what_is_wrong_with_a_token_is_told(
+    acme: Tenant, changed: dict[str, Any], told: str
+) -> None:
+    parts = acme.service.container
+    key = parts.keys.signing_key()
+    token = honest_token(
+        key_path(parts.settings.signing_keys, key.kid).read_bytes(),
+        changed.get("kid", key.kid),
+        changed.get("iss", parts.settings.issuer),
+        changed.get("aud", parts.settings.token_audience),
+        parts.clock() + timedelta(seconds=changed.get("later_s", 0)),
+        client_id=changed.get("client_id", acme.client_id),
+        organization=str(acme.id),
+    )
+    if "signature" in changed:
+        head, _, signature = token.rpartition(".")
+        token = f"{head}.{signature[::-1][1:]}{'A' if signature[-1] != 'A' else 'Q'}"
+    reply = acme.get(WALLET, headers={"Authorization": f"Bearer {token}"})
+    assert (reply.status_code, reply.json["error"]["message"]) == (401, told)
+    challenge = f'Bearer realm="api", error="invalid_token", error_description="{told}"'
+    assert reply.headers["WWW-Authenticate"] == challenge
 
 
 def test_every_forged_token_is_refused(acme: Tenant) -> None:
@@ -92,6 +145,7 @@ def test_a_revoked_client_is_refused_within_a_second(service: Service) -> None:
     )
     service.until(lambda: tenant.get(WALLET).status_code == 401)
     assert 'error="invalid_token"' in tenant.get(WALLET).headers["WWW-Authenticate"]
+    assert tenant.get(WALLET).json["error"]["message"] == REVOKED
 
 
 @pytest.mark.parametrize(
@@ -137,8 +191,10 @@ def test_a_missing_scope_is_named(
     tenant = service.tenant(scopes=scopes)
     reply = tenant.get(path)
     assert (reply.status_code, code_of(reply)) == (403, "INSUFFICIENT_SCOPE")
+    message = f"The access token lacks the scope {needed}."
+    assert reply.json["error"]["message"] == message
     challenge = f'Bearer realm="api", error="insufficient_scope", scope="{needed}"'
-    assert reply.headers["WWW-Authenticate"] == challenge
+    assert reply.headers["WWW-Authenticate"] == f'{challenge}, error_description="{message}"'
 
 
 class TestMachineToMachine:
@@ -159,16 +215,32 @@ class TestMachineToMachine:
             assert reply.status_code == 200
 
     @pytest.mark.parametrize(
-        "named", [None, "", " ", "acme", GONE, "{acme}", "acme,acme", "0" * 32]
+        ("named", "told"),
+        [
+            (None, NO_HEADER),
+            ("", NO_HEADER),
+            (" ", NO_HEADER),
+            ("acme", NOT_A_UUID),
+            (GONE, OrganizationNotFound.message),
+            ("{acme}", NOT_A_UUID),
+            ("acme,acme", HEADER_TWICE),
+            ("0" * 32, NOT_A_UUID),
+        ],
     )
     def test_without_one_organization_it_is_refused(
-        self, acme: Tenant, headers: dict[str, str], named: str | None
+        self, acme: Tenant, headers: dict[str, str], named: str | None, told: str
     ) -> None:
         if named is not None:
             value = named.replace("acme", str(acme.id)) if named != "acme" else named
             headers = {**headers, "X-Organization-Id": value}
         reply = acme.service.client.get(WALLET, headers=headers)
         assert (reply.status_code, code_of(reply)) == (403, "ORGANIZATION_NOT_FOUND")
+        assert reply.json["error"]["message"] == told
+
+    def test_a_header_that_comes_twice_is_told(self, acme: Tenant, headers: dict[str, str]) -> None:
+        twice = [*headers.items(), *[("X-Organization-Id", str(acme.id))] * 2]
+        reply = acme.service.client.get(WALLET, headers=twice)
+        assert (reply.status_code, reply.json["error"]["message"]) == (403, HEADER_TWICE)
 
     def test_a_suspended_organization_refuses_it_too(
         self, service: Service, headers: dict[str, str]

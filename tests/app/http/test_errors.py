@@ -70,6 +70,14 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
     assert ("Retry-After" in problem.headers) == (kind in retryable)
 
 
+def test_a_validation_error_ends_with_its_first_problem() -> None:
+    refusal = ValidationFailed({"add.0": ["It is not.", "Nor that."], "add.1": ["No."]})
+    assert problem_of(refusal).message == "The request is not valid. add.0: It is not."
+    assert "add.0" not in str(refusal)  # The name of a field may be its sender's secret.
+    long = problem_of(ValidationFailed({"x" * 5_000: ["Unknown field."]})).message
+    assert len(long) < 200
+
+
 def test_empty_details_are_never_sent() -> None:
     for kind in STATUS:
         assert problem_of(example_of(kind)).error().get("details", "absent") != {}
@@ -79,7 +87,7 @@ def test_the_documented_refusals_are_sendable() -> None:
     lookups, links = (*SINGLE_REFUSALS, *BULK_REFUSALS), (*CREATE_REFUSALS, *CHANGE_REFUSALS)
     common = {402, 403, 409, 422}
     assert {problem_of(each).status for each in lookups} == common | {404, 429, 503}
-    assert {problem_of(each).status for each in links} == common | {404, 500, 502}
+    assert {problem_of(each).status for each in links} == common | {404, 429, 500, 502}
 
 
 def raising(app: Flask, error: Exception) -> TestResponse:

@@ -33,6 +33,7 @@ def test_a_balance_that_is_short_is_a_402_with_its_numbers(service: Service) -> 
     assert (reply.status_code, code_of(reply)) == (402, "INSUFFICIENT_BALANCE")
     details = {"required": "4.50", "available": "4.49", "currency": "USD"}
     assert reply.json["error"]["details"] == details
+    assert reply.json["error"]["message"].endswith("4.50 USD is required, 4.49 USD is available.")
     assert shop.get(LINKS).json["data"]["data"] == []
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.tokens.jwt import TokenVerifier
+from app.tokens.jwt import (
+    EXPIRED,
+    MALFORMED,
+    NOT_YET,
+    UNKNOWN_KEY,
+    WRONG_AUDIENCE,
+    WRONG_ISSUER,
+    WRONG_SIGNATURE,
+    TokenVerifier,
+)
 from app.tokens.key_file import key_path
 from app.tokens.keys import Algorithm, KeyRing
 from domain.errors import Unauthorized
@@ -21,6 +30,17 @@ AUDIENCE = "https://api.example"
 NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
 CPU_S_MAX = 0.25  # A thousand times what a refusal takes, so that a slow machine passes.
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+REASONS = {
+    MALFORMED,
+    UNKNOWN_KEY,
+    WRONG_SIGNATURE,
+    WRONG_AUDIENCE,
+    WRONG_ISSUER,
+    EXPIRED,
+    NOT_YET,
+}
 
 
 class Court:
@@ -72,7 +92,7 @@ def test_a_forged_token_is_refused(court: Court, name: str) -> None:
     with pytest.raises(Unauthorized) as refusal:
         court.verifier.verify(token)
     assert process_time() - started < CPU_S_MAX
-    assert str(refusal.value) == Unauthorized.message
+    assert str(refusal.value) in REASONS  # So it holds no word of the token.
     assert refusal.value.__context__ is None
     assert refusal.value.details == {}
 
