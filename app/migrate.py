@@ -36,6 +36,8 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
     """Make what is missing; return the names of the read models that were built anew."""
     persistence = container.persistence
     try:
+        if fault := persistence.fault():
+            raise CannotMigrate(fault)
         with persistence.migrating():
             container.open_log(create=True).close()
             _create_stores(container)

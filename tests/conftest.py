@@ -4,13 +4,21 @@ import pytest
 from hypothesis import settings
 
 from tests.canaries import no_canary_is_logged, watched_logging
-from tests.servers.fixtures import broker_url, databases, postgres, postgres_up, rabbitmq
+from tests.servers.fixtures import (
+    broker_url,
+    databases,
+    pooler,
+    postgres,
+    postgres_up,
+    rabbitmq,
+)
 from tests.servers.given_broker import TakingTurns, given_broker
 
 __all__ = [
     "broker_url",
     "databases",
     "no_canary_is_logged",
+    "pooler",
     "postgres",
     "postgres_up",
     "rabbitmq",

@@ -81,6 +81,8 @@ def require_currency(container: Container) -> None:
 
 
 def _require_tables(container: Container, *, same_log: bool) -> None:
+    if fault := container.persistence.fault():
+        raise click.ClickException(fault)
     parts = (container.log, container.views, container.positions, container.models)
     here = container.persistence.exists() and is_migrated(container)
     if not here or (same_log and strangers(*parts)):

@@ -71,6 +71,10 @@ class Persistence(Protocol):
         """Tell whether there can be tables; opening must not make an empty installation."""
         ...
 
+    def fault(self) -> str | None:
+        """Say what DATABASE_URL must not lead to; None when its sessions are kept."""
+        ...
+
     def migrating(self) -> AbstractContextManager[None]:
         """Hold it for a migration, so that two processes take turns; makes what must be there."""
         ...

@@ -15,6 +15,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 from app.persistence import LogEnd
 from app.persistence.postgres_connection import DURABLE, BoundedConnection
 from app.persistence.postgres_lock import SessionLock, key_of
+from app.persistence.postgres_sessions import fault_of_sessions
 from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import PostgresWaker
 from domain.signal import Signal
@@ -63,6 +64,7 @@ class PostgresDatabase:
     def __init__(self, url: str, role: str = "command") -> None:
         self.url = url
         self._role = role
+        self._keeps_sessions = False
 
     @property
     def place(self) -> str:
@@ -131,6 +133,15 @@ class PostgresDatabase:
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute("SELECT to_regclass('log_events') IS NOT NULL").fetchone()
         return bool(row and row[0])
+
+    def fault(self) -> str | None:
+        """Say what a pooler in the wrong mode makes of sessions; asked until it is right."""
+        if not self._keeps_sessions:
+            fault = fault_of_sessions(self._conninfo("check"))
+            if fault is not None:
+                return f"DATABASE_URL {fault}"
+            self._keeps_sessions = True
+        return None
 
     @contextmanager
     def migrating(self) -> Iterator[None]:

@@ -74,6 +74,10 @@ class SqliteFiles:
         """Tell whether the log is there: opening a file that is not would make an empty one."""
         return self.path.is_file()
 
+    def fault(self) -> str | None:
+        """Say nothing: there is no session that anybody could share."""
+        return None
+
     @contextmanager
     def migrating(self) -> Iterator[None]:
         """Hold a lock file; make the files, which hold personal data and keys, for us alone."""

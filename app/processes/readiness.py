@@ -55,14 +55,18 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
         return f"the database cannot be reached: {_reason(error)}"
 
 
-def _reach(container: Container) -> None:
-    if container.persistence.exists():  # Opening an SQLite file that is not there would make it.
+def _reach(container: Container) -> str | None:
+    """Say why the database that is reached will not do; sessions first, before any is used."""
+    fault = container.persistence.fault()
+    if fault is None and container.persistence.exists():  # Opening an SQLite file would make it.
         with container.views.reading() as connection:
             connection.execute(select(1))
+    return fault
 
 
 def _what_is_old(container: Container) -> str | None:
-    _reach(container)  # Tables that cannot be looked at are not old.
+    if fault := _reach(container):  # Tables that cannot be looked at are not old.
+        return fault
     if not container.persistence.exists() or not is_migrated(container):
         return "the tables are not up to date; run: python -m app migrate"
     parts = (container.log, container.views, container.positions, container.models)

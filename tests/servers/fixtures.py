@@ -11,6 +11,7 @@ import pytest
 
 from tests.servers.databases import Databases
 from tests.servers.given_broker import BROKER, delete_queues, given_broker
+from tests.servers.pgbouncer import PgBouncer
 from tests.servers.postgres import PostgresServer
 from tests.servers.rabbitmq import RabbitServer
 from tests.servers.running import NotInstalled
@@ -61,6 +62,21 @@ def postgres_up(postgres: PostgresServer) -> PostgresServer:
     if not postgres.is_running():
         postgres.start()
     return postgres
+
+
+@pytest.fixture
+def pooler() -> Iterator[Callable[..., PgBouncer]]:
+    """Start poolers before the server of a URL: by their mode and size."""
+    made: list[PgBouncer] = []
+
+    def start(url: str, mode: str, size: int = 20) -> PgBouncer:
+        server = started(lambda: PgBouncer(url, mode, size), "PgBouncer", "nothing else")
+        made.append(server)
+        return server
+
+    yield start
+    for each in made:
+        each.close()
 
 
 @pytest.fixture(scope="session")

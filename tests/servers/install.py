@@ -12,13 +12,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import postgres, rabbitmq
+from tests.servers import pgbouncer, postgres, rabbitmq
 from tests.servers.fixtures import BROKER, CI, DATABASE
 from tests.servers.running import NotInstalled, newest
 
-SERVERS = [  # What people call it, the setting that names one, the program, the Debian package.
+SERVERS = [  # What people call it, the setting that names one (if any), the program, the package.
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
     ("RabbitMQ", BROKER, rabbitmq.PROGRAM, "rabbitmq-server"),
+    ("PgBouncer", "", pgbouncer.PROGRAM, "pgbouncer"),
 ]
 POLICY = Path("/usr/sbin/policy-rc.d")
 FORBID = "#!/bin/sh\nexit 101\n"  # Debian's word for "do not start what was installed".
@@ -85,7 +86,7 @@ def main() -> int:
     for name, setting, _, package in absent:
         sys.stdout.write(
             f"{name} is missing, so its tests are skipped:"
-            f" install the package {package}, or set {setting}\n"
+            f" install the package {package}{f', or set {setting}' if setting else ''}\n"
         )
     return 1 if absent and CI else 0
 
