@@ -16,11 +16,9 @@ from typing import Any, Literal
 QUIET = (
     "dramatiq",
     "eventsourcing",
-    "granian",
     "pika",
     "psycopg",
     "sqlalchemy",
-    "waitress",
     "werkzeug",
 )
 DEPTH_MAX = 4  # Of lists and objects in a field.

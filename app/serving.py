@@ -1,78 +1,46 @@
-"""Serves everything from one process: HTTP by waitress over the threads of the runtime."""
+"""Serves everything from one process: HTTP over the threads of the runtime."""
 
 import logging
-import signal
-import sys
 from collections.abc import Callable
-from types import FrameType
-from typing import Any
-
-from waitress import create_server
+from threading import Event, Thread
 
 from app.container import Container
-from app.http.application import create_app
-from app.http.waitress_errors import answer_in_json
-from app.processes.background import WatchedRuntime, listen
-from app.settings import WrongSetting
-from app.threads import HTTP_THREADS
+from app.http.application import create_front
+from app.http.front import Front
+from app.http.listening import bind, listen
+from app.processes import background
+from app.processes.stopping import stop_on_signals
 
-BODY_BYTES_MAX = 16 * 1024 * 1024  # The edge refuses more than 1 MiB, once it has been sent.
-CHANNEL_TIMEOUT_S = 30
+FINISH_S = 18.0  # A creation of a link ends by then; the end takes at most 30 s.
 
 logger = logging.getLogger(__name__)
 
 
-class CannotServe(Exception):
-    """Raised with one line that says why no request can be taken."""
-
-
 def serve(container: Container, on_listening: Callable[[], None] = lambda: None) -> None:
-    """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once."""
+    """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once.
+
+    Raises WrongSetting when a port cannot be had.
+    """
     container.keys.ensure()
-    server = _listen(container)
-    _listen_for_metrics(container)
-    answer_in_json(server, container.clock)
-    runtime = WatchedRuntime(container)
-    signal.signal(signal.SIGTERM, _interrupt)
+    settings = container.settings
+    listeners = bind(settings.host, settings.port)
+    listen(listeners, settings.host, settings.port)
+    background.listen(container, "serve")
+    stop = stop_on_signals()
+    runtime = background.WatchedRuntime(container)
     try:
         container.complete()
+        front = create_front(container, listeners, many=False, finish_s=FINISH_S)
+        Thread(target=_stop, args=(front, stop), name="stop", daemon=True).start()
         runtime.start()
-        logger.info("serving %s", container.settings.public)
+        logger.info("serving %s", settings.public)
         on_listening()
-        server.run()
-    except KeyboardInterrupt:
-        pass
+        front.run()
     finally:
         logger.info("stopping")
-        server.close()
         runtime.stop()
 
 
-def _listen(container: Container) -> Any:
-    settings = container.settings
-    try:
-        return create_server(
-            create_app(container),
-            host=settings.host,
-            port=settings.port,
-            threads=HTTP_THREADS,
-            ident=None,
-            max_request_body_size=BODY_BYTES_MAX,
-            channel_timeout=CHANNEL_TIMEOUT_S,
-            clear_untrusted_proxy_headers=False,
-        )
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no such address"
-        message = f"cannot listen on HOST {settings.host} PORT {settings.port}: {reason}"
-        raise CannotServe(message) from error
-
-
-def _listen_for_metrics(container: Container) -> None:
-    try:
-        listen(container, "serve")
-    except WrongSetting as error:
-        raise CannotServe(str(error)) from error
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
+def _stop(front: Front, stop: Event) -> None:
+    stop.wait()
+    front.stop()

@@ -22,6 +22,10 @@ WHOLE_DIGITS_MAX = 9
 # In the URL of a database or a broker: up to the last @ before a comma, or as a parameter.
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
+# A path that no proxy writes in another way, and the first parts of those that are taken.
+PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
+OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
+
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
 
@@ -121,6 +125,25 @@ def _is_plain_url(text: str) -> bool:
     return well_formed and plain and parts.scheme in {"http", "https"}
 
 
+def _path(text: str) -> str:
+    if not PATH.fullmatch(text) or text.split("/")[1] in OWN_SEGMENTS:
+        message = "must be a path such as /bappy, of plain characters, that is not one of ours"
+        raise ValueError(message)
+    return text
+
+
+def _prefix(text: str) -> str:
+    path = text.rstrip("/")
+    if path.split("/")[1:2] == ["auth"]:
+        message = "must not be a path of the token operation"
+        raise ValueError(message)
+    return path and _path(path)
+
+
+def _token_paths(text: str) -> str:
+    return ",".join(_path(each.strip()) for each in text.split(",") if each.strip())
+
+
 def _currency(text: str) -> str:
     if text not in CURRENCIES:
         message = "must be a currency code of ISO 4217, such as USD"
@@ -161,6 +184,11 @@ class Settings:
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
     base_url: str = _setting("how clients reach /v1", "", _url)
+    path_prefix: str = _setting("a path that all is served below too, such as /bappy", "", _prefix)
+    token_paths: str = _setting("further paths of the token operation", "", _token_paths)
+    request_read_s: int = _setting(
+        "how long the head and body of a request may take to come in", "10", _whole(1, 300)
+    )
     trusted_proxies: int = _setting(
         "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)
     )
@@ -242,6 +270,11 @@ class Settings:
             return self.public_url
         host = "localhost" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104  # Read, not bound.
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+    @property
+    def further_token_paths(self) -> list[str]:
+        """Where the token operation is found besides its own path."""
+        return [path for path in self.token_paths.split(",") if path]
 
     @property
     def auth(self) -> str:

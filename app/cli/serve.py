@@ -12,7 +12,7 @@ from app.demo import Demo, prepare_demo
 from app.http.request_context import current_request_id
 from app.migrate import migrate
 from app.observability import configure_logging
-from app.serving import CannotServe, serve
+from app.serving import serve
 from app.settings import Settings
 
 
@@ -32,11 +32,8 @@ def command(*, demo: bool, as_json: bool) -> None:
         configure_logging(container.settings.log_format, current_request_id)
         with watched("Building read models") as progress:
             migrate(container, progress)
-        try:
-            # The demo waits until the port is ours: a second `serve` must not change the secret.
-            serve(container, lambda: _introduce(container, as_json=as_json) if demo else None)
-        except CannotServe as error:
-            raise click.ClickException(str(error)) from error
+        # The demo waits until the port is ours: a second `serve` must not change the secret.
+        serve(container, lambda: _introduce(container, as_json=as_json) if demo else None)
 
 
 def _demo_settings() -> Settings:

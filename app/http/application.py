@@ -1,6 +1,7 @@
 """The Flask application of one installation; made anew for every container, nothing is global."""
 
-from collections.abc import Callable
+import socket
+from collections.abc import Callable, Sequence
 from uuid import UUID, uuid4
 
 from flask import Flask
@@ -9,6 +10,10 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from app.container import Container
 from app.http import access_log, errors, openapi, reply_headers, request_context
 from app.http.bodies import BODY_BYTES_MAX
+from app.http.calling import RequestThreads
+from app.http.front import Front
+from app.http.own_replies import LIVEZ, OwnReplies
+from app.http.paths import Paths, token_paths
 from app.http.routes import auth, docs, health, link_plans, links, lookups, plans, wallet
 
 
@@ -38,7 +43,24 @@ def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flas
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.register_blueprint(docs.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
+    paths = Paths(app.wsgi_app, container.settings)
+    app.wsgi_app = paths  # type: ignore[method-assign,assignment]  # Flask's documented way.
     proxies = container.settings.trusted_proxies
     if proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # Flask's documented way.
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # As above.
     return app
+
+
+def create_front(
+    container: Container, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
+) -> Front:
+    """Return what serves the application on these sockets, with `many` in other processes too."""
+    settings = container.settings
+    replies = OwnReplies(
+        container.clock,
+        livez={LIVEZ, settings.path_prefix + LIVEZ},
+        token_paths=token_paths(settings),
+        count=container.metrics.answered if settings.metrics_port else None,
+    )
+    threads = RequestThreads(create_app(container), listeners[0].getsockname(), many=many)
+    return Front(listeners, threads, replies, settings.request_read_s, finish_s)

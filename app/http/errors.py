@@ -1,20 +1,16 @@
 """Error handlers: whatever is raised becomes one JSON reply, and nothing of ours leaks into it."""
 
-import logging
-import traceback
-
 from eventsourcing.persistence import PersistenceError
 from flask import Flask, Response
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
 from app.http.callers import challenge
+from app.http.calling import log_place
 from app.http.envelope import failure
 from app.http.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
 from app.http.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from domain.errors import Conflict, Refused
-
-logger = logging.getLogger(__name__)
 
 
 def register(app: Flask) -> None:
@@ -41,13 +37,13 @@ def answer_http(error: HTTPException) -> Response:
 
 def answer_unavailable(error: Exception) -> Response:
     """Answer while a database is away."""
-    _log(error)
+    log_place(error)
     return _answer(UNAVAILABLE, {})
 
 
 def answer_unexpected(error: Exception) -> Response:
     """Answer our own bugs."""
-    _log(error)
+    log_place(error)
     return _answer(INTERNAL, {})
 
 
@@ -55,9 +51,3 @@ def _answer(problem: Problem, headers: dict[str, str]) -> Response:
     if is_token_request():
         return oauth_problem(problem, headers)
     return failure(problem, headers)
-
-
-def _log(error: Exception) -> None:
-    """Log where it happened, not its text: that may hold a number or a token."""
-    place = "".join(traceback.format_tb(error.__traceback__))
-    logger.error("%s raised in\n%s", type(error).__name__, place)

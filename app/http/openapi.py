@@ -12,6 +12,7 @@ from werkzeug.exceptions import HTTPException
 from app.http.blueprint import Blueprint
 from app.http.errors import answer_http
 from app.http.oauth_errors import TOKEN_PATH
+from app.http.paths import below
 from app.http.schemas.envelope import Error
 from app.settings import Settings
 
@@ -51,23 +52,34 @@ class _Api(Api):
         return answer_http(error)
 
 
-def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) -> bytes:
-    """Register blueprints with an app and return the document of all their operations."""
+def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) -> dict[str, bytes]:
+    """Register blueprints with an app; return the document of all their operations by root."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.0.3")
     api = _Api(app, spec_kwargs={"info": {"description": DESCRIPTION.read_text("utf-8")}})
-    _add_security(api, settings)
+    _add_security(api)
     for blueprint in blueprints:
         api.register_blueprint(blueprint)
     document = api.spec.to_dict()
-    document["servers"] = [{"url": settings.public}]
     del document["components"]["schemas"]["PaginationMetadata"]  # Of a header that we do not send.
+    for operations in document["paths"].values():
+        _complete(operations)
+    return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
+
+
+def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
+    """Return the document for those who reach us below a path: it names where things are."""
+    flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
+    flows["clientCredentials"]["tokenUrl"] = below(settings.auth, root) + TOKEN_PATH
+    document["servers"] = [{"url": below(settings.public, root)}]
     for path, operations in document["paths"].items():
-        _complete(path, operations, settings)
+        server = _server_of(path, settings)
+        if server != settings.public:
+            operations["servers"] = [{"url": below(server, root)}]
     return msgspec.json.encode(document)
 
 
-def _add_security(api: _Api, settings: Settings) -> None:
-    flow = {"tokenUrl": settings.auth + TOKEN_PATH, "scopes": SCOPES}
+def _add_security(api: _Api) -> None:
+    flow = {"tokenUrl": TOKEN_PATH, "scopes": SCOPES}
     schemes = api.spec.components
     schemes.security_scheme("oauth2", {"type": "oauth2", "flows": {"clientCredentials": flow}})
     schemes.security_scheme(
@@ -80,11 +92,8 @@ def _add_security(api: _Api, settings: Settings) -> None:
     )
 
 
-def _complete(path: str, operations: dict[str, Any], settings: Settings) -> None:
-    """Add what follows from the path: its server, its ids, the headers of every caller."""
-    server = _server_of(path, settings)
-    if server != settings.public:
-        operations["servers"] = [{"url": server}]
+def _complete(operations: dict[str, Any]) -> None:
+    """Add what follows from the path: its ids, the headers of every caller."""
     for parameter in operations.get("parameters", []):
         parameter["description"] = ID_PARAMETERS[parameter["name"]]
         is_uuid = parameter["name"].endswith("_id")

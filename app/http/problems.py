@@ -49,6 +49,11 @@ class Problem:
     retryable: bool = False
 
     @property
+    def phrase(self) -> str:
+        """The name that HTTP gives the status."""
+        return HTTPStatus(self.status).phrase
+
+    @property
     def headers(self) -> dict[str, str]:
         """When to try again; nothing where trying again is of no use."""
         if not self.retryable:
@@ -71,6 +76,16 @@ WRONG_METHOD = Problem(405, "METHOD_NOT_ALLOWED", "This path does not take this 
 TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
 WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
+
+# Of the front, which hands no such request on; the connection closes.
+TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
+URI_TOO_LONG = Problem(414, "URI_TOO_LONG", "The URL is longer than 64 KiB.")
+HEAD_TOO_LARGE = Problem(
+    431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "There are over 100 headers, or over 64 KiB of them."
+)
+NOT_IMPLEMENTED = Problem(
+    501, "NOT_IMPLEMENTED", "This method or transfer coding is not known here."
+)
 
 
 def problem_of(refusal: Refused) -> Problem:

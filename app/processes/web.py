@@ -1,25 +1,30 @@
-"""The `web` process: HTTP by granian, in several worker processes over one socket."""
+"""The `web` process: HTTP in several worker processes over the same sockets."""
 
 import logging
 import multiprocessing
+import signal
 import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from threading import Event, Thread
-from typing import Any
-
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces
+from typing import cast
 
 from app.container import Container
+from app.http.listening import bind
+from app.http.listening import listen as listen_on
 from app.metrics.several import WorkerFiles
+from app.processes import web_worker
 from app.processes.background import listen
 from app.processes.readiness import wait_until_ready
-from app.processes.stopping import stop_on_signals
-from app.threads import HTTP_THREADS
+from app.processes.stopping import ASKS, stop_on_signals
 
-BACKLOG = 1024
-CONNECTIONS_MAX = 4096  # Of one worker; idle ones and slow ones hold no thread.
-KILL_S = 25  # A clean end takes at most 30 s.
+KILL_S = 25.0  # A clean end takes at most 30 s.
+SOON_S = 5.0
 CONNECT_S = 1.0
 
 logger = logging.getLogger(__name__)
@@ -52,45 +57,92 @@ def _missing_port(container: Container) -> str | None:
 def _run(container: Container) -> None:
     settings = container.settings
     stop = stop_on_signals()
+    for number in ASKS:  # A second one would leave workers behind, for a while.
+        signal.signal(number, lambda *_: None)
     container.keys.ensure()
+    listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
         return
+    listen_on(listeners, settings.host, settings.port)
     # Workers are spawned, so nothing that is open here crosses into them; metrics still ask.
     if not settings.metrics_port:
         container.close()
-    multiprocessing.set_start_method("spawn")
-    server = Granian(
-        "app.processes.web_worker:create",
-        factory=True,
-        address=settings.host,
-        port=settings.port,
-        interface=Interfaces.WSGI,
-        http=HTTPModes.http1,
-        websockets=False,
-        workers=settings.web_workers,
-        blocking_threads=HTTP_THREADS,
-        backlog=BACKLOG,
-        backpressure=CONNECTIONS_MAX,
-        respawn_failed_workers=True,
-        workers_kill_timeout=KILL_S,
-        log_enabled=False,  # Our own lines say it better.
+    Workers(listeners, settings.web_workers).run(
+        stop, lambda: logger.info("serving %s", settings.public)
     )
-    _take_signals(server, stop)
-    logger.info("serving %s", settings.public)
-    server.serve()
 
 
-def _take_signals(server: Any, stop: Event) -> None:
-    """Let a thread tell granian to end, also when it was asked before granian has started.
+class Workers:
+    """The processes that answer, over one set of sockets; one that dies is replaced."""
 
-    Its own handler sets an event inside the main thread, which waits for that event: of two
-    signals one after the other the second could find it locked, and wait for itself for ever.
-    """
-    interrupt = server.signal_handler_interrupt
-    server.signal_handler_interrupt = lambda *_: None
+    def __init__(self, listeners: list[socket.socket], count: int) -> None:
+        self._listeners = listeners
+        self._count = count
+        self._context = multiprocessing.get_context("spawn")
+        self._ready, self._tell = self._context.Pipe(duplex=False)
+        self._alive: dict[int, _Worker] = {}
 
-    def end_when_asked() -> None:
-        stop.wait()
-        interrupt()
+    def run(self, stop: Event, on_ready: Callable[[], None]) -> None:
+        """Have requests answered until told to end; `on_ready` is called once, at the first reply.
 
-    Thread(target=end_when_asked, name="stop", daemon=True).start()
+        Exits with status 1 when a replacement dies as quickly as what it replaced.
+        """
+        asked, ask = self._context.Pipe(duplex=False)
+        Thread(target=_pass_on, args=(stop, ask), name="stop", daemon=True).start()
+        for _ in range(self._count):
+            self._start(replaces=False)
+        waiting = True
+        while True:
+            found = wait([asked, self._ready, *self._alive])
+            if asked in found:
+                self._end()
+                return
+            for each in found:
+                if each is self._ready:
+                    self._ready.recv_bytes()
+                    if waiting:
+                        on_ready()
+                    waiting = False
+                else:
+                    self._replace(self._alive.pop(cast("int", each)))
+
+    def _start(self, *, replaces: bool) -> None:
+        process = self._context.Process(
+            target=web_worker.run, args=(self._listeners, self._tell), name="web worker"
+        )
+        process.start()
+        self._alive[process.sentinel] = _Worker(process, time.monotonic(), replaces)
+
+    def _replace(self, dead: "_Worker") -> None:
+        dead.process.join()
+        logger.error("a worker has died with status %s", dead.process.exitcode)
+        if dead.replaces and time.monotonic() - dead.began_s < SOON_S:
+            self._end()
+            sys.exit(1)
+        self._start(replaces=True)
+
+    def _end(self) -> None:
+        processes = [each.process for each in self._alive.values()]
+        for each in self._listeners:
+            each.close()
+        for process in processes:
+            process.terminate()
+        deadline = time.monotonic() + KILL_S
+        for process in processes:
+            process.join(max(0.0, deadline - time.monotonic()))
+            if process.exitcode is None:
+                logger.warning("a worker did not end and is killed")
+                process.kill()
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    process: SpawnProcess
+    began_s: float
+    replaces: bool
+
+
+def _pass_on(stop: Event, ask: Connection) -> None:
+    """Make of an event what can be waited for beside processes."""
+    stop.wait()
+    ask.send_bytes(b"stop")

@@ -1,35 +1,45 @@
-"""One worker of the `web` process, made inside it: granian calls `create` once."""
+"""One worker of the `web` process, which is spawned."""
 
-import atexit
 import os
 import signal
+import socket
 from multiprocessing import parent_process
+from multiprocessing.connection import Connection
 from threading import Thread
 
-from flask import Flask
-
 from app.container import Container
-from app.http.application import create_app
-from app.http.request_context import current_request_id
 from app.metrics.several import WorkerGauges
 from app.observability import configure_logging
 from app.settings import Settings
 
+FINISH_S = 24.0  # Before the parent kills.
 
-def create() -> Flask:
-    """Return the application of this process, on connections of its own."""
+
+def run(listeners: list[socket.socket], ready: Connection) -> None:
+    """Answer on sockets that the parent has made, until SIGTERM; tell it when this begins."""
+    # Ctrl-C reaches all processes of a terminal: the parent says what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=end_with_parent, name="parent", daemon=True).start()
+    # Flask is for a worker only, and this module is read by the main process too.
+    from app.http.application import create_front  # noqa: PLC0415  # As above.
+    from app.http.request_context import current_request_id  # noqa: PLC0415  # As above.
+
     settings = Settings.load()
     configure_logging(settings.log_format, current_request_id)
     container = Container(settings)
     container.role = "web worker"
-    container.complete()
-    container.waker.start()
-    Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
-    Thread(target=end_with_parent, name="parent", daemon=True).start()
-    if settings.metrics_port:
-        WorkerGauges(container.provider).start()
-    atexit.register(container.close)
-    return create_app(container)
+    try:
+        container.complete()
+        container.waker.start()
+        Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
+        if settings.metrics_port:
+            WorkerGauges(container.provider).start()
+        front = create_front(container, listeners, many=True, finish_s=FINISH_S)
+        signal.signal(signal.SIGTERM, lambda *_: front.stop())
+        ready.send_bytes(b"ready")
+        front.run()
+    finally:
+        container.close()
 
 
 def end_with_parent() -> None:

@@ -10,7 +10,6 @@ from http.client import HTTPConnection
 from pathlib import Path
 from time import perf_counter
 
-from app.threads import HTTP_THREADS
 from tests.bench.engine import broker_settings, on_postgres
 from tests.bench.limits import bare_view
 
@@ -55,8 +54,8 @@ def bare_server(body: bytes, port: int, directory: Path) -> Iterator[float]:
     """Run the bare view; yields the same as `service`."""
     file = directory / "body.json"
     file.write_bytes(body)
-    workers = "2" if on_postgres() else "0"
-    arguments = [bare_view.__name__, str(port), str(HTTP_THREADS), str(file), workers]
+    workers = "2" if on_postgres() else "1"
+    arguments = [bare_view.__name__, str(port), str(file), workers]
     with _running(arguments, {}, port, directory / "bare.log") as ready_s:
         yield ready_s
 

@@ -19,6 +19,7 @@ from app.http.oauth_errors import (
     UnsupportedGrantType,
 )
 from app.http.operation import public
+from app.http.paths import reached
 from app.http.problems import INTERNAL, TOO_LARGE, UNAVAILABLE, WRONG_MEDIA_TYPE
 from app.http.request_context import container
 from app.http.schemas.auth import KeySet, ServerMetadata, Token, TokenForm
@@ -106,13 +107,13 @@ def server_metadata() -> Response:
     settings = container().settings
     body = {
         "issuer": settings.issuer,
-        "token_endpoint": settings.auth + TOKEN_PATH,
-        "jwks_uri": settings.auth + KEYS_PATH,
+        "token_endpoint": reached(settings.auth) + TOKEN_PATH,
+        "jwks_uri": reached(settings.auth) + KEYS_PATH,
         "grant_types_supported": [GRANT_TYPE],
         "response_types_supported": [],
         "scopes_supported": list(SCOPES),
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "service_documentation": f"{settings.public}/docs",
+        "service_documentation": f"{reached(settings.public)}/docs",
     }
     return json_response(body, headers=SHARED)
 

@@ -28,7 +28,9 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
     """Return the OpenAPI document, made once when the app was."""
-    return _static(current_app.extensions[DOCUMENT], "application/json", REVALIDATED)
+    return _static(
+        current_app.extensions[DOCUMENT][request.script_root], "application/json", REVALIDATED
+    )
 
 
 @blueprint.get("/docs")

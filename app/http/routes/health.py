@@ -7,6 +7,7 @@ from flask import Response
 from app.http.blueprint import Blueprint
 from app.http.envelope import format_time, json_response
 from app.http.operation import public
+from app.http.own_replies import LIVEZ
 from app.http.request_context import container
 from app.http.schemas.health import Health, Liveness, Readiness
 
@@ -30,7 +31,7 @@ def number_lookup_health() -> Response:
     return json_response(body, 200 if ok else 503)
 
 
-@blueprint.route("/livez", methods=["GET"])
+@blueprint.route(LIVEZ, methods=["GET"])
 @public()
 @blueprint.alt_response(200, schema=Liveness, description="The process answers.")
 def livez() -> Response:

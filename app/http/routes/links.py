@@ -28,6 +28,7 @@ from app.http.link_reply import link_data, reply_link, stale_meta
 from app.http.link_view import show_status
 from app.http.operation import operation
 from app.http.paging import offset_of, show_page
+from app.http.paths import reached
 from app.http.request_context import container
 from app.http.schemas.link import LinkPageReply, LinkReply, NetworkStatusReply, NewLinkReply
 from app.http.schemas.link_input import HistoryQuery, LinkBody, LinkQuery, NoBody, StatusQuery
@@ -83,7 +84,7 @@ def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) ->
         "amount_charged": format_amount(price.amount_micros if price is not None else 0),
         "currency": parts.settings.currency,
     }
-    location = f"{parts.settings.base}/v1/links/{link.id}"
+    location = f"{reached(parts.settings.base)}/v1/links/{link.id}"
     return success(data, 201, headers={"Location": location, **replay_headers(replayed)})
 
 

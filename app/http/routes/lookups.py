@@ -21,6 +21,7 @@ from app.http.lookup_docs import (
     SINGLE_REFUSALS,
 )
 from app.http.operation import operation
+from app.http.paths import reached
 from app.http.request_context import container
 from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
 from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply
@@ -94,7 +95,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
         header.get("key"),
     )
     job_id, replayed = parts.bulk_create.run(wanted, current_cause())
-    location = f"{parts.settings.numbers}/number-lookup/bulk/{job_id}"
+    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job_id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
     return success({"job_id": job_id}, 202, headers=headers)
 

@@ -4,7 +4,6 @@ import logging
 
 import pytest
 
-from app.http.waitress_errors import PathlessLogger
 from app.providers.simulated_network.identifiers import msisdn_of
 from app.providers.simulated_network.script import Fault
 from tests.app.http.buying import FREE, LINKS, MORE, Buyer, buyer
@@ -67,10 +66,3 @@ def test_an_error_that_nobody_expected_names_nothing_either(
     assert "ZeroDivisionError" in caplog.text
     assert link["iccid"] not in caplog.text
     assert link["lpa_profile"] not in caplog.text
-
-
-@pytest.mark.parametrize("event", ["Client disconnected", "Exception"])
-def test_the_server_names_no_path(event: str, caplog: pytest.LogCaptureFixture) -> None:
-    logger = PathlessLogger(logging.getLogger("waitress"))
-    logger.error(f"{event} while serving {LINKS}/8988399901234567897")  # noqa: G004  # As waitress does.
-    assert caplog.messages == [event]

@@ -24,7 +24,7 @@ logging.getLogger("app.processes").addHandler(Look())
 from app.cli.root import main
 main()
 """
-EDGE = {"flask", "flask_smorest", "granian", "waitress", "werkzeug"}
+EDGE = {"flask", "flask_smorest", "httptools", "werkzeug"}
 
 
 def loaded(shell: Shell, name: str) -> set[str]:
@@ -52,7 +52,5 @@ def test_a_process_without_http_loads_no_edge_and_on_sqlite_no_postgresql(
     assert not found & (EDGE | {"psycopg", "psycopg_pool"})
 
 
-def test_the_web_process_loads_neither_the_server_of_serve_nor_postgresql(shell: Shell) -> None:
-    found = loaded(shell, "web")
-    assert "granian" in found
-    assert not found & {"waitress", "psycopg", "psycopg_pool"}
+def test_the_main_process_of_web_loads_no_edge_nor_postgresql(shell: Shell) -> None:
+    assert not loaded(shell, "web") & (EDGE | {"psycopg", "psycopg_pool"})

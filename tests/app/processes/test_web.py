@@ -1,103 +1,22 @@
-"""What a partner sees of `web`: its own server, granian, over a real socket.
-
-Granian answers by itself, with an empty body, only what is no HTTP that it could hand on.
-"""
+"""What a partner sees of `web` over a real socket; its front is tested in `http/test_front.py`."""
 
 import json
+import os
 import signal
-import socket
 from collections.abc import Iterator
-from contextlib import ExitStack
 from http.client import HTTPConnection
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from app.container import Container
-from app.demo import prepare_demo
-from tests.app.cli.serving import free_port
-from tests.app.cli.shell import Shell
+from tests.app.processes.test_orphans import WORKER
+from tests.app.processes.web_process import END_S, Web
 from tests.installation import wait_until
-from tests.scenarios.partner import Partner
+from tests.scenarios.system import find
 
-COMES_UP_S = 40.0
-END_S = 30.0
 MEBIBYTE = 1024 * 1024
-HEADER_BYTES_MAX = 8192 + 4096 * 100  # Of granian, for all headers together.
 PROXY = "203.0.113.7"
-
-
-class Answer:
-    """A parsed reply; its header names are in lower case, as granian writes them."""
-
-    def __init__(self, received: bytes) -> None:
-        head, _, self.body = received.partition(b"\r\n\r\n")
-        status, *lines = head.decode("latin-1").split("\r\n")
-        self.status = int(status.split()[1])
-        self.headers = dict(line.split(": ", 1) for line in lines)
-
-    def json(self) -> dict[str, Any]:
-        assert self.headers["content-type"] == "application/json"
-        found: dict[str, Any] = json.loads(self.body)
-        return found
-
-    def code(self) -> str:
-        return str(self.json()["error"]["code"])
-
-
-class Web:
-    """A `web` process on SQLite behind one trusted proxy; no broker is there."""
-
-    def __init__(self, home: Path) -> None:
-        self.port = free_port()
-        self.shell = Shell(home).having(
-            PORT=str(self.port),
-            BROKER_URL=f"amqp://127.0.0.1:{free_port()}",
-            TRUSTED_PROXIES="1",
-            WEB_WORKERS="1",
-            PRICE_PER_LOOKUP="0.005",
-        )
-        self.shell.run("migrate")
-        self._log = (home / "web.log").open("wb")
-        self.process = self.shell.start("web", stdout=self._log, stderr=self._log)
-        self.partner = Partner(f"http://127.0.0.1:{self.port}", *demo(self.shell.container()))
-        wait_until(lambda: self.partner.authorize().status == 200, COMES_UP_S)
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        status = self.process.wait(END_S)
-        self._log.close()
-        return status
-
-    def send(self, *parts: bytes) -> Answer:
-        """Send bytes and read until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as connection:
-            try:
-                for part in parts:
-                    connection.sendall(part)
-            except (BrokenPipeError, ConnectionResetError):
-                pass  # The server has answered and closed before all was sent.
-            received = b""
-            while block := connection.recv(65_536):
-                received += block
-        return Answer(received)
-
-    def request(self, line: str, *body: bytes, **headers: str) -> Answer:
-        """Send a request with the token of the partner."""
-        own = {"Host": "api.example", "Connection": "close"} | self.partner.headers()
-        fields = own | {name.replace("_", "-"): value for name, value in headers.items()}
-        lines = [f"{line} HTTP/1.1", *(f"{name}: {value}" for name, value in fields.items())]
-        return self.send("\r\n".join([*lines, "", ""]).encode(), *body)
-
-
-def demo(container: Container) -> tuple[str, str]:
-    """Make an organization with money and plans; return its credentials."""
-    made = prepare_demo(container)
-    container.projector.catch_up()
-    container.close()
-    return made.client_id, made.client_secret
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +48,6 @@ def test_a_head_request_has_no_body(web: Web) -> None:
         ("GET /%00", 404, "NOT_FOUND"),
         ("OPTIONS *", 404, "NOT_FOUND"),
         ("DELETE /livez", 405, "METHOD_NOT_ALLOWED"),
-        ("BREW /livez", 405, "METHOD_NOT_ALLOWED"),
     ],
 )
 def test_what_no_route_takes_is_json(web: Web, line: str, status: int, code: str) -> None:
@@ -157,74 +75,10 @@ def test_a_body_of_two_mebibytes_is_a_413_and_the_server_lives(web: Web) -> None
     assert web.request("GET /livez").status == 200
 
 
-def test_two_mebibytes_in_chunks_are_refused_too(web: Web) -> None:
-    sent = chunked(*[b" " * 65_536] * 32)
-    headers = {"Content_Type": "application/json", "Transfer_Encoding": "chunked"}
-    answer = web.request("POST /number-lookup/bulk", sent, **headers)
-    assert (answer.status, answer.code()) in {(400, "BAD_REQUEST"), (413, "PAYLOAD_TOO_LARGE")}
-    assert web.request("GET /livez").status == 200
-
-
-def test_a_body_that_breaks_off_is_no_body_and_costs_nothing(web: Web) -> None:
-    head = "POST /number-lookup/bulk"
-    answer = web.request(
-        head, b"zz\r\n", Transfer_Encoding="chunked", Content_Type="application/json"
-    )
-    assert (answer.status, answer.code()) == (422, "VALIDATION_ERROR")
-
-
-@pytest.mark.parametrize(
-    ("sent", "status"),
-    [
-        (b"nonsense\r\n\r\n", 400),
-        (b"GET / HTTP/1.1 more\r\n\r\n", 400),
-        (b"\x16\x03\x01\x02\r\n\r\n", 400),
-        (b"GET /\xff HTTP/1.1\r\n\r\n", 400),
-        (b"GET /livez HTTP/1.1\r\nbad header\r\n\r\n", 400),
-        (b"GET /livez HTTP/1.1\r\nContent-Length: x\r\n\r\n", 400),
-        (b"GET /livez HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400),
-        (b"GET /livez HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n", 400),
-        (b"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", 400),
-        (b"GET /?".ljust(100_000, b"x") + b" HTTP/1.1\r\n\r\n", 414),
-        (b"GET / HTTP/1.1\r\nX: ".ljust(2 * HEADER_BYTES_MAX, b"x"), 431),
-    ],
-)
-def test_what_is_no_http_is_refused_by_granian_with_an_empty_body(
-    web: Web, sent: bytes, status: int
-) -> None:
-    answer = web.send(sent)
-    assert (answer.status, answer.body) == (status, b"")
-    assert answer.headers["connection"] == "close"
-
-
-def test_of_a_length_and_chunks_the_chunks_count_so_that_nothing_is_smuggled(web: Web) -> None:
-    smuggled = b"GET /livez HTTP/1.1\r\nHost: api.example\r\n\r\n"
-    answer = web.request(
-        "POST /number-lookup/bulk",
-        chunked() + smuggled,
-        Transfer_Encoding="chunked",
-        Content_Length=str(len(smuggled)),
-        Content_Type="application/json",
-    )
-    assert (answer.status, answer.code()) == (422, "VALIDATION_ERROR")
-    assert b"HTTP/1.1" not in answer.body
-
-
-def test_requests_that_come_at_once_are_answered_in_order(web: Web) -> None:
-    first = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
-    last = b"GET /nowhere HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
-    received = web.send(first * 3 + last).body
-    assert received.count(b"HTTP/1.1 200 OK") == 2  # The head of the first one is parsed.
-    assert received.rindex(b"200 OK") < received.index(b"404 Not Found")
-
-
-def test_clients_that_never_end_their_headers_hold_up_nobody(web: Web) -> None:
-    with ExitStack() as open_ones:
-        for _ in range(200):
-            slow = socket.create_connection(("127.0.0.1", web.port))
-            open_ones.enter_context(slow)
-            slow.sendall(b"GET /livez HTTP/1.1\r\nHost:")
-        assert web.request("GET /livez").status == 200
+def test_a_length_beside_chunks_is_refused(web: Web) -> None:
+    headers = {"Transfer_Encoding": "chunked", "Content_Length": "5"}
+    answer = web.request("POST /number-lookup/bulk", chunked(), **headers)
+    assert (answer.status, answer.code()) == (400, "BAD_REQUEST")
 
 
 def test_headers_that_come_twice_are_one_value_that_is_none(web: Web) -> None:
@@ -271,3 +125,28 @@ def test_signals_that_come_one_upon_the_other_end_it_once(tmp_path: Path) -> Non
     for _ in range(500):
         started.process.send_signal(signal.SIGTERM)
     assert started.stop() == 0
+
+
+def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web) -> None:
+    second = web.shell.start("web")
+    output, errors = second.communicate(timeout=END_S)
+    assert (second.returncode, output) == (1, "")
+    port = web.port
+    assert errors.splitlines() == [
+        f"Error: cannot listen on HOST 127.0.0.1 PORT {port}: Address already in use"
+    ]
+
+
+def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None:
+    started = Web(tmp_path, WEB_WORKERS="1")
+    try:
+        wait_until(lambda: "serving http://" in started.log(), END_S)
+        for _ in range(2):
+            wait_until(lambda: bool(find(started.process.pid, WORKER)), END_S)
+            for worker in find(started.process.pid, WORKER):
+                os.kill(worker, signal.SIGKILL)
+        assert started.process.wait(END_S) == 1
+    finally:
+        started.kill()
+    assert started.log().count("a worker has died with status -9") == 2
+    assert started.log().count("serving http://") == 1

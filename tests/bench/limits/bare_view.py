@@ -1,17 +1,25 @@
 """The limit of HTTP: a Flask view that returns constant JSON, served like the service itself.
 
-`python -m tests.bench.limits.bare_view PORT THREADS FILE WORKERS` serves the bytes of a file by so
-many workers of granian, or with 0 by waitress.
+`python -m tests.bench.limits.bare_view PORT FILE WORKERS` serves the bytes of a file by so
+many processes.
 """
 
-import os
+import multiprocessing
+import signal
+import socket
 import sys
 from pathlib import Path
 
 from flask import Flask, Response
-from granian import Granian
-from granian.constants import HTTPModes, Interfaces
-from waitress import create_server
+
+from app.http.calling import RequestThreads
+from app.http.front import Front
+from app.http.listening import bind, listen
+from app.http.own_replies import OwnReplies
+from domain.cause import utc_now
+
+FINISH_S = 1.0
+READ_S = 10.0
 
 
 def bare_app(body: bytes) -> Flask:
@@ -27,32 +35,22 @@ def bare_app(body: bytes) -> Flask:
     return app
 
 
-def from_file() -> Flask:
-    """Return the app of a worker of granian."""
-    return bare_app(Path(os.environ["BARE_FILE"]).read_bytes())
-
-
-def main(port: int, threads: int, file: Path, workers: int) -> None:
+def serve(listeners: list[socket.socket], file: Path) -> None:
     """Serve until the process is ended."""
-    if not workers:
-        app = bare_app(file.read_bytes())
-        create_server(app, host="127.0.0.1", port=port, threads=threads, ident=None).run()
-        return
-    os.environ["BARE_FILE"] = str(file)
-    Granian(
-        f"{__spec__.name}:from_file",
-        factory=True,
-        address="127.0.0.1",
-        port=port,
-        interface=Interfaces.WSGI,
-        http=HTTPModes.http1,
-        websockets=False,
-        workers=workers,
-        blocking_threads=threads,
-        backpressure=2 * threads,
-        log_enabled=False,
-    ).serve()
+    threads = RequestThreads(bare_app(file.read_bytes()), listeners[0].getsockname(), many=True)
+    Front(listeners, threads, OwnReplies(utc_now), READ_S, FINISH_S).run()
+
+
+def main(port: int, file: Path, workers: int) -> None:
+    """Serve in this process and so many more; they end with it."""
+    listeners = bind("127.0.0.1", port)
+    listen(listeners, "127.0.0.1", port)
+    context = multiprocessing.get_context("fork")
+    for _ in range(workers - 1):
+        context.Process(target=serve, args=(listeners, file), daemon=True).start()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    serve(listeners, file)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3]), int(sys.argv[4]))
+    main(int(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3]))

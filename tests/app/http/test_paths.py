@@ -1,0 +1,150 @@
+"""Paths of other installations, and paths that name nothing."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.settings import Settings, WrongSetting
+from tests.app.http.service import Service, Tenant, code_of
+
+PREFIX = "/bappy"
+NUMBER = "/number-lookup?phone_number=%2B447400123456"
+GRANT = {"grant_type": "client_credentials"}
+
+
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service that is also found where another one was."""
+    paths = {"PATH_PREFIX": PREFIX, "TOKEN_PATHS": "/oauth/v2/token, /bappy/login"}
+    service = Service(tmp_path_factory.mktemp("elsewhere"), **paths)
+    yield service
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def shop(elsewhere: Service) -> Tenant:
+    return elsewhere.tenant()
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("PUT", "/v1/links/{id}%2Fplans"),
+        ("POST", "/v1/links/{id}%2Fsuspend"),
+        ("POST", "/v1/links/{id}%2freactivate"),
+        ("GET", "/v1/links/{id}%2Fhistory"),
+        ("GET", "/v1/links/{id}%5Chistory"),
+        ("GET", "/v1/links/{id}%5chistory"),
+        ("GET", "/v1%2Flinks"),
+        ("GET", "/bappy/v1/links/{id}%2Fhistory"),
+        ("GET", "/bappy%2Fv1/links"),
+        ("GET", "//v1/links/{id}%2Fhistory"),
+        ("GET", "/v1/links/{id}%252Fhistory"),
+        ("POST", "/number-lookup%2Fbulk"),
+        ("POST", "/auth%2Ftoken"),
+    ],
+)
+def test_an_encoded_slash_reaches_no_other_operation_and_is_not_charged(
+    shop: Tenant, method: str, path: str
+) -> None:
+    before = shop.balance()
+    reply = shop.open(method, path.format(id="6f1de2c4-1e5b-4f0e-9d1a-0b1c2d3e4f50"))
+    assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
+    assert shop.balance() == before
+
+
+def test_an_encoded_slash_in_a_query_is_a_character(shop: Tenant) -> None:
+    assert shop.get("/v1/links?search=a%2Fb%5Cc").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/auth/token",
+        "/bappy/auth/token",
+        "/oauth/v2/token",
+        "/bappy/oauth/v2/token",
+        "/bappy/login",
+    ],
+)
+def test_a_client_of_another_installation_finds_its_paths(shop: Tenant, path: str) -> None:
+    client = shop.service.client
+    secret = {"client_id": shop.client_id, "client_secret": f"s-{shop.client_id}"}
+    token = client.post(path, data=GRANT | secret)
+    assert (token.status_code, token.json["token_type"]) == (200, "Bearer")
+    refused = client.post(path, data=GRANT)
+    assert (refused.status_code, refused.json["error"]) == (401, "invalid_client")
+    headers = {"Authorization": f"Bearer {token.json['access_token']}"}
+    for root in ("", PREFIX):
+        assert client.get(f"{root}/v1/wallet", headers=headers).status_code == 200
+        assert client.post(root + NUMBER, headers=headers).status_code == 200
+        assert client.get(f"{root}/livez").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/bappy", "/bappyx/v1/wallet", "/bappy/bappy/v1/wallet"])
+def test_what_only_looks_like_the_prefix_is_nothing(shop: Tenant, path: str) -> None:
+    assert shop.get(path).status_code == 404
+
+
+def test_what_a_reply_names_is_reached_as_the_request_was(shop: Tenant) -> None:
+    def created(root: str) -> str:
+        reply = shop.post(f"{root}/number-lookup/bulk", json={"phone_numbers": ["+447400123456"]})
+        location = reply.headers["Location"].removeprefix("https://api.example")
+        assert shop.get(location).status_code == 200
+        return location
+
+    assert created("").startswith("/number-lookup/bulk/")
+    assert created(PREFIX).startswith("/bappy/number-lookup/bulk/")
+
+
+def test_the_documents_name_the_place_where_they_were_read(elsewhere: Service) -> None:
+    def document(path: str) -> Any:
+        return json.loads(elsewhere.client.get(path).data)
+
+    for root in ("", PREFIX):
+        spec = document(f"{root}/openapi.json")
+        flow = spec["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
+        assert spec["servers"] == [{"url": f"https://api.example{root}"}]
+        assert flow["tokenUrl"] == f"https://api.example{root}/auth/token"
+        metadata = document(f"{root}/.well-known/oauth-authorization-server")
+        assert metadata["token_endpoint"] == flow["tokenUrl"]
+        assert metadata["issuer"] == "https://api.example"
+        page = elsewhere.client.get(f"{root}/docs")
+        assert b"docs/swagger-ui-bundle.js" in page.data
+        assert elsewhere.client.get(f"{root}/docs/docs.js").status_code == 200
+
+
+def test_a_url_that_holds_the_prefix_already_is_left(tmp_path: Path) -> None:
+    service = Service(tmp_path, PATH_PREFIX=PREFIX, PUBLIC_URL="https://api.example/bappy")
+    spec = json.loads(service.client.get("/bappy/openapi.json").data)
+    assert spec["servers"] == [{"url": "https://api.example/bappy"}]
+    service.stop()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("PATH_PREFIX", "bappy"),
+        ("PATH_PREFIX", "/a b"),
+        ("PATH_PREFIX", "/a%2Fb"),
+        ("PATH_PREFIX", "/a//b"),
+        ("PATH_PREFIX", "/../a"),
+        ("PATH_PREFIX", "/v1"),
+        ("PATH_PREFIX", "/auth/x"),
+        ("TOKEN_PATHS", "/token,login"),
+        ("TOKEN_PATHS", "/v1/wallet"),
+        ("TOKEN_PATHS", "https://api.example/token"),
+        ("REQUEST_READ_S", "0"),
+    ],
+)
+def test_a_path_that_cannot_be_served_names_its_setting(name: str, value: str) -> None:
+    with pytest.raises(WrongSetting, match=name):
+        Settings.from_env({name: value})
+
+
+def test_a_slash_at_the_end_of_a_prefix_is_not_part_of_it() -> None:
+    assert Settings.from_env({"PATH_PREFIX": "/a/b/"}).path_prefix == "/a/b"
+    assert Settings.from_env({"PATH_PREFIX": "/"}).path_prefix == ""

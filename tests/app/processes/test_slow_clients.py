@@ -1,0 +1,125 @@
+"""Clients that send slowly or nothing at all hold up nobody, in `serve` and in `web`.
+
+With SOAK=1 they do so for a minute; `-s` shows how long lookups took with and without them.
+"""
+
+import os
+import selectors
+import socket
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from http.client import HTTPConnection
+from pathlib import Path
+from threading import Event, Thread
+from time import monotonic
+
+import pytest
+
+from tests.app.cli.serving import NUMBER, Serving
+from tests.app.cli.shell import Shell
+from tests.app.processes.web_process import Web
+
+LONG = bool(os.environ.get("SOAK"))
+SECONDS = 60.0 if LONG else 2.5
+READ_S = 10 if LONG else 1
+SLOW = 500
+PACE_S = 0.2
+TAKES_S_MAX = 2.0
+HEAD = b"POST /number-lookup HTTP/1.1\r\nHost: a\r\nX-Slow: "
+BODY = b"POST /number-lookup HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n"
+IDLE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+KINDS = (HEAD, BODY, IDLE)
+
+
+class Slow:
+    """Holds many connections: a third drips heads, a third bodies, a third is idle after a reply.
+
+    Who is cut off comes again; `told` counts the replies of those who were.
+    """
+
+    def __init__(self, port: int) -> None:
+        self.told = 0
+        self._address = ("127.0.0.1", port)
+        self._selector = selectors.DefaultSelector()
+        self._stop = Event()
+        for number in range(SLOW):
+            self._open(KINDS[number % len(KINDS)])
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        for key in [*self._selector.get_map().values()]:
+            key.fileobj.close()  # type: ignore[union-attr]  # They are sockets.
+        self._selector.close()
+
+    def _open(self, kind: bytes) -> None:
+        connection = socket.create_connection(self._address, timeout=10)
+        connection.sendall(kind)
+        self._selector.register(connection, selectors.EVENT_READ, kind)
+
+    def _run(self) -> None:
+        while not self._stop.wait(PACE_S):
+            for key, _ in self._selector.select(0):
+                self._hear(key.fileobj, key.data)  # type: ignore[arg-type]  # As above.
+            for key in [*self._selector.get_map().values()]:
+                if key.data is not IDLE:
+                    with suppress(OSError):
+                        key.fileobj.send(b"x")  # type: ignore[union-attr]  # As above.
+
+    def _hear(self, connection: socket.socket, kind: bytes) -> None:
+        received = b""
+        with suppress(OSError):
+            received = connection.recv(65_536)
+        self.told += b"REQUEST_TIMEOUT" in received
+        if not received:
+            self._selector.unregister(connection)
+            connection.close()
+            self._open(kind)
+
+
+@pytest.fixture(params=["serve", "web"])
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, dict[str, str]]]:
+    """A server with its port, and the headers of a partner."""
+    limit = {"REQUEST_READ_S": str(READ_S)}
+    if request.param == "web":
+        web = Web(tmp_path, WEB_WORKERS="2", **limit)
+        yield web.port, web.partner.headers()
+        assert web.stop() == 0
+    else:
+        serving = Serving(Shell(tmp_path).having(**limit))
+        yield int(serving.url.rpartition(":")[2]), serving.authorized(serving.demo)
+        assert serving.stop() == 0
+
+
+def look_up(port: int, headers: dict[str, str]) -> list[float]:
+    """Look numbers up one after the other; return how long each took, sorted."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    took, ends = [], monotonic() + SECONDS
+    while (began := monotonic()) < ends:
+        connection.request("POST", NUMBER, headers=headers)
+        reply = connection.getresponse()
+        assert (reply.status, b"national_format" in reply.read()) == (200, True)
+        took.append(monotonic() - began)
+    connection.close()
+    return sorted(took)
+
+
+def test_five_hundred_slow_clients_delay_nobody_and_are_cut_off(
+    server: tuple[int, dict[str, str]],
+) -> None:
+    port, headers = server
+    alone = look_up(port, headers)
+    slow = Slow(port)
+    try:
+        beside = look_up(port, headers)
+    finally:
+        slow.stop()
+    for name, took in (("alone", alone), ("beside", beside)):
+        p50, p99 = (took[int(len(took) * part)] * 1_000 for part in (0.5, 0.99))
+        line = f"{name}: {len(took)} lookups, p50 {p50:.1f} ms, p99 {p99:.1f} ms\n"
+        sys.stdout.write(line)
+    assert beside[-1] < TAKES_S_MAX
+    assert slow.told >= SLOW // len(KINDS)
