@@ -2,12 +2,14 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from threading import Event, Thread
 
 from app.container import Container
 from app.http.application import create_front
 from app.http.front import Front
 from app.http.listening import bind, listen
+from app.known_keys import ensure_keys, missing_keys, note_keys
 from app.processes import background
 from app.processes.stopping import stop_on_signals
 
@@ -21,11 +23,12 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
 
     Raises WrongSetting when a port cannot be had.
     """
-    container.keys.ensure()
+    for line in note_keys(container, made=ensure_keys(container)):
+        logger.warning(line)
     settings = container.settings
     listeners = bind(settings.host, settings.port)
     listen(listeners, settings.host, settings.port)
-    background.listen(container, "serve")
+    background.listen(container, "serve", keys=partial(missing_keys, container))
     stop = stop_on_signals()
     runtime = background.WatchedRuntime(container)
     try:

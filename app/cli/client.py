@@ -9,6 +9,7 @@ import click
 
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
+from app.known_keys import note_pepper
 from app.tokens.secrets import new_client_id, new_client_secret
 from domain.organization import SCOPES, ApiClient
 from projections.api_clients import ApiClientRow
@@ -38,6 +39,7 @@ def create(
         raise click.UsageError(message)
     secret = new_client_secret(urandom)
     with installation() as container:
+        note_pepper(container)
         client = container.accounts.register_client(
             cause_of(container),
             client_id=new_client_id(urandom),
@@ -82,6 +84,7 @@ def rotate_secret(*, client_id: str, as_json: bool) -> None:
     """Give a client a new secret; the one before it stays good until the next rotation."""
     secret = new_client_secret(urandom)
     with installation() as container:
+        note_pepper(container)
         cause = cause_of(container)
         secret_hash = container.secret_hasher.hash(secret)
         client = container.accounts.change_client(

@@ -21,7 +21,7 @@ from app.metrics.work import WorkLog
 from app.observability import note_cause
 from app.threads import WAITING_MAX
 from app.tokens.jwt import LEEWAY_S, TokenIssuer, TokenVerifier
-from app.tokens.keys import KeyRing, load_or_make_pepper
+from app.tokens.keys import KeyRing, Pepper
 from app.tokens.secrets import SecretHasher
 from domain.application import Log
 from domain.commands.answers import Answers
@@ -135,8 +135,9 @@ class Access(Work):
     @cached_property
     def secret_hasher(self) -> SecretHasher:
         """How client secrets are compared."""
-        pepper = self.settings.secret_pepper.encode()
-        return SecretHasher(pepper or load_or_make_pepper(self.settings.signing_keys))
+        settings = self.settings
+        kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
+        return SecretHasher(settings.secret_pepper.encode() or kept)
 
     @cached_property
     def authorizer(self) -> Authorizer:

@@ -10,6 +10,7 @@ from app.http.calling import log_place
 from app.http.envelope import failure
 from app.http.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
 from app.http.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
+from app.tokens.keys import SigningKeysError
 from domain.errors import Conflict, Refused
 
 
@@ -19,6 +20,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(OAuthRefused, oauth_refusal)
     app.register_error_handler(HTTPException, answer_http)
     app.register_error_handler(Exception, answer_unexpected)
+    app.register_error_handler(SigningKeysError, answer_without_keys)
     # A Conflict that reaches the edge took nothing: the same request may be sent again.
     for unreachable in (SQLAlchemyError, PersistenceError, Conflict):
         app.register_error_handler(unreachable, answer_unavailable)
@@ -38,6 +40,11 @@ def answer_http(error: HTTPException) -> Response:
 def answer_unavailable(error: Exception) -> Response:
     """Answer while a database is away."""
     log_place(error)
+    return _answer(UNAVAILABLE, {})
+
+
+def answer_without_keys(_: SigningKeysError) -> Response:
+    """Answer while the signing keys cannot be read; who reads them has said so."""
     return _answer(UNAVAILABLE, {})
 
 

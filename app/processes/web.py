@@ -17,6 +17,7 @@ from typing import cast
 from app.container import Container
 from app.http.listening import bind
 from app.http.listening import listen as listen_on
+from app.known_keys import ensure_keys, missing_keys, note_keys
 from app.metrics.several import WorkerFiles
 from app.processes import web_worker
 from app.processes.background import listen
@@ -38,7 +39,8 @@ def run(container: Container) -> None:
     files = WorkerFiles()
     try:
         port = partial(_missing_port, container)
-        listen(container, "web", files, workers=files.missing, http=port)
+        keys = partial(missing_keys, container)
+        listen(container, "web", files, workers=files.missing, http=port, keys=keys)
         _run(container)
     finally:
         files.close()
@@ -59,10 +61,12 @@ def _run(container: Container) -> None:
     stop = stop_on_signals()
     for number in ASKS:  # A second one would leave workers behind, for a while.
         signal.signal(number, lambda *_: None)
-    container.keys.ensure()
+    made = ensure_keys(container)
     listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
         return
+    for line in note_keys(container, made=made):
+        logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
     # Workers are spawned, so nothing that is open here crosses into them; metrics still ask.
     if not settings.metrics_port:

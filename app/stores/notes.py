@@ -3,9 +3,8 @@
 Losing it costs warnings only: keys that were made anew are then taken for the first ones.
 """
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
 
@@ -14,8 +13,7 @@ from projections.database import Database, from_micros, to_micros
 Subject = Literal["pepper", "signing_keys", "backup"]
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(NamedTuple):
     """What was so from a moment on."""
 
     at: datetime

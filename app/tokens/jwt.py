@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 from jose import jwk, jwt
 from jose.exceptions import JWTClaimsError, JWTError
 
-from app.tokens.keys import Key, KeyRing
+from app.tokens.keys import Key, KeyRing, SigningKeysError
 from domain.cause import Clock
 from domain.errors import Unauthorized
 
@@ -130,11 +130,13 @@ class TokenVerifier:
         """Return the claims of a valid token; Unauthorized for anything else, whatever it is.
 
         The refusal says what is wrong. It neither quotes the token nor is chained to an error that
-        might.
+        might. Raises SigningKeysError while there are no keys to verify by.
         """
         wrong = MALFORMED
         try:
             return self._read(token)
+        except SigningKeysError:  # Nothing is wrong with the token: nobody can tell.
+            raise
         except Unauthorized as refusal:
             wrong = str(refusal)
         except Exception:  # noqa: BLE001, S110 - what a hostile text makes the parsers raise is anybody's guess.

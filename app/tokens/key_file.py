@@ -92,9 +92,11 @@ def key_path(directory: Path, kid: str) -> Path:
 def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
     """Return the keys of the directory, oldest first; a `known` one is not parsed again.
 
-    Raises SigningKeysError for a file that holds no key of ours.
+    Raises SigningKeysError for a file that holds no key of ours, OSError for a directory that
+    cannot be listed.
     """
-    found = (_read_key(path, known.get(path.stem)) for path in directory.glob("*.pem"))
+    files = [path for path in directory.iterdir() if path.suffix == ".pem"]
+    found = (_read_key(path, known.get(path.stem)) for path in files)
     keys = sorted((key for key in found if key), key=lambda key: (key.created_at, key.kid))
     return {
         key.kid: replace(key, retires_at=_end(key, successor))

@@ -25,7 +25,15 @@ from app.tokens.key_file import (
 )
 from domain.cause import Clock
 
-__all__ = ["Algorithm", "Key", "KeyRing", "ListedKey", "SigningKeysError", "load_or_make_pepper"]
+__all__ = [
+    "Algorithm",
+    "Key",
+    "KeyRing",
+    "ListedKey",
+    "Pepper",
+    "SigningKeysError",
+    "load_or_make_pepper",
+]
 
 State = Literal["signing", "verifying", "retired"]
 
@@ -54,7 +62,8 @@ class KeyRing:
     `algorithm` is that of the keys made here: older keys of the other one keep verifying.
     `retire_after_s` is the lifetime of a token plus the leeway of its verification. Every process
     that signs calls `ensure` at its start. Each method raises SigningKeysError while there is no
-    ring to read; once read, the last ring serves on while the directory is broken.
+    ring to read; once read, the last ring serves on while the directory is broken. Keys that were
+    deleted are gone: a directory that holds none is no ring.
     """
 
     def __init__(
@@ -68,9 +77,13 @@ class KeyRing:
         self._keys: Mapping[str, Key] = {}  # Oldest first; replaced whole, never changed.
         self._read_ns: int | None = None  # None: never read, or the last attempt failed.
         self._checked_at = _LONG_AGO
+        self._outage = _Outage()
 
-    def ensure(self) -> None:
-        """Make the directory and a first key of the algorithm, unless another process has."""
+    def ensure(self) -> bool:
+        """Make the directory and a first key of the algorithm, unless another process has.
+
+        Tells whether there was no key at all.
+        """
         with locked(self._directory):
             newest = _newest(read_keys(self._directory, self._keys))
             if newest is None or newest.algorithm != self._algorithm:
@@ -79,6 +92,7 @@ class KeyRing:
                 # The lifetime was raised: the key must outlive the longer tokens, too.
                 save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
         self._look()
+        return newest is None
 
     def rotate(self) -> str:
         """Make a new signing key, delete the retired ones and return the new kid."""
@@ -94,8 +108,7 @@ class KeyRing:
     def signing_key(self) -> Key:
         """Return the newest key; a rotation elsewhere is noticed within RECHECK."""
         newest = _newest(self._current())
-        if newest is None:
-            raise SigningKeysError(self._directory, "holds no signing key")
+        assert newest is not None, "a ring holds a key"
         return newest
 
     def verification_key(self, kid: str) -> Key | None:
@@ -138,9 +151,11 @@ class KeyRing:
         try:
             self._look()
         except SigningKeysError as error:
+            self._outage.began(error, "the keys read before stay in use" if self._keys else "")
             if not self._keys:
                 raise
-            logger.warning("%s; the keys read before stay in use", error)
+        else:
+            self._outage.ended("the signing keys can be read again")
         return self._keys
 
     def _look(self) -> None:
@@ -157,6 +172,55 @@ class KeyRing:
                 if isinstance(error, OSError):
                     raise SigningKeysError(self._directory, error.strerror) from error
                 raise
+            if not self._keys:
+                self._read_ns = None
+                raise SigningKeysError(self._directory, "holds no signing key")
+
+
+class Pepper:
+    """The pepper of an installation that sets no SECRET_PEPPER, read when it is first wanted.
+
+    Where none was ever `in_use` it is made. One that was used and is gone is not: with a new one
+    every client secret would be refused, and nobody would know why.
+    """
+
+    def __init__(self, directory: Path, in_use: Callable[[], bool]) -> None:
+        self._path = directory / PEPPER
+        self._in_use = in_use
+        self._read: bytes | None = None
+        self._outage = _Outage()
+
+    def __call__(self) -> bytes:
+        if self._read is None:
+            try:
+                self._read = self._load()
+            except SigningKeysError as error:
+                self._outage.began(error, "no client gets a token")
+                raise
+            self._outage.ended("the pepper can be read again")
+        return self._read
+
+    def _load(self) -> bytes:
+        if not self._path.exists() and self._in_use():
+            raise SigningKeysError(self._path, "is missing, and client secrets need it")
+        return load_or_make_pepper(self._path.parent)
+
+
+class _Outage:
+    """Says once that something is broken, and once that it is mended."""
+
+    def __init__(self) -> None:
+        self._lasts = False
+
+    def began(self, error: Exception, consequence: str) -> None:
+        if not self._lasts:
+            self._lasts = True
+            logger.error("%s", "; ".join(filter(None, (str(error), consequence))))
+
+    def ended(self, message: str) -> None:
+        if self._lasts:
+            self._lasts = False
+            logger.warning(message)
 
 
 def load_or_make_pepper(

@@ -29,10 +29,11 @@ def new_client_secret(random_bytes: RandomBytes) -> str:
 class SecretHasher:
     """Hashes secrets of 256 random bits, for which a slow hash would only add load.
 
-    Raises ValueError for an empty pepper.
+    The pepper may come from where it is kept, when it is first wanted. Raises ValueError for an
+    empty one.
     """
 
-    def __init__(self, pepper: bytes) -> None:
+    def __init__(self, pepper: bytes | Callable[[], bytes]) -> None:
         if not pepper:
             message = "the pepper is empty"
             raise ValueError(message)
@@ -41,7 +42,8 @@ class SecretHasher:
     def hash(self, secret: str) -> str:
         """Return the HMAC-SHA256 of the secret under the pepper, as 64 hexadecimal digits."""
         # A form may carry lone surrogates; they are a wrong secret, not an error.
-        return hmac.digest(self._pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
+        pepper = self._pepper if isinstance(self._pepper, bytes) else self._pepper()
+        return hmac.digest(pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
 
     def fingerprint(self) -> str:
         """Return what tells one pepper from another, and says nothing else of it."""

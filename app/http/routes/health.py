@@ -10,6 +10,7 @@ from app.http.operation import public
 from app.http.own_replies import LIVEZ
 from app.http.request_context import container
 from app.http.schemas.health import Health, Liveness, Readiness
+from app.known_keys import missing_keys
 
 blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
 logger = logging.getLogger(__name__)
@@ -49,16 +50,19 @@ def livez() -> Response:
 def readyz() -> Response:
     """Tell whether the process can serve.
 
-    It can when the database is reached and its tables are made. A read model that has stopped is
-    named but does not count: every process would see the same, and old reads beat none.
+    It can when the database is reached, its tables are made and the signing keys can be read. A
+    read model that has stopped is named but does not count: every process would see the same, and
+    old reads beat none.
     """
     database = _reaches_log()
     migrated, failed = _read_models() if database else (False, [])
+    keys = missing_keys(container()) is None
     body = {
-        "ok": database and migrated,
+        "ok": database and migrated and keys,
         "database": database,
         "migrated": migrated,
         "failed_read_models": failed,
+        "signing_keys": keys,
     }
     return json_response(body, 200 if body["ok"] else 503)
 

@@ -31,3 +31,6 @@ class Readiness(Output):
         required=True,
         metadata=described("Read models that have stopped; what they show is old."),
     )
+    signing_keys = fields.Boolean(
+        required=True, metadata=described("Whether tokens can be signed and checked.")
+    )

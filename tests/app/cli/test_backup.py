@@ -243,6 +243,11 @@ def test_an_installation_that_is_not_there_is_not_made_by_a_backup(
     assert not (tmp_path / "b").exists()
 
 
+def test_a_backup_without_the_keys_in_use_is_refused(paid: Shell, tmp_path: Path) -> None:
+    (Path(paid.environment["SIGNING_KEYS"]) / "pepper").rename(tmp_path / "pepper")
+    assert "holds no pepper" in paid.refusal("backup", tmp_path / "b")
+
+
 def test_a_disk_that_fills_up_leaves_nothing(paid: Shell, tmp_path: Path) -> None:
     def little_room() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))

@@ -38,6 +38,7 @@ def test_without_its_log_nothing_is_healthy_but_the_process_lives(
         "database": False,
         "migrated": False,
         "failed_read_models": [],
+        "signing_keys": True,
     }
     assert away.get("/livez").status_code == 200
 
@@ -62,7 +63,13 @@ def test_a_running_service_is_live_and_ready(service: Service) -> None:
     assert service.client.get("/livez").json == {"ok": True}
     reply = service.client.get("/readyz")
     assert reply.status_code == 200
-    assert reply.json == {"ok": True, "database": True, "migrated": True, "failed_read_models": []}
+    assert reply.json == {
+        "ok": True,
+        "database": True,
+        "migrated": True,
+        "failed_read_models": [],
+        "signing_keys": True,
+    }
 
 
 def test_tables_of_another_version_are_not_ready(

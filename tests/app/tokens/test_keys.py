@@ -201,6 +201,21 @@ def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: HandClock) ->
         ring_of(empty, clock).signing_key()
 
 
+def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
+    ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    kid = ring.signing_key().kid
+    kept = (directory / f"{kid}.pem").rename(directory.with_name("away"))
+    for _ in range(50):
+        clock.forward(seconds=1)
+        with pytest.raises(SigningKeysError, match="holds no signing key"):
+            ring.verification_key(kid)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    kept.rename(directory / f"{kid}.pem")
+    assert ring.verification_key(kid) is not None
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
 def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -210,6 +225,7 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     assert ring.signing_key().kid == kid
     assert ring.verification_key(kid) is not None
     for number in range(50):
+        clock.forward(seconds=1)
         assert ring.verification_key(f"{number:032x}") is None
     assert len(caplog.records) == 1
     away.rename(directory)
