@@ -1,17 +1,16 @@
 """A pull follower: it takes steps along the log, waits to be woken, and backs off when it fails."""
 
-import logging
 import time
 from collections.abc import Callable
 from threading import Event
 from typing import Protocol
 
+from projections.complaint import Complaint
+
 PACE_S = 0.02  # Between two steps under load: a batch of many costs little more than one of one.
 IDLE_S = 0.2  # The bounded wait: whoever was not woken looks by itself.
 BACK_OFF_MIN_S = 0.1
 BACK_OFF_MAX_S = 3.0  # Recovery takes less than 5 s, and a lock left alone for 4 s is lost.
-
-logger = logging.getLogger(__name__)
 
 
 class Waker(Protocol):
@@ -51,13 +50,15 @@ class Follower:
     def run(self, stop: Event, on_error: Callable[[Exception], None] | None = None) -> None:
         """Follow until `stop` is set; a step that raises is taken again after a pause."""
         pause_s = BACK_OFF_MIN_S
+        complaint = Complaint(f"follower {self.name}")
         while not stop.is_set():
             seen, began = self._waker.count, time.monotonic()
             try:
                 read = self._step()
+                complaint.over()
                 self._rest(stop, seen, began, more=read >= self._batch_max)
-            except Exception as error:
-                logger.exception("follower %s failed", self.name)
+            except Exception as error:  # noqa: BLE001  # Whatever it is, it may pass.
+                complaint.of(error)
                 if on_error is not None:
                     on_error(error)
                 stop.wait(pause_s)

@@ -1,15 +1,14 @@
 """The clock: work that recurs, each at its own interval; late is fine, twice is harmless."""
 
-import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
+from projections.complaint import Complaint
+
 TICK_S = 1.0
 AGAIN = object()
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -32,6 +31,7 @@ class Schedule:
         self._tasks = tasks
         now = time.monotonic()
         firsts = ((each, each.every_s if each.first_s is None else each.first_s) for each in tasks)
+        self._complaints = {each.name: Complaint(f"task {each.name}") for each in tasks}
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
     def tick(self) -> bool:
@@ -43,15 +43,18 @@ class Schedule:
             try:
                 if task.run() is AGAIN:
                     self._due[task.name] = time.monotonic()
-            except Exception:
-                logger.exception("task %s failed", task.name)
+                self._complaints[task.name].over()
+            except Exception as error:  # noqa: BLE001  # Whatever it is, others have their turn.
+                self._complaints[task.name].of(error)
         return False
 
 
 def keep_time(stop: Event, tick: Callable[[], object]) -> None:
     """Tick until `stop` is set; one that raises, as when its lock cannot be told, is missed."""
+    complaint = Complaint("the tick of the clock")
     while not stop.wait(TICK_S):
         try:
             tick()
-        except Exception:
-            logger.exception("the clock missed a tick")
+            complaint.over()
+        except Exception as error:  # noqa: BLE001  # Whatever it is, it may pass.
+            complaint.of(error)

@@ -81,7 +81,7 @@ class BoundedConnection(psycopg.Connection[Any]):
             return super().wait(gen, interval, timeout)
         try:
             return super().wait(gen, interval, self.answer_s)
-        except _WaitTimeout as error:
+        except _WaitTimeout:
             self.pgconn.finish()
             message = f"the server has not answered within {self.answer_s:.0f} s"
-            raise ServerSilent(message) from error
+            raise ServerSilent(message) from None

@@ -7,6 +7,7 @@ from contextlib import suppress
 import psycopg
 
 from app.persistence.postgres_connection import BoundedConnection
+from domain.errors import ServiceUnavailable
 
 STATEMENT_TIMEOUT_MS = 5_000
 CHECK_S = 1.0  # How long a lock is trusted without asking; who lost it is fenced by its position.
@@ -36,6 +37,9 @@ class SessionLock:
             return True
         try:
             self._is_held = self._ask()
+        except psycopg.Error as error:
+            self.release()
+            raise ServiceUnavailable from error
         except BaseException:
             self.release()
             raise

@@ -1,6 +1,6 @@
 """Wakes followers on PostgreSQL: a thread listens for the notifications of the log's commits."""
 
-import logging
+import time
 from collections.abc import Collection
 from select import POLLIN, poll
 from threading import Event, Lock, Thread
@@ -9,16 +9,19 @@ from uuid import UUID
 import psycopg
 from psycopg.pq.abc import PGconn
 
+from app.persistence.postgres_connection import BoundedConnection
 from domain.signal import Signal
+from projections.complaint import Complaint
+from projections.follower import IDLE_S
 
 CHANNEL = "log_events"
 LISTEN_S = 0.2  # How often the listener looks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
 PACE_S = 0.002  # Between two looks at what has come.
+PROBE_S = 5.0  # A quiet connection is asked so often whether it still hears.
+PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 100  # A notification holds 8,000 bytes.
-
-logger = logging.getLogger(__name__)
 
 
 class PostgresWaker:
@@ -57,23 +60,33 @@ class PostgresWaker:
             thread.join(CLOSE_S)
 
     def _run(self) -> None:
+        what = f"LISTEN on the log (who waits looks each {IDLE_S} s instead)"
+        complaint = Complaint(what, expected=psycopg.Error)
         while not self._stop.is_set():
             try:
-                self._listen()
+                self._listen(complaint)
             except Exception as error:  # noqa: BLE001  # Whatever it is, followers look by themselves.
-                logger.warning("the listener lost the database: %s", type(error).__name__)
+                complaint.of(error)
                 self._stop.wait(RETRY_S)
 
-    def _listen(self) -> None:
-        with psycopg.connect(self._conninfo, autocommit=True) as connection:
+    def _listen(self, complaint: Complaint) -> None:
+        with BoundedConnection.open(self._conninfo) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
+            complaint.over()
             self._appended.call()  # What came while nobody listened.
+            connection.answer_s = PROBE_ANSWER_S
             waiting = poll()
             waiting.register(connection.fileno(), POLLIN)
+            heard_at = time.monotonic()
             while not self._stop.is_set():
                 if waiting.poll(LISTEN_S * 1_000):
                     self._hear(connection.pgconn)
+                    heard_at = time.monotonic()
                     self._stop.wait(PACE_S)
+                elif time.monotonic() > heard_at + PROBE_S:
+                    connection.run("SELECT")  # One that is deaf would be quiet for ever.
+                    self._appended.call()  # The driver has dropped what came before its answer.
+                    heard_at = time.monotonic()
 
     def _hear(self, server: PGconn) -> None:
         """Take all that has come, as one call: under load it is many commits."""

@@ -4,7 +4,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
+import pytest
+
+from domain.errors import ServiceUnavailable
 from domain.signal import Signal
+from projections import follower
 from projections.follower import Follower, Step
 from tests.installation import PATIENCE_S, Process, wait_until
 from tests.projections.looking import all_lags, register
@@ -82,6 +86,51 @@ def test_a_step_that_raises_is_reported_and_taken_again() -> None:
     with following(step, Signal(), errors.append):
         assert done.wait(PATIENCE_S)
     assert [type(error) for error in errors] == [ValueError, KeyError]
+
+
+def test_trouble_that_lasts_is_said_once_and_so_is_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(follower, "BACK_OFF_MAX_S", 0.001)
+    monkeypatch.setattr(follower, "BACK_OFF_MIN_S", 0.001)
+    faults: list[Exception] = [outage("no route")] * 9 + [outage("too many clients")] * 9
+    done = Event()
+
+    def step() -> int:
+        if faults:
+            raise faults.pop(0)
+        done.set()
+        return 0
+
+    with following(step, Signal()):
+        assert done.wait(PATIENCE_S)
+        wait_until(lambda: len(caplog.records) == 3)
+    assert [each.getMessage() for each in caplog.records] == [
+        "follower test failed: ValueError: no route",
+        "follower test failed: ValueError: too many clients",
+        "follower test works again",
+    ]
+    assert [each.exc_info for each in caplog.records] == [None] * 3
+
+
+def outage(words: str) -> Exception:
+    error = ServiceUnavailable()
+    error.__cause__ = ValueError(f"{words}\nmore words")
+    return error
+
+
+def test_an_error_that_nobody_expected_tells_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    faults = [ValueError("a bug")]
+
+    def step() -> int:
+        if faults:
+            raise faults.pop()
+        return 0
+
+    with following(step, Signal()):
+        wait_until(lambda: len(caplog.records) == 1)
+    assert caplog.records[0].exc_info is not None
 
 
 def test_it_stops_in_the_midst_of_a_long_wait_and_of_endless_work() -> None:

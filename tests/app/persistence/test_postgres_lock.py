@@ -8,6 +8,7 @@ import pytest
 from app.persistence import postgres_lock
 from app.persistence.postgres import conninfo
 from app.persistence.postgres_lock import SessionLock, key_of
+from domain.errors import ServiceUnavailable
 from tests.installation import wait_until
 from tests.servers.postgres import PostgresServer
 
@@ -75,7 +76,7 @@ def test_a_lock_that_is_lost_is_noticed(new_lock: NewLock, database_url: str) ->
     assert first.hold()
     with psycopg.connect(database_url, autocommit=True) as other:
         other.execute(END)
-    with pytest.raises(psycopg.OperationalError):
+    with pytest.raises(ServiceUnavailable):
         first.hold()
     second = new_lock("clock")
     wait_until(second.hold)
@@ -91,7 +92,7 @@ def test_while_the_server_is_away_nobody_holds_and_afterwards_one_does(
     assert not second.hold()
     postgres_up.kill()
     for each in (first, second, first):
-        with pytest.raises(psycopg.OperationalError):
+        with pytest.raises(ServiceUnavailable):
             each.hold()
     postgres_up.start()
     assert second.hold()

@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterator
 import psycopg
 import pytest
 
+from app.persistence import postgres_waker
 from app.persistence.postgres import conninfo
+from app.persistence.postgres_connection import BoundedConnection
 from app.persistence.postgres_waker import CHANNEL, PostgresWaker
 from domain.signal import Signal
 from tests.installation import PATIENCE_S, wait_until
+from tests.scenarios.relay import Relay
 from tests.servers.postgres import PostgresServer
 
 SOON_S = 1.0  # A wake-up takes milliseconds; without one a waiter waits for PATIENCE_S.
@@ -17,6 +20,8 @@ LISTENING = """
     SELECT count(*) FROM pg_stat_activity
     WHERE query = 'LISTEN log_events' AND datname = current_database()
 """
+
+END_LISTENERS = LISTENING.replace("count(*)", "pg_terminate_backend(pid, 20000)")
 
 
 def wakers_in(url: str) -> Iterator[PostgresWaker]:
@@ -82,6 +87,74 @@ def test_it_listens_again_after_the_server_was_killed(
     until_it_listens_again = shaky_waker.count
     notify(shaky_url)
     assert seconds(lambda: shaky_waker.wait(until_it_listens_again, PATIENCE_S)) < SOON_S
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if "LISTEN" in each.getMessage()]
+
+
+def test_a_listener_that_is_ended_says_so_once_and_listens_again(
+    waker: PostgresWaker, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    until_it_listens(waker, database_url)
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(END_LISTENERS)
+    wait_until(lambda: len(lines_of(caplog)) == 2)
+    seen = waker.count
+    notify(database_url)
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+    failed, works = lines_of(caplog)
+    assert "failed: OperationalError: consuming input failed: server closed the conn" in failed
+    assert works.endswith("works again")
+
+
+def test_a_deaf_listener_is_noticed_and_replaced(
+    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(postgres_waker, "PROBE_S", 0.2)
+    monkeypatch.setattr(postgres_waker, "PROBE_ANSWER_S", 0.2)
+    with Relay(database_url, 5432) as relay:
+        for waker in wakers_in(relay.url):
+            waker.start()
+            wait_until(lambda heard=waker: heard.count > 2)  # type: ignore[misc]  # It has been asked.
+            assert lines_of(caplog) == []
+            relay.deafen()
+            wait_until(lambda: len(lines_of(caplog)) == 2)
+            seen = waker.count
+            notify(database_url)
+            assert waker.wait(seen, PATIENCE_S)
+    failed, works = lines_of(caplog)
+    assert "failed: ServerSilent: the server has not answered within" in failed
+    assert works.endswith("works again")
+
+
+def test_a_server_that_stays_away_is_complained_of_once(
+    shaky_waker: PostgresWaker,
+    postgres_up: PostgresServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(postgres_waker, "RETRY_S", 0.01)
+    tries = watched_connects(monkeypatch)
+    postgres_up.stop()
+    shaky_waker.start()
+    wait_until(lambda: len(tries) > 3)
+    assert len(lines_of(caplog)) == 1
+    assert f"port {postgres_up.port} failed: Connection refused" in lines_of(caplog)[0]
+    postgres_up.start()
+
+
+def watched_connects(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    tries, connect = list[str](), BoundedConnection.open
+
+    def counted(conninfo: str, *more: str) -> BoundedConnection:
+        tries.append(conninfo)
+        return connect(conninfo, *more)
+
+    monkeypatch.setattr(BoundedConnection, "open", counted)
+    return tries
 
 
 def test_without_a_server_it_waits_as_long_as_it_is_told(
