@@ -17,6 +17,7 @@ from domain.wallet import Wallet, wallet_id
 
 NAME = "Demo Telecom"
 DEPOSIT_MICROS = 100_000_000
+DEMO_CLIENT_ID = "cl_" + derive_id("demo", "client").hex[:24]
 REQUEST_ID = "serve-demo"
 PLANS = Path(__file__).with_name("data") / "demo_plans.json"
 
@@ -37,7 +38,7 @@ def prepare_demo(container: Container) -> Demo:
     """Make what is missing of the demo and give its client a new secret."""
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
-    client_id = "cl_" + derive_id("demo", "client").hex[:24]
+    client_id = DEMO_CLIENT_ID
     secret = new_client_secret(urandom)
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)

@@ -35,6 +35,7 @@ COMMANDS = {
     "dead-letters": "Messages that were given up, and their way back.",
     "audit": "Checks of the log and of all that is built from it.",
     "privacy": "Personal data and its end.",
+    "doctor": "Say in words what is not ready for production.",
     "backup": "Copy everything that cannot be rebuilt into DIR, while the service runs.",
     "restore": "Put the backup in DIR into the empty place that the settings name, and check it.",
 }

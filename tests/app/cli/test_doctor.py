@@ -1,0 +1,135 @@
+"""`doctor`: each thing that is not ready is said in words, and nothing that is."""
+
+import shutil
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.demo import prepare_demo
+from app.doctor import examine, warning_at_start
+from app.known_keys import ensure_keys, note_keys
+from app.settings import Settings
+from domain.cause import utc_now
+from tests.app.cli.shell import Shell
+from tests.installation import Installation, Process, SetClock, postgresql_only
+
+READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
+ALWAYS = {"network", "sqlite"}  # There is no network but the simulated one yet.
+
+
+@pytest.fixture
+def healthy(installation: Installation) -> Process:
+    """An installation that is at work and was backed up."""
+    installation.environment.update(READY)
+    process = installation.process()
+    process.client(process.organization())
+    process.projector.catch_up()
+    note_keys(process, made=ensure_keys(process))
+    process.notes.replace("backup", "1", process.clock())
+    return process
+
+
+def checks(process: Process) -> set[str]:
+    return {each.check for each in examine(process)} - ALWAYS
+
+
+def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
+    assert checks(healthy) == set()
+
+
+@pytest.mark.parametrize(
+    ("check", "name", "value"),
+    [
+        ("base plan", "NETWORK_BASE_PLAN", ""),
+        ("sandbox", "SANDBOX", "true"),
+        ("public url", "PUBLIC_URL", ""),
+    ],
+)
+@pytest.mark.usefixtures("healthy")
+def test_settings_are_judged(installation: Installation, check: str, name: str, value: str) -> None:
+    installation.environment[name] = value
+    assert checks(installation.process()) == {check}
+
+
+def lose_keys(process: Process) -> None:
+    shutil.rmtree(process.settings.signing_keys)
+    del process.__dict__["keys"], process.__dict__["secret_hasher"]
+
+
+def make_keys_anew(process: Process) -> None:
+    lose_keys(process)
+    note_keys(process, made=ensure_keys(process))
+
+
+def stop_a_read_model(process: Process) -> None:
+    with process.views.writing() as connection:
+        place = process.positions.get(connection, "jobs")
+        assert place is not None
+        process.positions.fail(connection, place, "KeyError", process.clock())
+
+
+def leave_read_models_behind(process: Process) -> None:
+    process.organization()
+    with process.views.writing() as connection:
+        connection.exec_driver_sql("UPDATE follower_positions SET caught_up_at = 0")
+
+
+def forget_the_backup(process: Process) -> None:
+    process.notes.replace("backup", "1", utc_now() - timedelta(days=8))
+
+
+@pytest.mark.parametrize(
+    ("harm", "check", "words"),
+    [
+        (lose_keys, "keys", "SIGNING_KEYS"),
+        (make_keys_anew, "keys", "pepper is not that of before"),
+        (stop_a_read_model, "read models", "jobs has stopped"),
+        (leave_read_models_behind, "read models", "behind the log"),
+        (forget_the_backup, "backup", "the last backup"),
+        (prepare_demo, "demo", "client revoke"),
+    ],
+)
+def test_what_is_wrong_with_an_installation_is_said(
+    healthy: Process, harm: Callable[[Process], object], check: str, words: str
+) -> None:
+    harm(healthy)
+    if harm is not leave_read_models_behind:
+        healthy.projector.catch_up()
+    assert checks(healthy) == {check}
+    assert words in " ".join(each.message for each in examine(healthy))
+
+
+@postgresql_only("a file has no clock of its own")
+def test_a_clock_that_is_off_is_said(healthy: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.doctor.utc_now", SetClock(utc_now() - timedelta(seconds=28)))
+    assert checks(healthy) == {"clock"}
+
+
+def test_no_database_is_a_finding_and_no_failure(nowhere: Shell, tmp_path: Path) -> None:
+    told = nowhere.json("doctor", status=1)
+    assert [*told] == ["ok", "data"]
+    assert told["ok"] is False
+    assert told["data"][-1]["check"] == "database"
+    assert [*tmp_path.iterdir()] == []
+
+
+def test_the_command_lists_severity_and_words(shell: Shell) -> None:
+    lines = shell.run("doctor", status=1).stdout.splitlines()
+    assert lines[0].split() == ["CHECK", "SEVERITY", "MESSAGE"]
+    assert any("NETWORK_BASE_PLAN" in line and "fault" in line for line in lines)
+    shell.new_organization()
+    assert "backup" in {each["check"] for each in shell.json("doctor", status=1)["data"]}
+    shell.run("backup", shell.home / "b")
+    assert "backup" not in {each["check"] for each in shell.json("doctor", status=1)["data"]}
+
+
+def test_a_process_on_servers_says_it_in_one_line_at_its_start() -> None:
+    on_servers = {"DATABASE_URL": "postgresql://me@localhost/carrier"}
+    line = warning_at_start(Settings.from_env(on_servers))
+    assert line is not None
+    assert "\n" not in line
+    assert "NETWORK_PROVIDER is simulated" in line
+    assert "NETWORK_BASE_PLAN is not set" in line
+    assert warning_at_start(Settings.from_env({})) is None
