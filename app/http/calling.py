@@ -51,7 +51,7 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
     return path, query
 
 
-def log_place(error: Exception) -> None:
+def log_place(logger: logging.Logger, error: Exception) -> None:
     """Log where an error was raised, not its text: that may hold a number or a token."""
     place = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised in\n%s", type(error).__name__, place)
@@ -125,7 +125,7 @@ class _Call:
     def give_up(self, error: Exception) -> None:
         """Close the connection of a reply that cannot be ended: the client has gone, or a bug."""
         if not isinstance(error, OSError):
-            log_place(error)
+            log_place(logger, error)
         if not self._ended:
             self._end(b"", keep=False)
 

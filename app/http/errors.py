@@ -1,5 +1,7 @@
 """Error handlers: whatever is raised becomes one JSON reply, and nothing of ours leaks into it."""
 
+import logging
+
 from eventsourcing.persistence import PersistenceError
 from flask import Flask, Response
 from sqlalchemy.exc import SQLAlchemyError
@@ -12,6 +14,8 @@ from app.http.oauth_errors import OAuthRefused, is_token_request, oauth_problem,
 from app.http.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.tokens.keys import SigningKeysError
 from domain.errors import Conflict, Refused
+
+logger = logging.getLogger(__name__)
 
 
 def register(app: Flask) -> None:
@@ -39,7 +43,7 @@ def answer_http(error: HTTPException) -> Response:
 
 def answer_unavailable(error: Exception) -> Response:
     """Answer while a database is away."""
-    log_place(error)
+    log_place(logger, error)
     return _answer(UNAVAILABLE, {})
 
 
@@ -50,7 +54,7 @@ def answer_without_keys(_: SigningKeysError) -> Response:
 
 def answer_unexpected(error: Exception) -> Response:
     """Answer our own bugs."""
-    log_place(error)
+    log_place(logger, error)
     return _answer(INTERNAL, {})
 
 

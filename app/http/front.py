@@ -472,7 +472,7 @@ class Front:
         try:
             handle(mask)
         except Exception as error:  # noqa: BLE001  # Whatever it is.
-            log_place(error)
+            log_place(logger, error)
             if isinstance(failed := getattr(handle, "__self__", None), Connection):
                 failed.close()
 

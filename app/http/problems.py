@@ -79,7 +79,7 @@ INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
 # Of the front, which hands no such request on; the connection closes.
 TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
-URI_TOO_LONG = Problem(414, "URI_TOO_LONG", "The URL is longer than 64 KiB.")
+URI_TOO_LONG = Problem(414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.")
 HEAD_TOO_LARGE = Problem(
     431, "REQUEST_HEADER_FIELDS_TOO_LARGE", "There are over 100 headers, or over 64 KiB of them."
 )

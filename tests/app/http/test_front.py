@@ -137,7 +137,7 @@ LONG = b"x" * 200_000
             413,
             "PAYLOAD_TOO_LARGE",
         ),
-        (b"GET /?" + LONG, 414, "URI_TOO_LONG"),
+        (b"GET /?" + LONG, 414, "REQUEST_URI_TOO_LONG"),
         (b"GET / HTTP/1.1\r\nX: " + LONG, 431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 102, 431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
         (
