@@ -1,7 +1,7 @@
 """The root of every aggregate and event: one place that says how an event comes about."""
 
 from datetime import datetime
-from typing import Any, Self
+from typing import Any, Self, cast
 from uuid import UUID
 
 from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
@@ -29,6 +29,10 @@ class Root(BaseAggregate[UUID]):
     `eventsourcing.domain.Aggregate` would give every child a `Created` event without a topic of
     its own, therefore the library's base class is used.
     """
+
+    # The server whose log it was read from or appended to; None: no log knows it yet. Another
+    # server may not know what this one knew.
+    read_from = cast("str | None", None)  # Without an annotation, so that it is no field.
 
     class Event(Event):
         """The events of this aggregate."""

@@ -1,10 +1,13 @@
 """One application, one log: every aggregate is loaded from it and appended to it here."""
 
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import takewhile
-from typing import TypeVar, cast
+from threading import Lock
+from typing import Any, TypeVar
 from uuid import UUID
 
 from eventsourcing.application import Application
@@ -21,6 +24,7 @@ from eventsourcing.utils import Environment, EnvType, TopicError
 # Every process imports every aggregate here, so that every topic resolves.
 from domain import (
     bulk_job,
+    discontinuity,
     esim,
     link,
     monthly_fee,
@@ -31,6 +35,7 @@ from domain import (
     wallet,
 )
 from domain.aggregate import Event, Root
+from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.mapper import MsgspecMapper
 from domain.signal import Signal
@@ -47,13 +52,24 @@ AGGREGATES: tuple[type[Root], ...] = (
     esim.Esim,
     plan_change.PlanChange,
     monthly_fee.MonthlyFee,
+    discontinuity.Discontinuity,
 )
 
 R = TypeVar("R", bound=Root)
 
+logger = logging.getLogger(__name__)
+
 
 class NothingInserted(OperationalError):
     """Raised by a recorder that knows for certain that it has inserted nothing (a full disk)."""
+
+
+class OtherLog(IntegrityError):
+    """Raised when nothing was inserted, for the events were decided on another log than this.
+
+    The server is not the one that was read, or it lacks an event before them: both happen when a
+    failover loses commits. What is remembered of the log has to be read anew.
+    """
 
 
 class Poisoned(Exception):
@@ -86,6 +102,9 @@ class Log(Application[UUID]):
         super().__init__(env)
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
+        self.server: str | None = None  # Which has answered last, to whatever thread.
+        self._seen = 0  # The highest position that this process knows of.
+        self._meeting = Lock()
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use exactly the given settings: the library would also read the process environment."""
@@ -97,23 +116,17 @@ class Log(Application[UUID]):
 
     def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
-        if kind is wallet.Wallet:
-            known = cast("wallet.Wallet | None", after)
-            return cast("R | None", self._at_newest_entry(stream_id, known))
         version = after.version if after is not None else None
-        aggregate = replay(self._events_of(stream_id, version), after)
-        if aggregate is not None and not isinstance(aggregate, kind):
+        newest = 1 if kind is wallet.Wallet else None  # Which says all, however long the stream is.
+        events = self._events_of(stream_id, version, newest=newest)
+        server = self.answered()
+        if after is not None and after.read_from != server:
+            return self.find(kind, stream_id)  # What another server knew may not be known here.
+        aggregate = _wallet_after(events, after) if newest else replay(events, after)
+        if aggregate is None or not isinstance(aggregate, kind):
             return None  # An id that a caller made up may name a stream of another kind.
+        aggregate.read_from = server
         return aggregate
-
-    def _at_newest_entry(
-        self, stream_id: UUID, known: wallet.Wallet | None
-    ) -> wallet.Wallet | None:
-        """Load a wallet from one event, however long its stream is: the newest says it all."""
-        version = known.version if known is not None else None
-        for event in self._events_of(stream_id, version, newest=1):
-            return wallet.Wallet.after(event) if isinstance(event, wallet.Wallet.Event) else None
-        return known
 
     def get(self, kind: type[R], stream_id: UUID) -> R:
         """Load an aggregate that has to exist; raises NotFound."""
@@ -133,6 +146,11 @@ class Log(Application[UUID]):
         """
         return self._append(aggregates, self.insert_once)
 
+    def decided_on(self, aggregates: Iterable[Root]) -> frozenset[str]:
+        """Return the servers that aggregates were decided on; what is new, on that of today."""
+        servers = {each.read_from or self.server for each in aggregates}
+        return frozenset(each for each in servers if each is not None)
+
     def claim(self, aggregate: Root) -> int:
         """Append an intent, which one alone may win; otherwise as `append`.
 
@@ -142,32 +160,42 @@ class Log(Application[UUID]):
         return self._append([aggregate], self.insert)
 
     def _append(
-        self, aggregates: Iterable[Root], insert: Callable[[Sequence[StoredEvent]], int]
+        self,
+        aggregates: Sequence[Root],
+        insert: Callable[[Sequence[StoredEvent], Collection[str]], int],
     ) -> int:
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
-            return insert(stored)
+            position = insert(stored, self.decided_on(aggregates))
+        except OtherLog as error:
+            raise outdated(stored) from error
         except IntegrityError:
             raise Conflict(events[0].originator_id) from None
         except PersistenceError as error:
             raise ServiceUnavailable from error
+        for aggregate in aggregates:
+            aggregate.read_from = self.answered()
+        return position
 
-    def insert_once(self, stored: Sequence[StoredEvent]) -> int:
+    def insert_once(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
         """Insert, and take the echo of our own commit for what it is; raises as is."""
         try:
-            return self.insert(stored)
+            return self.insert(stored, servers)
         except IntegrityError:
             if self.holds(stored):  # The echo of our own commit after a lost connection.
                 self._tell(stored)
                 return self.recorder.max_notification_id() or 0
             raise
 
-    def insert(self, stored: Sequence[StoredEvent]) -> int:
-        """Insert stored events in one transaction; return the last position. Raises as is."""
-        positions = self.recorder.insert_events(stored)
+    def insert(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
+        """Insert stored events in one transaction; return the last position. Raises as is.
+
+        `servers` are those that the events were decided on: OtherLog where this is another one.
+        """
+        positions = self.recorder.insert_events(stored, servers=servers)
         self._tell(stored)
-        return positions[-1] if positions else 0
+        return self._see(positions[-1] if positions else 0)
 
     def _tell(self, stored: Sequence[StoredEvent]) -> None:
         self.appended.call({event.originator_id for event in stored})
@@ -216,14 +244,54 @@ class Log(Application[UUID]):
                 if not recorded:
                     raise Poisoned(each.id, str(error)) from error
                 break
+        self._see(recorded[-1].position if recorded else 0)
         return recorded
 
     def head(self) -> int:
         """Return the position of the newest event, 0 for an empty log."""
         try:
-            return self.recorder.max_notification_id() or 0
+            return self._see(self.recorder.max_notification_id() or 0)
         except PersistenceError as error:
             raise ServiceUnavailable from error
+
+    def _see(self, position: int) -> int:
+        self.answered()
+        self._seen = max(self._seen, position)
+        return position
+
+    def answered(self) -> str:
+        """Return the server that has answered this thread; "" where there is only one."""
+        server: str = getattr(self.recorder, "server", _the_only_one)()
+        if server != self.server:
+            self._meet(server)
+        return server
+
+    def _meet(self, server: str) -> None:
+        """Go on with another server; what it has lost of what was seen is a fact of the log."""
+        if not self._meeting.acquire(blocking=False):
+            return  # Another thread is at it.
+        try:
+            if self.server is not None:
+                logger.warning("the log is on another server now: %s", server)
+                self._note_loss(server)
+            self.server = server
+        except PersistenceError:
+            logger.warning("what the log has lost is looked for again", exc_info=True)
+        finally:
+            self._meeting.release()
+
+    def _note_loss(self, server: str) -> None:
+        seen = self._seen
+        last: int = self.recorder.last_position_up_to(seen)  # type: ignore[attr-defined]  # Who has several servers has this.
+        if last == seen:
+            return
+        cause = Cause(utc_now(), "failover")
+        lost = discontinuity.Discontinuity.notice(server, last, seen, cause)
+        stored = [self.mapper.to_stored_event(event) for event in lost.collect_events()]
+        with suppress(IntegrityError):  # Somebody else has noticed.
+            self.recorder.insert_events(stored)
+            logger.error("the log has lost events after position %d, up to %d", last, seen)
+            self._tell(stored)
 
     def given(self) -> int:
         """Return the newest position that was ever given out, where the database remembers it.
@@ -250,6 +318,37 @@ class Log(Application[UUID]):
 
 def _unobserved(_: Sequence[StoredEvent]) -> None:
     """Nobody counts."""
+
+
+def _the_only_one() -> str:
+    return ""
+
+
+def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
+    """Return what to raise for events that were decided on another log, so were not inserted.
+
+    Whoever has read a stream reads it again; who begins one has only to be asked again.
+    """
+    for event in stored:
+        if event.originator_version > 1 and isinstance(event.originator_id, UUID):
+            return Conflict(event.originator_id)
+    return ServiceUnavailable()
+
+
+def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:
+    """Return the version before the first of each stream that these events do not begin."""
+    before: dict[UUID | str, int] = {}
+    for event in stored:
+        version = event.originator_version - 1
+        if version < before.get(event.originator_id, event.originator_version):
+            before[event.originator_id] = version
+    return {stream: version for stream, version in before.items() if version > 0}
+
+
+def _wallet_after(events: Iterable[Event], known: Root | None) -> Any:
+    for event in events:
+        return wallet.Wallet.after(event) if isinstance(event, wallet.Wallet.Event) else None
+    return known
 
 
 def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:

@@ -1,14 +1,14 @@
 """One transaction of wallet changes: applied, inserted, and its outcome known before any reply."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 from uuid import UUID
 
 from eventsourcing.persistence import IntegrityError, PersistenceError, StoredEvent
 
-from domain.application import Log, NothingInserted
+from domain.application import Log, NothingInserted, OtherLog, outdated
 from domain.errors import BillingNotConfigured, Conflict, Refused, ServiceUnavailable
 from domain.outcome import Outcome
 from domain.wallet import Wallet
@@ -32,8 +32,10 @@ class Command:
     wallet_id: UUID
     change: Change
     stored: Sequence[StoredEvent]
+    servers: frozenset[str] = frozenset()  # That the other streams were decided on.
     outcome: Outcome = field(default_factory=Outcome)
     wallet_stored: Sequence[StoredEvent] = ()
+    stored_on: str | None = None
 
     @property
     def streams(self) -> set[UUID | str]:
@@ -67,18 +69,21 @@ def _decide(log: Log, wallet: Wallet, command: Command) -> None:
     command.wallet_stored = [log.mapper.to_stored_event(event) for event in events]
 
 
-def insert(log: Log, stored: Sequence[StoredEvent], settle_s: float) -> int:
+def insert(
+    log: Log, stored: Sequence[StoredEvent], servers: Collection[str], settle_s: float
+) -> int:
     """Insert once and for certain; return the last position.
 
     The same bytes are sent again until the database says done or taken, so an unknown outcome
-    cannot become a second commit. Raises IntegrityError when others were first, ServiceUnavailable
+    cannot become a second commit. Raises IntegrityError when others were first, OtherLog when this
+    is not the log of one of the servers that they were decided on, ServiceUnavailable
     when no answer came within `settle_s` or nothing can be inserted now.
     """
     deadline = time.monotonic() + settle_s
     pause = Event()
     while True:
         try:
-            return log.insert_once(stored)
+            return log.insert_once(stored, servers)
         except IntegrityError:
             raise
         except PersistenceError as error:
@@ -92,6 +97,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
 
     Raises the wallet's refusal, Conflict when another stream of the command has moved on.
     """
+    outdated_before = False
     for _ in range(CONFLICTS_MAX):
         try:
             apply(log, wallets, wallets.refresh(command.wallet_id), command)
@@ -99,7 +105,13 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             _raise_if_overtaken(log, command)  # A twin that was paid for is no refusal.
             raise
         try:
-            position = insert(log, command.all_stored, settle_s)
+            servers = command.servers | wallets.read_from([command.wallet_id])
+            position = insert(log, command.all_stored, servers, settle_s)
+        except OtherLog as error:
+            wallets.clear()
+            if outdated_before or command.servers - {log.answered()}:
+                raise outdated(command.stored) from error
+            outdated_before = True  # It may have been the wallet; by now that is read anew.
         except IntegrityError:
             wallets.undo(command.wallet_id)
             _raise_if_overtaken(log, command)

@@ -5,7 +5,7 @@ versions of the log decide: whoever loses reloads and goes on.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from queue import Empty, Full, Queue
 from threading import Lock, Thread
@@ -15,7 +15,7 @@ from eventsourcing.persistence import IntegrityError
 
 import domain.commit
 from domain.aggregate import Root
-from domain.application import Log
+from domain.application import Log, OtherLog
 from domain.commit import Change, Command, apply, commit_alone, insert
 from domain.errors import ServiceUnavailable
 from domain.turns import NoTurns, SharedWallets, Turns
@@ -57,14 +57,17 @@ class Committer:
         """
         events = [event for aggregate in others for event in aggregate.collect_events()]
         stored = [self._log.mapper.to_stored_event(event) for event in events]
-        command = Command(wallet_id, change, stored)
+        command = Command(wallet_id, change, stored, self._log.decided_on(others))
         self._submit(command)
-        return _outcome(command)
+        position = _outcome(command)
+        for aggregate in others:
+            aggregate.read_from = command.stored_on
+        return position
 
     def held_balance(self, wallet_id: UUID) -> int | None:
         """Return the balance as last committed or loaded here; another process may have moved it.
 
-        None for a wallet that is not held.
+        None for a wallet that is not held, or was read from another server.
         """
         return self._wallets.peek(wallet_id)
 
@@ -162,7 +165,10 @@ class Committer:
                 return doubtful
             stored = [event for command in accepted for event in command.all_stored]
             try:
-                position = insert(self._log, stored, self._settle_s)
+                position = insert(self._log, stored, self._decided_on(accepted), self._settle_s)
+            except OtherLog:  # Those decide anew whose wallets alone were read from another one.
+                self._wallets.clear()
+                return [*accepted, *doubtful]
             except IntegrityError:
                 batch = accepted
                 if not self._have_moved(batch):  # So it was a stream of one of them.
@@ -186,6 +192,10 @@ class Committer:
             (accepted if self._accept(command) else doubtful).append(command)
         return accepted
 
+    def _decided_on(self, commands: Sequence[Command]) -> Collection[str]:
+        wallets = self._wallets.read_from([command.wallet_id for command in commands])
+        return wallets.union(*(command.servers for command in commands))
+
     def _have_moved(self, commands: Iterable[Command]) -> bool:
         """Bring all their wallets up to date; tell whether one was not."""
         wallets = {command.wallet_id for command in commands}
@@ -208,7 +218,7 @@ class Committer:
         self._wallets.keep()
         self._settle_s = domain.commit.SETTLE_S
         for command in commands:
-            command.outcome.succeed(position)
+            self._succeed(command, position)
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one at a time; when the database is gone, the rest need not wait for it too."""
@@ -223,7 +233,11 @@ class Committer:
                 command.outcome.fail(error)
             else:
                 self._settle_s = domain.commit.SETTLE_S
-                command.outcome.succeed(position)
+                self._succeed(command, position)
+
+    def _succeed(self, command: Command, position: int) -> None:
+        command.stored_on = self._log.answered()
+        command.outcome.succeed(position)
 
     def _undo(self, commands: Iterable[Command]) -> None:
         for wallet in {command.wallet_id for command in commands}:

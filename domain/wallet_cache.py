@@ -1,12 +1,16 @@
 """The wallets that the committer holds: a small LRU that only its thread touches."""
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from uuid import UUID
 
 from domain.application import Log
 from domain.wallet import Wallet
 
 WALLETS_MAX = 1_024  # About 1 KB each; beyond it the coldest one is loaded again when needed.
+
+
+_Balance = tuple[str | None, int]  # With the server that it was read from.
 
 
 class WalletCache:
@@ -20,7 +24,7 @@ class WalletCache:
         self._log = log
         self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
         self._stored: dict[UUID, Wallet] = {}  # Of those that were lent: as the log had them.
-        self._balances: dict[UUID, int] = {}  # Of all that are held: as the log had them.
+        self._balances: dict[UUID, _Balance] = {}  # Of all that are held: as the log had them.
 
     def get(self, wallet_id: UUID) -> Wallet | None:
         """Return the held wallet, or load it; None when there is none."""
@@ -34,7 +38,13 @@ class WalletCache:
 
     def peek(self, wallet_id: UUID) -> int | None:
         """Return the balance as last committed, perhaps out of date; other threads may ask."""
-        return self._balances.get(wallet_id)
+        server, balance_micros = self._balances.get(wallet_id, (None, None))
+        return balance_micros if server == self._log.server else None
+
+    def read_from(self, wallet_ids: Iterable[UUID]) -> frozenset[str]:
+        """Return the servers that these held wallets were read from."""
+        held = (self._wallets[wallet_id].read_from for wallet_id in wallet_ids)
+        return frozenset(server for server in held if server is not None)
 
     def refresh(self, wallet_id: UUID) -> Wallet | None:
         """Bring a wallet up to date with the log."""
@@ -42,7 +52,7 @@ class WalletCache:
         if wallet is not None:
             self._wallets[wallet_id] = wallet
             self._stored[wallet_id] = _copy_of(wallet)
-            self._balances[wallet_id] = wallet.balance_micros
+            self._balances[wallet_id] = (wallet.read_from, wallet.balance_micros)
             self._wallets.move_to_end(wallet_id)
             if len(self._wallets) > WALLETS_MAX:
                 coldest, _ = self._wallets.popitem(last=False)
@@ -53,7 +63,8 @@ class WalletCache:
     def keep(self) -> None:
         """Take every change of what was lent for stored."""
         for wallet_id in self._stored:
-            self._balances[wallet_id] = self._wallets[wallet_id].balance_micros
+            wallet = self._wallets[wallet_id]
+            self._balances[wallet_id] = (wallet.read_from, wallet.balance_micros)
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from domain.application import Log, Poisoned
+from domain.discontinuity import Discontinuity
 from projections.database import Database
 from projections.invariants import Invariants
 from projections.positions import Positions
@@ -29,6 +30,7 @@ class Report:
 
     events: int = 0
     position: int = 0
+    losses: list[Failure] = field(default_factory=list)  # Known ones, which are no failures.
     failures: list[Failure] = field(default_factory=list)
 
     @property
@@ -74,6 +76,8 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
             if recorded.position <= report.position:
                 report.note(recorded.position, ["the position does not rise"])
             report.note(recorded.position, invariants.check(recorded))
+            if isinstance(recorded.event, Discontinuity.Noticed):
+                report.losses.append(Failure(recorded.position, _loss(recorded.event)))
             report.events += 1
             report.position = recorded.position
         if not batch:
@@ -87,3 +91,10 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
     for position, reason in invariants.check_end():
         report.note(position, [reason])
     return report
+
+
+def _loss(event: Discontinuity.Noticed) -> str:
+    return (
+        f"the failover to {event.server} has lost the events after position "
+        f"{event.last_position}, up to {event.seen_position} at least"
+    )

@@ -11,8 +11,10 @@ from threading import Event
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
 from projections.database import Database, is_outage
+from projections.health import strangers
 from projections.positions import Fenced, Position, Positions
 from projections.read_model import Batch, ReadModel
+from projections.rebuild import rebuild_all
 
 BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
 HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
@@ -39,6 +41,7 @@ class Projector:
         self._models = {model.name: model for model in models}
         self._clock = clock
         self._heartbeat_at: datetime | None = None
+        self._server: str | None = None  # Whose log was followed last.
         self._stopped: dict[str, _Pause] = {}
         self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
 
@@ -59,12 +62,29 @@ class Projector:
             logger.error("every read model stops: %s", error)  # noqa: TRY400  # The reason says it all.
             self._stop([p for p in active if p.position == start], str(error))
             return 1
+        if self._server not in {None, self._log.server}:
+            self._build_strangers(known)
+            return 1
+        self._server = self._log.server
         if not batch:
             with suppress(Fenced):
                 self._beat(active, now)
             return 0
         self._write(active, batch, now if len(batch) < BATCH_EVENTS_MAX else None)
         return len(batch)
+
+    def _build_strangers(self, known: Mapping[str, Position]) -> None:
+        """Build anew what stands on events that another server has lost.
+
+        Mostly nothing does: tables beside the log have gone back with it.
+        """
+        server = self._log.server
+        models = [self._models[name] for name in known if name in self._models]
+        strange = strangers(self._log, self._database, self._positions, models)
+        if strange:
+            logger.warning("read models are built anew: %s", [each.name for each in strange])
+            rebuild_all(self._log, self._database, self._positions, strange)
+        self._server = server
 
     def catch_up(self, until: int | None = None) -> None:
         """Project up to a position (by default the present head), whoever else does.

@@ -37,8 +37,9 @@ def stored_events(aggregate: Root) -> list[StoredEvent]:
 
 
 def state_of(aggregate: Root) -> dict[str, Any]:
-    """Return everything an aggregate knows, besides what it has not stored yet."""
-    return {name: value for name, value in vars(aggregate).items() if name != "_pending_events"}
+    """Return everything an aggregate knows, besides what is not stored and where it was read."""
+    unstored = {"_pending_events", "read_from"}
+    return {name: value for name, value in vars(aggregate).items() if name not in unstored}
 
 
 class Story(Generic[R]):

@@ -50,6 +50,7 @@ class Dispatcher:
         self._sweep = sweep
         self._clock = clock
         self._started = False
+        self._server: str | None = None  # Whose log was followed last.
         self._place: Position | None = None  # As it is stored; None: look.
         self._passed: Recorded | None = None  # The last event that needs no look any more.
         self._moved_at = self._looked_at = 0.0
@@ -58,6 +59,10 @@ class Dispatcher:
         """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
         batch = self._read(place)
+        if self._server not in {None, self._log.server}:  # It may have lost what was passed.
+            self._server, self._started, self._place = self._log.server, False, None
+            return 1
+        self._server = self._log.server
         if not batch:
             self._move(place)
             if time.monotonic() > self._looked_at + LOOK_S:

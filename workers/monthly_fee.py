@@ -92,6 +92,7 @@ class MonthlyFees:
         self._billing = billing
         self._reads = reads
         self._clock = clock
+        self._server: str | None = None  # Whose log says what is settled.
         self._month = ""  # Up to which months are frozen.
         self._accounts: dict[UUID, _Account] = {}
 
@@ -99,6 +100,10 @@ class MonthlyFees:
         """Go on with some organizations that have work; return how many charges were made."""
         now, tally = self._clock(), _Tally()
         month = month_of(now - COMMITTED_WITHIN)
+        self._log.head()  # Whoever has had nothing to do would not know that it is another one.
+        if self._log.server != self._server:  # It may have lost what was settled.
+            self._server, self._month = self._log.server, ""
+            self._accounts.clear()
         if month != self._month:
             self._open(month)
         with_work = (each for each in self._accounts.values() if each.has_work(self._month, now))

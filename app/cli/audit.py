@@ -38,8 +38,12 @@ def verify(context: click.Context, *, as_json: bool) -> None:
 def _show(report: Report, *, as_json: bool) -> None:
     facts = {"ok": report.ok, "events": report.events, "position": report.position}
     if as_json:
-        show({**facts, "failures": [asdict(each) for each in report.failures]}, as_json=True)
+        told = {"losses": report.losses, "failures": report.failures}
+        lists = {name: [asdict(each) for each in found] for name, found in told.items()}
+        show({**facts, **lists}, as_json=True)
         return
     show(facts, as_json=False)
+    for loss in report.losses:
+        click.echo(f"known loss, position {loss.position}: {loss.reason}")
     for failure in report.failures:
         click.echo(f"position {failure.position}: {failure.reason}")

@@ -71,7 +71,7 @@ class Storage:
     @cached_property
     def vault(self) -> PersonalKeys:
         """Keys of personal data, beside the log and as durable as it."""
-        return PersonalKeys(self.databases[2])
+        return PersonalKeys(self.databases[2], server=lambda: self.log.server)
 
     @cached_property
     def notes(self) -> Notes:

@@ -1,7 +1,9 @@
 """The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from threading import local
+from typing import Any, TypeVar, cast
 
 import psycopg
 from eventsourcing.persistence import (
@@ -23,10 +25,11 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool
 
-from app.persistence.postgres_connection import DURABLE, BoundedConnection, ServerSilent
+from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
+from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import tell
-from domain.application import NothingInserted
+from domain.application import NothingInserted, OtherLog, predecessors
 
 POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
 POOL_WAIT_S = 3.0
@@ -35,9 +38,13 @@ RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is the
 # The statement failed and with it the whole insert: disk full, out of memory, read only.
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
+# Nothing is inserted when a predecessor is missing: one probe of the primary key for each stream.
 INSERT = (
     "WITH locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "  # noqa: S608  # Our own text.
-    f"told AS MATERIALIZED (SELECT pg_notify(%s, %s), {DURABLE} FROM locked) "
+    "whole AS MATERIALIZED (SELECT 1 FROM locked WHERE NOT EXISTS ("
+    "SELECT FROM unnest(%b::uuid[], %b::bigint[]) AS p (id, version) WHERE (SELECT e.topic "
+    "FROM {table} AS e WHERE e.originator_id = p.id AND e.originator_version = p.version) IS NULL"
+    f")), told AS MATERIALIZED (SELECT pg_notify(%s, %s), {DURABLE} FROM whole) "
     "INSERT INTO {table} (originator_id, originator_version, topic, state) "
     "SELECT e.id, e.version, e.topic, e.state FROM told, "
     "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
@@ -61,6 +68,9 @@ class Datastore(PostgresDatastore):
 
     def __init__(self, conninfo: str) -> None:
         super().__init__("", "", "", "", "", originator_id_type="uuid")
+        self.servers: Servers | None = None  # Set by who knows the names of the tables.
+        self._newest = ""  # Where the newest connection leads.
+        self._lent = local()
         self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's only adds passwords.
             conninfo,
             kwargs={
@@ -68,8 +78,8 @@ class Datastore(PostgresDatastore):
                 "autocommit": True,
                 "cursor_factory": BinaryCursor,
             },
-            connection_class=BoundedConnection,
-            configure=lambda connection: connection.set_up(conninfo),
+            connection_class=Connection,
+            configure=lambda connection: self._look(connection, conninfo),
             min_size=0,
             max_size=POOL_MAX,
             open=False,
@@ -80,6 +90,27 @@ class Datastore(PostgresDatastore):
 
     def register_type_adapters(self) -> None:
         """Ask the server nothing."""
+
+    @contextmanager
+    def get_connection(self) -> Iterator[Any]:
+        """Lend a connection; `server` tells where it led, to the same thread."""
+        with super().get_connection() as connection:
+            self._lent.server = cast("Connection", connection).server
+            yield connection
+
+    @property
+    def server(self) -> str:
+        """Where the last connection led that this thread was lent."""
+        return getattr(self._lent, "server", self._newest)
+
+    def _look(self, connection: Connection, conninfo: str) -> None:
+        """Let the pool drop connections that lead where the newest one does not."""
+        connection.set_up(conninfo)
+        if self.servers is not None:
+            self.servers.look(connection)
+        before, self._newest = self._newest, connection.server
+        if before not in {"", connection.server}:
+            self.pool.drain()
 
     def again(self, call: Callable[[], T]) -> T:
         """Call, and once more on sound connections when the first one was broken.
@@ -118,34 +149,53 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             table=Identifier(self.datastore.schema, events_table_name)
         )
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
+        self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
+        self.sql_create_statements.append(servers.create_statement)
 
-    def insert_events(self, stored_events: Sequence[StoredEvent], **_: Any) -> Sequence[int]:
-        """Insert all or nothing; return the positions."""
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], servers: Collection[str] = (), **_: Any
+    ) -> Sequence[int]:
+        """Insert all or nothing; return the positions.
+
+        `servers` are those that the events were decided on. Raises OtherLog where this is another
+        one, on the second try too, or where it lacks the event before the first of a stream.
+        """
         if not stored_events:
             return []
         try:
-            return self.datastore.again(lambda: self._insert(stored_events))
+            return self.datastore.again(lambda: self._insert(stored_events, servers))
         except NothingInserted as refusal:
             if not isinstance(refusal.__cause__, psycopg.errors.ReadOnlySqlTransaction):
                 raise
             self.datastore.pool.drain()  # The name may lead to one that takes writes by now.
-            return self.datastore.again(lambda: self._insert(stored_events))
+            return self.datastore.again(lambda: self._insert(stored_events, servers))
 
-    def _insert(self, stored_events: Sequence[StoredEvent]) -> Sequence[int]:
+    def _insert(
+        self, stored_events: Sequence[StoredEvent], servers: Collection[str]
+    ) -> Sequence[int]:
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection, connection.cursor() as cursor:
+                if connection.is_standby:  # Or was one: what it knew then may be no longer true.
+                    raise psycopg.errors.ReadOnlySqlTransaction
+                if any(server != connection.server for server in servers):
+                    raise OtherLog
                 cursor.execute(self.insert_statement, parameters, prepare=True)
                 rows = cursor.fetchall()
         except (InternalError, OperationalError) as error:  # A standby is read only: internal.
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
+        if not rows:
+            raise OtherLog
         return [row["notification_id"] for row in rows]
 
     def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
+        before = predecessors(stored_events)
         return [
             self._lock_key,
+            [*before],
+            [*before.values()],
             self.channel_name,
             tell({event.originator_id for event in stored_events}),
             [event.originator_id for event in stored_events],
@@ -169,6 +219,17 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         read: Callable[..., int | None]
         read = _without_retries(PostgresApplicationRecorder.max_notification_id)
         return self.datastore.again(lambda: read(self))
+
+    def last_position_up_to(self, position: int) -> int:
+        """Return the newest position that is not beyond one; 0 for none."""
+        statement = self.max_notification_id_statement + SQL(" WHERE notification_id <= %s")
+        with self.datastore.get_connection() as connection:
+            row = connection.execute(statement, [position]).fetchone()
+        return (row and row["max"]) or 0
+
+    def server(self) -> str:
+        """Where the last call of this thread led: a server, and which of its lives."""
+        return self.datastore.server
 
 
 class Factory(PostgresFactory):

@@ -9,7 +9,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
 from app.persistence.sqlite_pool import ReleasingPool
-from domain.application import NothingInserted
+from domain.application import NothingInserted, OtherLog, predecessors
 
 # Refused before or instead of a commit: trying again at once would only make callers wait.
 NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
@@ -26,6 +26,11 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         columns = "originator_id, originator_version, topic, state"
         self.insert_events_statement = (
             f"INSERT INTO {events_table_name} ({columns}) VALUES (?, ?, ?, ?)"  # noqa: S608  # Our own name.
+        )
+
+        self._predecessor = (
+            f"SELECT 1 FROM {events_table_name} "  # noqa: S608  # Our own name.
+            "WHERE originator_id = ? AND originator_version = ?"
         )
 
     def construct_create_table_statements(self) -> list[str]:
@@ -65,7 +70,10 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int]:
-        """Insert under the write lock from the start, so that two processes queue up for it."""
+        """Insert under the write lock from the start, so that two processes queue up for it.
+
+        Raises OtherLog when a stream lacks the event before its first one here.
+        """
         positions = []
         for event in stored_events:
             stream = event.originator_id
@@ -73,4 +81,10 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             row = (key, event.originator_version, event.topic, event.state)
             c.execute(self.insert_events_statement, row)
             positions.append(c.lastrowid)
+        # Now that the lock is held: who begins by reading may not get it any more.
+        for stream, version in predecessors(stored_events).items():
+            key = stream.hex if isinstance(stream, UUID) else stream
+            c.execute(self._predecessor, (key, version))
+            if c.fetchone() is None:
+                raise OtherLog
         return positions

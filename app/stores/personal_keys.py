@@ -38,9 +38,13 @@ class PersonalKeys:
     """The vault of the domain, over one table. A row without a key says that it was erased."""
 
     def __init__(
-        self, database: Database, random_bytes: Callable[[int], bytes] = os.urandom
+        self,
+        database: Database,
+        random_bytes: Callable[[int], bytes] = os.urandom,
+        server: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.database = database
+        self._server = server  # Whose log is written; another one may have lost a key.
         self._random_bytes = random_bytes
         self.metadata = MetaData()
         self._rows = Table(
@@ -57,7 +61,7 @@ class PersonalKeys:
                 columns.month == bindparam("month"),
             )
         )
-        self._held: dict[tuple[UUID, str], tuple[float, AESGCM]] = {}
+        self._held: dict[tuple[UUID, str, str | None], tuple[float, AESGCM]] = {}
 
     def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
         """Seal bytes for one aggregate; the first of a month makes its key."""
@@ -100,18 +104,19 @@ class PersonalKeys:
         return erased
 
     def _cipher(self, organization_id: UUID, month: str) -> AESGCM | None:
-        held = self._held.get((organization_id, month))
+        name = (organization_id, month, self._server())
+        held = self._held.get(name)
         now = time.monotonic()
         if held is not None and now - held[0] < HELD_S:
             return held[1]
         key = self._read(organization_id, month)
         if key is None:
-            self._held.pop((organization_id, month), None)
+            self._held.pop(name, None)
             return None
         if len(self._held) >= HELD_MAX:
             self._held.clear()
         cipher = AESGCM(key)
-        self._held[organization_id, month] = (now, cipher)
+        self._held[name] = (now, cipher)
         return cipher
 
     def _read(self, organization_id: UUID, month: str) -> bytes | None:

@@ -15,7 +15,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError, StoredEv
 from eventsourcing.sqlite import SQLiteDatastore
 
 from app.persistence.sqlite_log import SQLiteLogRecorder
-from domain.application import NothingInserted
+from domain.application import NothingInserted, OtherLog
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
 # import is built on a package that is not installed.
@@ -178,3 +178,12 @@ def test_a_full_disk_is_told_apart_from_an_unknown_outcome(recorder: SQLiteLogRe
     with pytest.raises(NothingInserted):
         recorder.insert_events(large)
     assert positions(recorder) == [1]
+
+
+def test_an_event_whose_predecessor_is_missing_is_not_inserted(recorder: SQLiteLogRecorder) -> None:
+    first = event()
+    third = replace(first, originator_version=3)
+    recorder.insert_events([first])
+    with pytest.raises(OtherLog):
+        recorder.insert_events([event(), third])
+    assert recorder.insert_events([replace(first, originator_version=2), third]) == [2, 3]

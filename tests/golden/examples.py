@@ -12,6 +12,7 @@ import msgspec
 
 from domain.aggregate import Event
 from domain.bulk_job import BulkJob
+from domain.discontinuity import Discontinuity
 from domain.number_lookup import NumberLookup
 from domain.organization import ApiClient, Organization
 from domain.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
@@ -151,4 +152,11 @@ EVENTS: tuple[Event, ...] = (
     event(Plan.OrganizationExcluded, organization_id=ORGANIZATION),
     event(Plan.OrganizationIncluded, organization_id=ORGANIZATION),
     *LINK_EVENTS,
+    created(
+        Discontinuity.Noticed,
+        "log",
+        server="6b03f3c95a1d2e04/00000002/5f0c6f3e-8d4b-4c3e-9a55-6a7f0f1d2c3b",
+        last_position=1_204,
+        seen_position=1_211,
+    ),
 )

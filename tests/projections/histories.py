@@ -38,9 +38,12 @@ def append(process: Process, *aggregates: Root) -> int:
 
 
 def forge(process: Process, *events: Event) -> list[int]:
-    """Write events as they are, past every decision; return their positions."""
-    stored = [process.log.mapper.to_stored_event(event) for event in events]
-    return [process.log.insert([each]) for each in stored]
+    """Write events as they are, past every decision and check; return their positions."""
+    return [
+        write_row(process, each.originator_id.hex, each.originator_version, each.topic, each.state)
+        for each in map(process.log.mapper.to_stored_event, events)
+        if isinstance(each.originator_id, UUID)
+    ]
 
 
 def write_row(process: Process, stream: str, version: int, topic: str, state: bytes) -> int:

@@ -1,5 +1,6 @@
 """A private PostgreSQL server: it is fast because it may lose everything."""
 
+import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,10 +24,18 @@ SETTINGS = {
 }
 
 
+# What a server needs that another one follows, and that one itself.
+REPLICATED = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on"}
+
+
 class PostgresServer:
     """A server with a port of its own; the port stays the same when it is started again."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        standby_of: "PostgresServer | None" = None,
+    ) -> None:
         self._settings = {**SETTINGS, **(settings or {})}
         self._programs = newest(PROGRAM).parent
         self.port = free_port()
@@ -34,8 +43,11 @@ class PostgresServer:
         self._home = Home("postgres", ["SIGQUIT=data/postmaster.pid"])
         self._data = self._home.path / "data"
         try:
-            self._make()
-            self.start()
+            if standby_of is None:
+                self._make()
+                self.start()
+            else:
+                self.follow(standby_of)
         except BaseException:
             self.close()
             raise
@@ -43,6 +55,19 @@ class PostgresServer:
     def _make(self) -> None:
         options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
         self._call("initdb", "-D", self._data, "--no-instructions", *options)
+
+    def follow(self, primary: "PostgresServer") -> None:
+        """Become a standby of another server, whatever it was before; nobody may use it now."""
+        shutil.rmtree(self._data, ignore_errors=True)
+        there = ["-h", "127.0.0.1", "-p", str(primary.port), "-U", "postgres"]
+        self._call(
+            "pg_basebackup", *there, "-D", self._data, "-R", "-X", "stream", "-c", "fast", "-N"
+        )
+        self.start()
+
+    def promote(self) -> None:
+        """Take writes from now on."""
+        self._call("pg_ctl", "promote", "-w", "-D", self._data)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@127.0.0.1:{self.port}/{database}"

@@ -1,6 +1,6 @@
 """Bugs to be planted: each is one that somebody could write, and that some seed has to find."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -78,9 +78,9 @@ def links_are_not_swept(patch: pytest.MonkeyPatch) -> None:
 def a_conflict_counts_as_committed(patch: pytest.MonkeyPatch) -> None:
     insert_once = Log.insert_once
 
-    def insert(self: Log, stored: Sequence[StoredEvent]) -> int:
+    def insert(self: Log, stored: Sequence[StoredEvent], servers: Collection[str]) -> int:
         try:
-            return insert_once(self, stored)
+            return insert_once(self, stored, servers)
         except IntegrityError:
             return self.head()
 

@@ -24,7 +24,7 @@ def change(file: Path, statement: str) -> None:
 
 def test_a_sound_installation_is_ok(used: Shell) -> None:
     report = used.json("audit", "verify")
-    assert report == {"ok": True, "events": 4, "position": 4, "failures": []}
+    assert report == {"ok": True, "events": 4, "position": 4, "losses": [], "failures": []}
     assert used.run("audit", "verify").stdout == "ok        yes\nevents    4\nposition  4\n"
 
 

@@ -4,6 +4,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from uuid import uuid4
 
 import eventsourcing.cryptography
@@ -15,7 +16,7 @@ from app.persistence.postgres import conninfo
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_log import Datastore, PostgresLogRecorder
 from app.persistence.postgres_waker import CHANNEL
-from domain.application import NothingInserted
+from domain.application import NothingInserted, OtherLog
 from tests.installation import PATIENCE_S, wait_until
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
@@ -89,6 +90,29 @@ def test_events_of_one_commit_keep_their_order(recorder: PostgresLogRecorder) ->
     assert positions == sorted(positions or [])
     found = recorder.select_notifications(None, 500)
     assert [each.originator_id for each in found] == [each.originator_id for each in events]
+
+
+def test_an_event_whose_predecessor_is_missing_is_not_inserted(
+    recorder: PostgresLogRecorder,
+) -> None:
+    first = event()
+    second, third = (replace(first, originator_version=version) for version in (2, 3))
+    recorder.insert_events([first])
+    with pytest.raises(OtherLog):
+        recorder.insert_events([event(), third])
+    assert recorder.max_notification_id() == 1
+    assert recorder.insert_events([second, third]) == [2, 3]  # No position was burnt.
+
+
+def test_events_are_inserted_only_where_they_were_decided_on(
+    recorder: PostgresLogRecorder,
+) -> None:
+    recorder.insert_events([event()])
+    here = recorder.server()
+    recorder.insert_events([event()], servers={here})
+    for servers in ({"elsewhere"}, {here, "elsewhere"}):
+        with pytest.raises(OtherLog):
+            recorder.insert_events([event()], servers=servers)
 
 
 def test_a_conflict_writes_nothing_and_burns_positions_only(recorder: PostgresLogRecorder) -> None:

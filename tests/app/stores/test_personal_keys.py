@@ -181,3 +181,14 @@ def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
             process.vault.erase(APRIL)
     process.vault.erase(APRIL)
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
+
+
+def test_a_key_that_a_failover_has_lost_is_not_held(
+    installation: Installation, process: Process
+) -> None:
+    process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    with process.vault.database.writing() as connection:
+        connection.execute(text("DELETE FROM personal_keys"))
+    process.log.server = "another"
+    sealed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert installation.process().vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
