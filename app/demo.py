@@ -7,6 +7,8 @@ from pathlib import Path
 from uuid import UUID
 
 from app.container import Container
+from app.settings import Settings, WrongSetting
+from app.tokens.key_file import write_file
 from app.tokens.secrets import new_client_secret
 from domain.cause import Cause
 from domain.commands.plan_file import read_plans
@@ -24,7 +26,7 @@ PLANS = Path(__file__).with_name("data") / "demo_plans.json"
 
 @dataclass(frozen=True, slots=True)
 class Demo:
-    """What a newcomer needs to call this service; the secret is new at each start."""
+    """What a newcomer needs to call this service."""
 
     url: str
     organization: UUID
@@ -35,11 +37,11 @@ class Demo:
 
 
 def prepare_demo(container: Container) -> Demo:
-    """Make what is missing of the demo and give its client a new secret."""
+    """Make what is missing of the demo; its client has the secret that is kept in a file."""
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
-    secret = new_client_secret(urandom)
+    secret = _kept_secret(container.settings)
     _ensure_organization(container, organization_id, cause)
     wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
     _ensure_client(container, client_id, secret, organization_id, cause)
@@ -66,7 +68,8 @@ def _ensure_client(
     container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
 ) -> None:
     secret_hash = container.secret_hasher.hash(secret)
-    if container.log.find(ApiClient, api_client_id(client_id)) is None:
+    client = container.log.find(ApiClient, api_client_id(client_id))
+    if client is None:
         container.accounts.register_client(
             cause,
             client_id=client_id,
@@ -74,10 +77,34 @@ def _ensure_client(
             organization_id=organization_id,
             scopes=[],
         )
-    else:
+    elif not container.secret_hasher.matches(secret, client.secret_hashes):
+        # The database is another one than that of the file, or the pepper is.
         container.accounts.change_client(
-            client_id, lambda client: client.rotate_secret(secret_hash, cause)
+            client_id, lambda held: held.rotate_secret(secret_hash, cause)
         )
+
+
+def credentials_file(settings: Settings) -> Path:
+    """Return where the credentials of the demo are kept: beside the database, or the keys."""
+    if settings.database_url.startswith("sqlite:"):
+        database = settings.database_path
+        return database.with_name(f"{database.stem}-demo.json")
+    return settings.signing_keys.with_name("service-demo.json")
+
+
+def _kept_secret(settings: Settings) -> str:
+    """Return the secret in the file; a new one is made only where there is no file."""
+    file = credentials_file(settings)
+    try:
+        secret: str = json.loads(file.read_bytes())["client_secret"]
+    except FileNotFoundError:
+        secret = new_client_secret(urandom)
+        kept = {"client_id": DEMO_CLIENT_ID, "client_secret": secret}
+        write_file(file, json.dumps(kept).encode() + b"\n")
+    except (ValueError, TypeError, KeyError):
+        message = f"{file}: holds no client_secret; remove it, and a new one is made"
+        raise WrongSetting(message) from None
+    return secret
 
 
 def _import_plans(container: Container, cause: Cause) -> None:

@@ -27,8 +27,8 @@ def command(*, demo: bool, as_json: bool) -> None:
     """Serve HTTP and do all the work in this one process.
 
     Migrates first. With --demo it serves a sandbox: once it makes an organization, a wallet that
-    holds 100.00, a client and the sample plans; at each start the client gets a new secret, which
-    is printed.
+    holds 100.00, a client and the sample plans. The client's credentials are kept in a file beside
+    the database and printed at each start; a new secret is made only when that file is gone.
     """
     settings = _demo_settings if demo else Settings.load
     with installation(migrated=False, settings=settings) as container:

@@ -69,8 +69,11 @@ def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) ->
 def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
     """Return the document for those who reach us below a path: it names where things are."""
     flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
-    flows["clientCredentials"]["tokenUrl"] = below(settings.auth, root) + TOKEN_PATH
-    document["servers"] = [{"url": below(settings.public, root)}]
+    # Without PUBLIC_URL the document is good under whatever name of ours it was read by.
+    auth = settings.auth_url or settings.public_url
+    flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
+    here = below(settings.public, root) if settings.public_url else root or "/"
+    document["servers"] = [{"url": here}]
     for path, operations in document["paths"].items():
         server = _server_of(path, settings)
         if server != settings.public:

@@ -1,11 +1,15 @@
 """The demo: what it makes, once, in whatever currency."""
 
 import json
+from functools import partial
+from stat import S_IMODE
 from uuid import UUID
 
 import pytest
 
-from app.demo import PLANS, prepare_demo
+from app.demo import DEMO_CLIENT_ID, PLANS, credentials_file, prepare_demo
+from app.settings import WrongSetting
+from domain.organization import ApiClient, api_client_id
 from domain.plan import Plan, PlanTerms
 from tests.installation import Installation, Process
 
@@ -24,8 +28,8 @@ def test_the_sample_plans_are_imported_once(process: Process) -> None:
     assert sorted(each.name for each in plans.values()) == sorted(e["name"] for e in SAMPLES)
     second = prepare_demo(process)
     assert catalogue(process) == plans
-    assert process.log.head() == head + 1, "only the secret is new"
-    assert (second.organization, second.balance) == (first.organization, "100.00")
+    assert process.log.head() == head
+    assert second == first
 
 
 def test_the_demo_organization_sees_every_sample(process: Process) -> None:
@@ -46,6 +50,47 @@ def test_a_demo_in_another_currency_has_the_same_figures(
     plans = catalogue(process).values()
     assert {each.currency for each in plans} == {currency}
     assert len(plans) == len(SAMPLES)
+
+
+def is_good(process: Process, secret: str) -> bool:
+    client = process.log.get(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    return process.secret_hasher.matches(secret, client.secret_hashes)
+
+
+def test_the_credentials_are_kept_for_the_owner_alone(process: Process) -> None:
+    demo = prepare_demo(process)
+    file = credentials_file(process.settings)
+    assert S_IMODE(file.stat().st_mode) == 0o600
+    kept = {"client_id": demo.client_id, "client_secret": demo.client_secret}
+    assert json.loads(file.read_bytes()) == kept
+
+
+def test_a_new_secret_is_made_only_when_the_file_is_gone(process: Process) -> None:
+    first = prepare_demo(process)
+    credentials_file(process.settings).unlink()
+    second = prepare_demo(process)
+    assert first.client_secret != second.client_secret
+    assert is_good(process, second.client_secret)
+
+
+def test_the_kept_secret_is_good_for_another_database_and_after_rotations(
+    process: Process,
+) -> None:
+    demo = prepare_demo(process)
+    for secret_hash in ("0" * 64, "1" * 64):
+        change = partial(ApiClient.rotate_secret, secret_hash=secret_hash, cause=process.cause())
+        process.accounts.change_client(DEMO_CLIENT_ID, change)
+    assert not is_good(process, demo.client_secret)
+    assert prepare_demo(process).client_secret == demo.client_secret
+    assert is_good(process, demo.client_secret)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"client_id": "cl_1"}'])
+def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
+    file = credentials_file(process.settings)
+    file.write_text(text)
+    with pytest.raises(WrongSetting, match=file.name):
+        prepare_demo(process)
 
 
 def test_what_operators_have_switched_off_stays_off(process: Process) -> None:

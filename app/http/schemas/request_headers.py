@@ -17,6 +17,5 @@ class IdempotencyHeader(Schema):
         metadata=described(
             "Any text of your own, new for each lookup, job, link or change of plans. The same key "
             "with the same request gives the first outcome again, without a second charge.",
-            example="order-4711",
-        ),
+        ),  # No example: the page at /docs would fill it in, and a second try would collide.
     )

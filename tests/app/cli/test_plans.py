@@ -21,6 +21,14 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def test_the_file_of_the_page_on_plans_can_be_imported(shell: Shell) -> None:
+    page = (ROOT / "docs" / "plans.md").read_text("utf-8")
+    file = shell.home / "plans.json"
+    file.write_text(page.split("```json\n")[1].split("```")[0])
+    assert shell.json("plans", "import", file)["created"] == 1
+    assert shell.json("plans", "import", ROOT / "app" / "data" / "demo_plans.json")["created"] > 1
+
+
 def listed(shell: Shell) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = shell.json("plans", "list")["data"]
     return rows

@@ -5,6 +5,7 @@ import re
 import pytest
 
 from app.http.routes.docs import STATIC, TYPES
+from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
 # What a page can load from; a link that a person follows, or a name in a text, loads nothing.
@@ -41,6 +42,31 @@ def test_no_asset_is_loaded_from_another_host(name: str) -> None:
     text = (STATIC / name).read_text("utf-8")
     loaded = [next(filter(None, found), "") for found in LOADS.findall(text)]
     assert not [each for each in loaded if re.match(r"(?:https?:)?//", each)]
+
+
+def test_the_page_fills_in_no_key_that_a_second_try_would_collide_with(service: Service) -> None:
+    paths = service.client.get("/openapi.json").json["paths"]
+    keys = [
+        parameter
+        for operations in paths.values()
+        for operation in operations.values()
+        if isinstance(operation, dict)
+        for parameter in operation.get("parameters", [])
+        if parameter["name"] == "Idempotency-Key"
+    ]
+    assert len(keys) == 4
+    for key in keys:
+        assert not {"example", "examples", "default"} & {*key, *key["schema"]}
+
+
+def test_the_page_works_under_every_name_of_the_host(make_service: MakeService) -> None:
+    service = make_service(PUBLIC_URL="", PATH_PREFIX="/below")
+    for root, server in (("", "/"), ("/below", "/below")):
+        document = service.client.get(f"{root}/openapi.json").json
+        flow = document["components"]["securitySchemes"]["oauth2"]["flows"]["clientCredentials"]
+        assert document["servers"] == [{"url": server}]
+        assert flow["tokenUrl"] == f"{root}/auth/token"
+        assert not [path for path in document["paths"].values() if "servers" in path]
 
 
 def test_no_validator_elsewhere_is_asked() -> None:
