@@ -61,7 +61,7 @@ def _ensure_organization(container: Container, organization_id: UUID, cause: Cau
     if log.find(Organization, organization_id) is None:
         log.append(Organization.register(organization_id, cause, name=NAME))
     if log.find(Wallet, wallet_id(organization_id)) is None:
-        log.append(Wallet.open(organization_id, container.settings.currency, cause))
+        container.accounts.open_wallet(organization_id, cause)
 
 
 def _ensure_client(

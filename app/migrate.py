@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from eventsourcing.persistence import PersistenceError
-from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.container import Container
@@ -33,13 +32,17 @@ class CannotMigrate(Exception):
 
 
 def migrate(container: Container, progress: Progress = ignore_progress) -> list[str]:
-    """Make what is missing; return the names of the read models that were built anew."""
+    """Make what is missing; return the names of the read models that were built anew.
+
+    Raises WrongCurrency before it changes anything of an installation that has another one.
+    """
     persistence = container.persistence
     try:
         if fault := persistence.fault():
             raise CannotMigrate(fault)
         with persistence.migrating():
             container.open_log(create=True).close()
+            container.currency.check()
             _create_stores(container)
             built = _build_models(container, progress)
     except NewerSchema as error:
@@ -49,7 +52,6 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         message = f"DATABASE_URL: cannot use {persistence.place}: {_first_line(reason)}"
         raise CannotMigrate(message) from error
-    check_currency(container)
     return built
 
 
@@ -104,16 +106,6 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     rebuild_all(container.log, container.views, container.positions, models, progress)
     container.projector.catch_up()
     return [model.name for model in models]
-
-
-def check_currency(container: Container) -> None:
-    """Refuse another currency than that of the wallets that are there; they are projected."""
-    with container.views.reading() as connection:
-        statement = select(container.wallets.rows.c.currency).limit(1)
-        found = connection.execute(statement).scalar_one_or_none()
-    if found is not None and found != container.settings.currency:
-        message = f"CURRENCY must stay {found}: wallets of this installation hold it"
-        raise CannotMigrate(message)
 
 
 def _first_line(reason: object) -> str:

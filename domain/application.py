@@ -19,13 +19,14 @@ from eventsourcing.persistence import (
     PersistenceError,
     StoredEvent,
 )
-from eventsourcing.utils import Environment, EnvType, TopicError
+from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 
 # Every process imports every aggregate here, so that every topic resolves.
 from domain import (
     bulk_job,
     discontinuity,
     esim,
+    ledger,
     link,
     monthly_fee,
     number_lookup,
@@ -53,7 +54,10 @@ AGGREGATES: tuple[type[Root], ...] = (
     plan_change.PlanChange,
     monthly_fee.MonthlyFee,
     discontinuity.Discontinuity,
+    ledger.Ledger,
 )
+
+SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
 
 R = TypeVar("R", bound=Root)
 
@@ -246,6 +250,21 @@ class Log(Application[UUID]):
                 break
         self._see(recorded[-1].position if recorded else 0)
         return recorded
+
+    def first(self, *kinds: type[Event]) -> Event | None:
+        """Return the oldest event of some kinds. It scans: ask for what comes early, or seldom."""
+        topics = [get_topic(each) for each in kinds]
+        select, after = self.recorder.select_notifications, 0
+        try:
+            while following := select(after, 1, inclusive_of_start=False):
+                start = following[0].id  # There may be a wide gap before it.
+                found = select(start, 1, start + SCAN_EVENTS, topics)
+                if found:
+                    return self.mapper.to_domain_event(found[0])  # type: ignore[return-value]  # topics name our events only
+                after = start + SCAN_EVENTS
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return None
 
     def head(self) -> int:
         """Return the position of the newest event, 0 for an empty log."""

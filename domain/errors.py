@@ -12,6 +12,7 @@ Refused
 └── NumberLookupUnavailable · ServiceUnavailable
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
+└── WrongCurrency CURRENCY is not the currency of the log
 """
 
 from collections.abc import Mapping, Sequence
@@ -152,11 +153,15 @@ class NumberLookupUnavailable(Refused):
     retryable = True
 
 
+NO_BASE_PLAN = "The network's default base plan is not configured."
+OTHER_CURRENCY = "The service is set to another currency than that of the wallet or the plan."
+
+
 class ConfigError(Refused):
     """Raised when the operator of this service has not set something that a request needs."""
 
     code = "CONFIG_ERROR"
-    message = "The network's default base plan is not configured."
+    message = "The service is not configured for this; its operator has to act."
     retryable = False
 
 
@@ -202,3 +207,10 @@ class Conflict(Exception):
 
 class NotPossible(Exception):
     """Raised when an operator's command contradicts a fact of the log; its text says which."""
+
+
+class WrongCurrency(NotPossible):
+    """Raised when CURRENCY is not the currency of the log."""
+
+    def __init__(self, currency: str) -> None:
+        super().__init__(f"CURRENCY must stay {currency}: the log of this installation holds it")

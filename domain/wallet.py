@@ -8,7 +8,7 @@ import msgspec
 
 from domain.aggregate import Created, Root
 from domain.cause import Cause
-from domain.errors import InsufficientBalance, NotPossible
+from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
 from domain.money import AMOUNT_MICROS_MAX
 
@@ -29,6 +29,7 @@ class Charge(msgspec.Struct, frozen=True):
     transaction_id: UUID
     kind: ChargeKind
     amount_micros: int
+    currency: str
     reference: Reference
     description: str
     metadata: Metadata = {}
@@ -40,6 +41,7 @@ class Refund(msgspec.Struct, frozen=True):
     transaction_id: UUID
     charge_id: UUID
     amount_micros: int
+    currency: str
     reference: Reference
     description: str
     metadata: Metadata = {}
@@ -53,6 +55,7 @@ def wallet_id(organization_id: UUID) -> UUID:
 class Wallet(Root):
     """A balance that is never negative; its state is O(1) whatever its age.
 
+    Whoever moves it says in which currency: with another than its own nothing is recorded.
     Every "once" is another stream with a derived id that is saved together with the wallet.
     """
 
@@ -125,8 +128,9 @@ class Wallet(Root):
             currency=currency,
         )
 
-    def deposit(self, deposit: "Deposit", cause: Cause) -> None:
+    def deposit(self, deposit: "Deposit", currency: str, cause: Cause) -> None:
         """Take in a deposit that has its own stream."""
+        self._refuse_other_currency(currency)
         self._move(
             self.Deposited,
             cause,
@@ -154,6 +158,7 @@ class Wallet(Root):
     def charge(self, charge: Charge, cause: Cause) -> None:
         """Take money, or refuse with InsufficientBalance: the only place that decides it."""
         assert charge.amount_micros > 0, charge.amount_micros
+        self._refuse_other_currency(charge.currency)
         self._refuse_below_zero(charge.amount_micros)
         self._move(
             self.Charged,
@@ -180,6 +185,7 @@ class Wallet(Root):
     def refund(self, refund: Refund, cause: Cause) -> None:
         """Give money back for a charge of this wallet."""
         assert refund.amount_micros > 0, refund.amount_micros
+        self._refuse_other_currency(refund.currency)
         self._move(
             self.Refunded,
             cause,
@@ -200,6 +206,10 @@ class Wallet(Root):
         found.currency = event.currency
         event.apply(found)
         return found
+
+    def _refuse_other_currency(self, currency: str) -> None:
+        if currency != self.currency:
+            raise ConfigError(OTHER_CURRENCY)
 
     def _refuse_below_zero(self, amount_micros: int) -> None:
         if amount_micros > self.balance_micros:

@@ -157,6 +157,7 @@ def _refund_of(job: BulkJob, refund: Repayment, count: int) -> Refund:
         transaction_id=refund.transaction_id,
         charge_id=job.created.price.transaction_id,
         amount_micros=refund.amount_micros,
+        currency=job.created.price.currency,
         reference=Reference("job", str(job.id)),
         description="Refund of failed bulk lookup items",
         metadata={"count": count},

@@ -10,6 +10,7 @@ from domain.commands.provisioning_failure import link_metadata
 from domain.committer import Committer
 from domain.errors import (
     BillingNotConfigured,
+    ConfigError,
     Conflict,
     InsufficientBalance,
     ProvisioningError,
@@ -48,7 +49,7 @@ class EsimReservation:
                 for found in self._free(link, profile, left_s):
                     if self._take(link, found, profile):
                         return None
-        except (InsufficientBalance, BillingNotConfigured) as refusal:
+        except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
             return refusal
         except ProviderError:
             return ProvisioningError()
@@ -102,6 +103,7 @@ class EsimReservation:
             transaction_id=price.transaction_id,
             kind="activation",
             amount_micros=price.amount_micros,
+            currency=price.currency,
             reference=Reference("link", str(link.id)),
             description=f"Activation: {link.requested.plan.name}",
             metadata=link_metadata(link),

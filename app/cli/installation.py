@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from app.backup import NoBackup
 from app.container import Container
-from app.migrate import CannotMigrate, check_currency, is_migrated
+from app.migrate import CannotMigrate, is_migrated
 from app.settings import Settings, WrongSetting
 from app.tokens.keys import SigningKeysError
 from domain.application import Poisoned
@@ -60,7 +60,11 @@ def installation(
 
 
 def cause_of(container: Container) -> Cause:
-    """Return the cause of what one command appends: now, under an id of its own."""
+    """Return the cause of what one command appends: now, under an id of its own.
+
+    Every command that writes asks for it, so here a wrong CURRENCY ends it.
+    """
+    container.currency.check()
     return Cause(container.clock(), f"cli-{uuid4()}")
 
 
@@ -72,12 +76,6 @@ def catch_up(container: Container) -> None:
         if place.failure is not None:
             stopped = f"Warning: {place.name} stopped at {place.position}: {place.failure}"
             click.echo(stopped, err=True)
-
-
-def require_currency(container: Container) -> None:
-    """Refuse to open a wallet in another currency than those that are there."""
-    catch_up(container)
-    check_currency(container)
 
 
 def _require_tables(container: Container, *, same_log: bool) -> None:

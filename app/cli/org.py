@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 
 from app.cli.arguments import AT_LEAST_ZERO, GENERAL, Price, Words
-from app.cli.installation import catch_up, cause_of, installation, require_currency
+from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from app.container import Container
 from domain.cause import Cause
@@ -46,7 +46,6 @@ def create(
 ) -> None:
     """Register an organization, active and with an empty wallet."""
     with installation() as container:
-        require_currency(container)
         organization = container.accounts.register_organization(
             cause_of(container),
             name=name,

@@ -9,7 +9,7 @@ import click
 import msgspec
 
 from app.cli.arguments import organization_argument
-from app.cli.installation import catch_up, cause_of, installation, require_currency
+from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from domain.cause import Cause
 from domain.commands.catalogue import Catalogue
@@ -50,10 +50,10 @@ def import_file(*, file: IO[bytes], as_json: bool) -> None:
     """
     data = file.read(FILE_BYTES_MAX + 1)
     with installation() as container:
-        require_currency(container)
+        cause = cause_of(container)
         try:
             entries = read_plan_file(data, container.settings.currency)
-            imported = container.catalogue.import_plans(entries, cause_of(container))
+            imported = container.catalogue.import_plans(entries, cause)
         except PlansRefused as refused:
             raise Refusals(refused.lines) from refused
     show(asdict(imported), as_json=as_json)

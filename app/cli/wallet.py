@@ -12,7 +12,7 @@ from app.cli.arguments import (
     Words,
     organization_argument,
 )
-from app.cli.installation import cause_of, installation, require_currency
+from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show
 from app.container import Container
 from domain.money import format_amount
@@ -31,7 +31,6 @@ def open_empty(*, organization_id: UUID, as_json: bool) -> None:
     """Open the wallet of an organization that has none."""
 
     def open_one(own: Container) -> Wallet:
-        require_currency(own)
         return own.accounts.open_wallet(organization_id, cause_of(own))
 
     _show(open_one, as_json=as_json)
@@ -49,7 +48,6 @@ def deposit(*, organization_id: UUID, amount: int, reference: str, as_json: bool
     """
 
     def pay_in(own: Container) -> Wallet:
-        require_currency(own)
         return own.accounts.deposit(organization_id, amount, reference, cause_of(own))
 
     _show(pay_in, as_json=as_json)
@@ -64,7 +62,6 @@ def adjust(*, organization_id: UUID, amount: int, reason: str, as_json: bool) ->
     """Correct a balance; a negative AMOUNT takes money away, but never below zero."""
 
     def correct(own: Container) -> Wallet:
-        require_currency(own)
         return own.accounts.adjust(organization_id, amount, reason, cause_of(own))
 
     _show(correct, as_json=as_json)

@@ -20,6 +20,7 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     Where a broker serves several processes the workers there do the work, and nothing is waited
     for.
     """
+    container.currency.check()  # Work may charge.
     broker = container.broker
     if not isinstance(broker, InProcessBroker):
         yield lambda: None

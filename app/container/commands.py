@@ -15,6 +15,7 @@ from domain.commands.accounts import Accounts
 from domain.commands.answers import AnswerRules, Answers
 from domain.commands.bulk_create import BulkCreate
 from domain.commands.catalogue import Catalogue
+from domain.commands.currency import Currency
 from domain.commands.in_flight import InFlight
 from domain.commands.plan_matching import PlansByKey
 from domain.commands.single_lookup import SingleLookup
@@ -100,9 +101,14 @@ class Commands(Reading):
         return BulkCreate(self.log, self.committer, self.vault, uuid4)
 
     @cached_property
+    def currency(self) -> Currency:
+        """The one currency of this installation."""
+        return Currency(self.log, self.settings.currency)
+
+    @cached_property
     def accounts(self) -> Accounts:
         """Operators' commands."""
-        return Accounts(self.log, self.committer, self.settings.currency, uuid4)
+        return Accounts(self.log, self.committer, self.currency, uuid4)
 
     @cached_property
     def catalogue(self) -> Catalogue:

@@ -116,7 +116,7 @@ class Work(Links):
     @cached_property
     def monthly_fees(self) -> MonthlyFees:
         """What charges for active links, month by month."""
-        billing = MonthlyBilling(self.log, self.committer, self.settings.currency)
+        billing = MonthlyBilling(self.log, self.committer, self.currency)
         reads = FeeReads(
             database=self.views,
             organizations=self.organizations,

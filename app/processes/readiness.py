@@ -20,8 +20,14 @@ logger = logging.getLogger(__name__)
 
 
 def wait_until_ready(container: Container, stop: Event) -> bool:
-    """Wait for the database and its tables; False when told to end before that."""
-    return _wait(lambda: what_is_missing(container), stop)
+    """Wait for the database and its tables; False when told to end before that.
+
+    Raises WrongCurrency when CURRENCY is not that of the log.
+    """
+    is_ready = _wait(lambda: what_is_missing(container), stop)
+    if is_ready:
+        container.currency.check()
+    return is_ready
 
 
 def wait_until_reached(container: Container, stop: Event) -> bool:

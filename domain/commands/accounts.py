@@ -7,6 +7,7 @@ from uuid import UUID
 
 from domain.application import Log
 from domain.cause import Cause
+from domain.commands.currency import Currency
 from domain.committer import Committer
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.organization import SCOPES, ApiClient, Organization, api_client_id
@@ -23,7 +24,7 @@ class Accounts:
 
     log: Log
     committer: Committer
-    currency: str
+    currency: Currency
     new_id: Callable[[], UUID]
 
     def register_organization(
@@ -36,16 +37,25 @@ class Accounts:
         with_wallet: bool,
     ) -> Organization:
         """Register an organization, by default with an empty wallet in the same commit."""
-        organization = Organization.register(
-            self.new_id(),
-            cause,
-            name=name,
-            price_micros=price_micros,
-            monthly_link_fee_micros=monthly_link_fee_micros,
+        organization_id = self.new_id()
+
+        def register() -> Organization:
+            return Organization.register(
+                organization_id,
+                cause,
+                name=name,
+                price_micros=price_micros,
+                monthly_link_fee_micros=monthly_link_fee_micros,
+            )
+
+        if not with_wallet:
+            self.log.append(organization := register())
+            return organization
+        code = self.currency.code
+        self.currency.append(
+            lambda: [register(), Wallet.open(organization_id, code, cause)], cause
         )
-        wallets = [Wallet.open(organization.id, self.currency, cause)] if with_wallet else []
-        self.log.append(organization, *wallets)
-        return organization
+        return self.log.get(Organization, organization_id)
 
     def change_organization(
         self, organization_id: UUID, change: Callable[[Organization], None]
@@ -91,11 +101,14 @@ class Accounts:
         if self.log.find(Organization, organization_id) is None:
             message = f"there is no organization {organization_id}"
             raise NotFound(message)
-        wallet = Wallet.open(organization_id, self.currency, cause)
-        if not self._saved(wallet):
+        try:
+            self.currency.append(
+                lambda: [Wallet.open(organization_id, self.currency.code, cause)], cause
+            )
+        except Conflict:
             message = f"organization {organization_id} has a wallet already"
-            raise NotPossible(message)
-        return wallet
+            raise NotPossible(message) from None
+        return self.wallet(organization_id)
 
     def deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
@@ -106,7 +119,9 @@ class Accounts:
             deposit = Deposit.make(organization_id, reference, amount_micros, cause)
             try:
                 self.committer.commit(
-                    wallet_id(organization_id), lambda held: held.deposit(deposit, cause), deposit
+                    wallet_id(organization_id),
+                    lambda held: held.deposit(deposit, self.currency.code, cause),
+                    deposit,
                 )
             except Conflict:
                 self._is_made(organization_id, amount_micros, reference)
@@ -156,7 +171,7 @@ class Accounts:
             raise NotPossible(message)
         return deposit is not None
 
-    def _saved(self, aggregate: Organization | ApiClient | Wallet) -> bool:
+    def _saved(self, aggregate: A) -> bool:
         if not aggregate.pending_events:
             return True
         try:

@@ -104,6 +104,7 @@ def _charge_of(request: BulkRequest, price: Price, job_id: UUID) -> Charge:
         transaction_id=price.transaction_id,
         kind="bulk_lookup",
         amount_micros=price.amount_micros,
+        currency=price.currency,
         reference=Reference("job", str(job_id)),
         description="Bulk number lookup",
         metadata={

@@ -10,10 +10,11 @@ from uuid import UUID
 from domain.application import Log
 from domain.cause import Cause, Clock
 from domain.commands.attempts import last_attempt
-from domain.commands.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_funds
+from domain.commands.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currency, check_funds
 from domain.commands.provisioning_failure import Failing, refusal_of_link
 from domain.commands.waiting import Waiting, wait_for
 from domain.errors import (
+    NO_BASE_PLAN,
     ConfigError,
     Conflict,
     IdempotencyInProgress,
@@ -119,8 +120,10 @@ class LinkCreate:
             terms = self._terms(request)
             self.waiting.require_share(request.organization_id)  # A limit is told before a price.
             if not self.rules.base_plan:
-                raise ConfigError
-            check_funds(self.log, request.organization_id, terms.retail_price_micros)
+                raise ConfigError(NO_BASE_PLAN)
+            price_micros, currency = terms.retail_price_micros, self.rules.currency
+            check_currency(terms, currency)
+            check_funds(self.log, request.organization_id, price_micros, currency)
         except Refused:
             if self.log.find(Link, new) is not None:  # It may have spent the money for us both.
                 raise Conflict(new) from None

@@ -11,7 +11,15 @@ from domain.application import Log
 from domain.cause import Cause, Clock
 from domain.commands.attempts import last_attempt
 from domain.commands.link_create import ProvisioningRules
-from domain.commands.offers import INCOMPATIBLE, NOT_SOLD, UNKNOWN, Offers, buy, check_funds
+from domain.commands.offers import (
+    INCOMPATIBLE,
+    NOT_SOLD,
+    UNKNOWN,
+    Offers,
+    buy,
+    check_currency,
+    check_funds,
+)
 from domain.commands.provisioning_failure import Failing, refusal_of_change
 from domain.commands.waiting import Waiting, wait_for
 from domain.committer import Committer
@@ -154,7 +162,7 @@ class LinkPlans:
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link)
         amount_micros = sum(plan.price_micros for plan in plans)
-        check_funds(self.log, request.organization_id, amount_micros)
+        check_funds(self.log, request.organization_id, amount_micros, self.rules.currency)
         change = PlanChange.request(
             new,
             cause,
@@ -189,17 +197,19 @@ class LinkPlans:
         for index, activation_id in enumerate(request.remove):
             if activation_id not in there:
                 wrong[f"remove.{index}"] = [NOT_THERE]
-        plans = []
+        plans: list[tuple[UUID, PlanTerms]] = []
         for index, plan_id in enumerate(request.add):
             terms = self.offers(request.organization_id, plan_id)
             problem = _problem(link, terms)
             if problem is not None:
                 wrong[f"add.{index}"] = [problem]
             elif terms is not None:
-                plans.append(buy(plan_id, terms))
+                plans.append((plan_id, terms))
         if wrong:
             raise ValidationFailed(wrong)
-        return plans
+        for _, terms in plans:
+            check_currency(terms, self.rules.currency)
+        return [buy(plan_id, terms) for plan_id, terms in plans]
 
     def _await(self, change_id: UUID, until_s: float) -> PlanChange:
         change = wait_for(self.log, PlanChange, change_id, _is_answered, until_s)
@@ -236,6 +246,7 @@ def _charge_of(change: PlanChange, addition: Addition) -> Charge | None:
         transaction_id=addition.price.transaction_id,
         kind="topup",
         amount_micros=addition.price.amount_micros,
+        currency=addition.price.currency,
         reference=Reference("plan_change", str(change.id)),
         description=f"Top-up: {addition.plan.name}",
         metadata={

@@ -9,6 +9,7 @@ from uuid import UUID
 from domain.aggregate import Event
 from domain.application import Log, as_of
 from domain.cause import Cause
+from domain.commands.currency import Currency
 from domain.committer import Committer
 from domain.errors import Conflict
 from domain.money import format_amount
@@ -26,7 +27,7 @@ class MonthlyBilling:
 
     log: Log
     committer: Committer
-    currency: str
+    currency: Currency
 
     def freeze(
         self, history: Sequence[Event], month: str, active_at: ActiveAt, cause: Cause
@@ -34,6 +35,7 @@ class MonthlyBilling:
         """Record what an organization owes for a month; False when it owes nothing.
 
         `history` are all events of the organization. Whoever is second has reckoned the same.
+        Raises WrongCurrency: what is frozen in another currency could never be charged.
         """
         moment = first_instant(month)
         organization = as_of(Organization, history, moment)
@@ -43,16 +45,20 @@ class MonthlyBilling:
         link_ids = active_at(moment) if fee_micros else ()
         if not link_ids:
             return False
-        fee = MonthlyFee.fall_due(
-            organization.id,
-            month,
-            cause,
-            fee_micros=fee_micros,
-            link_ids=link_ids,
-            currency=self.currency,
-        )
+
+        def fall_due() -> list[MonthlyFee]:
+            fee = MonthlyFee.fall_due(
+                organization.id,
+                month,
+                cause,
+                fee_micros=fee_micros,
+                link_ids=link_ids,
+                currency=self.currency.code,
+            )
+            return [fee]
+
         with suppress(Conflict):
-            self.log.append(fee)
+            self.currency.append(fall_due, cause)
         return True
 
     def charge(self, fee_id: UUID, cause: Cause) -> bool:
@@ -78,6 +84,7 @@ def _charge_of(fee: MonthlyFee) -> Charge:
         transaction_id=due.price.transaction_id,
         kind="monthly_link_fee",
         amount_micros=due.price.amount_micros,
+        currency=due.price.currency,
         reference=Reference("monthly_fee", str(fee.id)),
         description=f"Monthly link fee {due.month}",
         metadata={

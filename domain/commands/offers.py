@@ -5,7 +5,7 @@ from uuid import UUID
 
 from domain.activation import BoughtPlan
 from domain.application import Log
-from domain.errors import BillingNotConfigured, InsufficientBalance
+from domain.errors import OTHER_CURRENCY, BillingNotConfigured, ConfigError, InsufficientBalance
 from domain.plan import PlanTerms
 from domain.wallet import Wallet, wallet_id
 
@@ -36,12 +36,20 @@ def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
     )
 
 
-def check_funds(log: Log, organization_id: UUID, amount_micros: int) -> None:
+def check_currency(terms: PlanTerms, currency: str) -> None:
+    """Refuse to sell at a figure that was meant in another currency."""
+    if terms.currency != currency:
+        raise ConfigError(OTHER_CURRENCY)
+
+
+def check_funds(log: Log, organization_id: UUID, amount_micros: int, currency: str) -> None:
     """Refuse early what cannot be paid; the wallet itself decides later."""
     if not amount_micros:
         return
     wallet = log.find(Wallet, wallet_id(organization_id))
     if wallet is None:
         raise BillingNotConfigured
+    if wallet.currency != currency:
+        raise ConfigError(OTHER_CURRENCY)
     if wallet.balance_micros < amount_micros:
         raise InsufficientBalance(amount_micros, wallet.balance_micros, wallet.currency)

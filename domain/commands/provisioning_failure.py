@@ -148,6 +148,7 @@ def _refund_of(link: Link, refund: Repayment) -> Refund:
         transaction_id=refund.transaction_id,
         charge_id=link.requested.price.transaction_id,
         amount_micros=refund.amount_micros,
+        currency=link.requested.price.currency,
         reference=Reference("link", str(link.id)),
         description="Refund of a failed activation",
         metadata=link_metadata(link),
@@ -161,6 +162,7 @@ def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
             transaction_id=refund.transaction_id,
             charge_id=addition.price.transaction_id,
             amount_micros=refund.amount_micros,
+            currency=addition.price.currency,
             reference=Reference("plan_change", str(change.id)),
             description="Refund of a failed top-up",
             metadata={

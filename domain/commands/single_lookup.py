@@ -193,6 +193,7 @@ class SingleLookup:
             transaction_id=price.transaction_id,
             kind="lookup",
             amount_micros=price.amount_micros,
+            currency=price.currency,
             reference=Reference("lookup", str(lookup.id)),
             description="Number lookup",
         )

@@ -9,6 +9,7 @@ from domain.aggregate import Event
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.esim import Esim
+from domain.ledger import Ledger
 from domain.link_events import LinkEvent
 from domain.monthly_fee import MonthlyFee
 from domain.number_lookup import NumberLookup
@@ -53,6 +54,8 @@ class Invariants:
         match event:
             case Wallet.Event():
                 yield from self._wallets.check(event)
+            case Ledger.Opened():
+                yield from self._wallets.check_currency(event)
             case Deposit.Made():
                 self._bookings.announce_deposit(position, event)
             case NumberLookup.Answered(price=Price() as price):

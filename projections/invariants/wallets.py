@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from domain.ledger import Ledger
 from domain.wallet import Wallet
 from projections.invariants.bookings import Bookings
 
@@ -24,11 +25,18 @@ class Wallets:
 
     _bookings: Bookings
     _ledgers: dict[UUID, _Ledger] = field(default_factory=dict)
+    _currency: str | None = None  # Of the first one, and so of all.
+
+    def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
+        self._currency = self._currency or event.currency
+        if event.currency != self._currency:
+            yield f"{event.currency} is not the currency of this log, which is {self._currency}"
 
     def check(self, event: Wallet.Event) -> Iterator[str]:
         if isinstance(event, Wallet.Opened):
             ledger = _Ledger(event.organization_id, event.currency)
             self._ledgers[event.originator_id] = ledger
+            yield from self.check_currency(event)
         elif isinstance(event, Wallet.Moved):
             yield from self._check_entry(event)
 

@@ -67,7 +67,7 @@ def number_of(container: Container, link_id: UUID) -> str:
 def _charge_of(link_id: UUID) -> Charge:
     about = {"link_id": str(link_id), "plan_name": PLAN.name}
     reference = Reference("link", str(link_id))
-    return Charge(uuid4(), "activation", CHARGE_MICROS, reference, "Activation", about)
+    return Charge(uuid4(), "activation", CHARGE_MICROS, "USD", reference, "Activation", about)
 
 
 def _activated(container: Container, organization: UUID, serial: int) -> Link:

@@ -74,6 +74,7 @@ def new_charge() -> Charge:
         transaction_id=uuid4(),
         kind="lookup",
         amount_micros=PRICE_MICROS,
+        currency="USD",
         reference=Reference("lookup", str(uuid4())),
         description="Number lookup",
     )

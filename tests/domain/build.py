@@ -28,6 +28,7 @@ def charge(amount: str, **fields: Any) -> Charge:
     given = {
         "transaction_id": uuid4(),
         "kind": "lookup",
+        "currency": "EUR",
         "reference": Reference("lookup", "1"),
         **fields,
     }
@@ -39,6 +40,7 @@ def refund(amount: str, charge_id: UUID) -> Refund:
         transaction_id=uuid4(),
         charge_id=charge_id,
         amount_micros=parse_amount(amount),
+        currency="EUR",
         reference=Reference("job", "1"),
         description="Failed items",
     )
@@ -87,7 +89,7 @@ def open_wallet(log: Log, committer: Committer, amount: str, organization: UUID)
 def pay_in(committer: Committer, amount: str, organization: UUID = ORGANIZATION) -> int:
     deposit = Deposit.make(organization, str(uuid4()), parse_amount(amount), cause())
     return committer.commit(
-        wallet_id(organization), lambda wallet: wallet.deposit(deposit, cause()), deposit
+        wallet_id(organization), lambda wallet: wallet.deposit(deposit, "EUR", cause()), deposit
     )
 
 

@@ -37,6 +37,7 @@ class BulkJobMachine(RuleBasedStateMachine):
             transaction_id=self.price.transaction_id,
             kind="bulk_lookup",
             amount_micros=self.price.amount_micros,
+            currency=self.price.currency,
             reference=Reference("job", str(job.id)),
             description="Bulk number lookup",
         )
@@ -109,6 +110,7 @@ class BulkJobMachine(RuleBasedStateMachine):
             transaction_id=refund.transaction_id,
             charge_id=self.price.transaction_id,
             amount_micros=refund.amount_micros,
+            currency=self.price.currency,
             reference=Reference("job", str(job.id)),
             description="Failed items",
         )

@@ -22,7 +22,7 @@ def opened() -> Story[Wallet]:
 
 def deposited(amount: str) -> Step:
     deposit = Deposit.make(ORGANIZATION, "bank-1", parse_amount(amount), cause())
-    return lambda wallet: wallet.deposit(deposit, cause(1))
+    return lambda wallet: wallet.deposit(deposit, "EUR", cause(1))
 
 
 def adjusted(amount_micros: int) -> Step:

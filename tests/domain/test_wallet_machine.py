@@ -38,9 +38,9 @@ class WalletMachine(RuleBasedStateMachine):
         deposit = Deposit.make(ORGANIZATION, str(uuid4()), amount, cause())
         if self.balance + amount > AMOUNT_MICROS_MAX:
             with pytest.raises(NotPossible):
-                self.wallet.deposit(deposit, cause())
+                self.wallet.deposit(deposit, "EUR", cause())
         else:
-            self.wallet.deposit(deposit, cause())
+            self.wallet.deposit(deposit, "EUR", cause())
             self.movements.append(amount)
 
     @rule(amount=AMOUNTS)

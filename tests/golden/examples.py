@@ -13,6 +13,7 @@ import msgspec
 from domain.aggregate import Event
 from domain.bulk_job import BulkJob
 from domain.discontinuity import Discontinuity
+from domain.ledger import Ledger
 from domain.number_lookup import NumberLookup
 from domain.organization import ApiClient, Organization
 from domain.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
@@ -70,6 +71,7 @@ def _job(event_class: type[Event], /, **facts: Any) -> Event:
 
 
 EVENTS: tuple[Event, ...] = (
+    created(Ledger.Opened, "ledger", currency="EUR"),
     created(Wallet.Opened, "wallet", organization_id=ORGANIZATION, currency="EUR"),
     _moved(Wallet.Deposited, 12_500_000),
     _moved(Wallet.Adjusted, -1),

@@ -67,6 +67,7 @@ class Forger:
             transaction_id=price.transaction_id,
             kind="lookup" if kind == "lookup" else "bulk_lookup",
             amount_micros=price.amount_micros,
+            currency=price.currency,
             reference=Reference(kind, str(reason)),
             description="Number lookup",
         )
@@ -106,6 +107,7 @@ class Forger:
             transaction_id=refund.transaction_id,
             charge_id=job.created.price.transaction_id,
             amount_micros=refund.amount_micros,
+            currency=job.created.price.currency,
             reference=Reference("job", str(job.id)),
             description="Refund",
         )
@@ -118,7 +120,7 @@ class Forger:
 
     def deposit(self, reference: str = "bank-2") -> tuple[Deposit.Made, Wallet.Deposited]:
         made = Deposit.make(self.organization_id, reference, 500_000, self.cause)
-        self.wallet.deposit(made, self.cause)
+        self.wallet.deposit(made, "USD", self.cause)
         return self._only(made, Deposit.Made), self._only(self.wallet, Wallet.Deposited)
 
     def finished(self, job: BulkJob) -> BulkJob.Finished:

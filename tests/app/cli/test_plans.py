@@ -126,7 +126,7 @@ def test_a_file_that_is_none_is_one_line(
 def test_the_currency_of_wallets_is_that_of_plans(shell: Shell, file: Path) -> None:
     shell.new_organization()
     file.write_bytes(written(plan(currency="EUR")))
-    stays = "CURRENCY must stay USD: wallets of this installation hold it"
+    stays = "CURRENCY must stay USD: the log of this installation holds it"
     assert shell.having(CURRENCY="EUR").refusal("plans", "import", file) == stays
 
 

@@ -80,7 +80,7 @@ def test_every_wallet_has_the_same_currency(shell: Shell) -> None:
     bare = shell.new_organization("--no-wallet")
     shell.new_organization()
     euros = shell.having(CURRENCY="EUR")
-    stays = "CURRENCY must stay USD: wallets of this installation hold it"
+    stays = "CURRENCY must stay USD: the log of this installation holds it"
     assert euros.refusal("wallet", "open", bare) == stays
     assert euros.refusal("org", "create", "--name", "Acme") == stays
     assert shell.json("wallet", "open", bare)["currency"] == "USD"

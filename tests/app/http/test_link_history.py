@@ -35,6 +35,7 @@ def charge_fee(shop: Buyer, link_ids: list[str]) -> None:
         transaction_id=uuid4(),
         kind="monthly_link_fee",
         amount_micros=500_000,
+        currency="USD",
         reference=Reference("monthly_fee", str(uuid4())),
         description="Monthly link fee 2026-10",
         metadata={"month": "2026-10", "charged_link_ids": link_ids},

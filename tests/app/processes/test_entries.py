@@ -54,3 +54,29 @@ def test_a_process_without_http_loads_no_edge_and_on_sqlite_no_postgresql(
 
 def test_the_main_process_of_web_loads_no_edge_nor_postgresql(shell: Shell) -> None:
     assert not loaded(shell, "web") & (EDGE | {"psycopg", "psycopg_pool"})
+
+
+def test_no_process_starts_in_another_currency_than_that_of_the_log(shell: Shell) -> None:
+    shell.new_organization()
+    euros = shell.having(
+        CURRENCY="EUR", BROKER_URL=f"amqp://127.0.0.1:{free_port()}", PORT=str(free_port())
+    )
+    names = ("web", "worker", "serve")  # The others begin as `worker` does, or as commands do.
+    for started in [euros.start(name) for name in names]:  # All at once: each loads for a while.
+        out, err = started.communicate(timeout=TIMEOUT_S)
+        stays = "Error: CURRENCY must stay USD: the log of this installation holds it"
+        assert (started.returncode, out, err.splitlines()[-1]) == (1, "", stays)
+
+
+def test_no_command_that_writes_runs_in_another_currency(shell: Shell) -> None:
+    organization = shell.new_organization()
+    euros = shell.having(CURRENCY="EUR")
+    for command in (
+        ("org", "suspend", organization),
+        ("client", "create", "--org", organization),
+        ("wallet", "deposit", organization, "1.00", "--reference", "bank-1"),
+        ("jobs", "retry"),
+        ("links", "retry"),
+    ):
+        assert euros.refusal(*command).startswith("CURRENCY must stay USD")
+    assert shell.json("wallet", "show", organization)["balance"] == "0.00"
