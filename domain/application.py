@@ -44,6 +44,7 @@ from domain.signal import Signal
 AGGREGATES: tuple[type[Root], ...] = (
     wallet.Wallet,
     wallet.Deposit,
+    wallet.Adjustment,
     number_lookup.NumberLookup,
     bulk_job.BulkJob,
     organization.Organization,

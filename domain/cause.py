@@ -16,10 +16,14 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The moment a command is decided at and the id of the request that asked for it."""
+    """The moment a command is decided at, the request that asked for it, and who ran it.
+
+    `actor` is an operator, such as `os:alice`; None for everybody else.
+    """
 
     at: datetime
     request_id: str
+    actor: str | None = None
 
 
 def utc_now() -> datetime:

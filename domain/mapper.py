@@ -1,7 +1,13 @@
-"""Typed JSON of every event, by msgspec: its bytes are the stored form that golden files pin."""
+"""Typed JSON of every event, by msgspec: its bytes are the stored form that golden files pin.
 
+A field whose default is None is optional: where it is None the bytes leave it out, so what was
+written before the field was there decodes, and is written today, as it was. A struct inside an
+event does the same with `omit_defaults=True`.
+"""
+
+from dataclasses import fields
 from functools import cache
-from typing import Any, TypedDict, get_type_hints
+from typing import Any, NotRequired, TypedDict, get_type_hints
 from uuid import UUID
 
 import msgspec
@@ -20,14 +26,21 @@ _encoder = msgspec.json.Encoder()
 
 
 @cache
+def _optional(event_class: type) -> tuple[str, ...]:
+    """Name the fields that may be left out."""
+    return tuple(each.name for each in fields(event_class) if each.default is None)
+
+
+@cache
 def _decoder(event_class: type) -> msgspec.json.Decoder[dict[str, Any]]:
     """Build the decoder of one event class: its fields as a typed dictionary."""
-    fields = {
-        name: hint
-        for name, hint in get_type_hints(event_class).items()
-        if name in event_class.__dataclass_fields__ and name not in COLUMNS  # type: ignore[attr-defined]  # every event class is a dataclass
+    hints, optional = get_type_hints(event_class), _optional(event_class)
+    members = {
+        each.name: NotRequired[hints[each.name]] if each.name in optional else hints[each.name]
+        for each in fields(event_class)
+        if each.name not in COLUMNS
     }
-    shape = TypedDict(event_class.__name__, fields)  # type: ignore[misc]  # made from the class at run time
+    shape = TypedDict(event_class.__name__, members)  # type: ignore[misc]  # made from the class at run time
     return msgspec.json.Decoder(shape)
 
 
@@ -42,6 +55,9 @@ class MsgspecMapper(Mapper[UUID]):
         state = dict(vars(domain_event))
         for column in COLUMNS:
             del state[column]
+        for name in _optional(type(domain_event)):
+            if state[name] is None:
+                del state[name]
         version = getattr(type(domain_event), "class_version", 1)
         if version > 1:
             state["class_version"] = version
@@ -63,6 +79,8 @@ class MsgspecMapper(Mapper[UUID]):
             place = f"{stored_event.originator_id} version {stored_event.originator_version}"
             message = f"cannot decode {stored_event.topic} of {place}: {type(error).__name__}"
             raise MapperDeserialisationError(message) from error
+        for name in _optional(event_class):
+            state.setdefault(name, None)
         state["originator_id"] = stored_event.originator_id
         state["originator_version"] = stored_event.originator_version
         event = object.__new__(event_class)

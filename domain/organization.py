@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Literal, Self
 from uuid import UUID
 
-from domain.aggregate import Created, Root
+from domain.aggregate import ByOperator, Created, Root
 from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.ids import derive_id
@@ -19,7 +19,7 @@ class Organization(Root):
 
     TOPIC = "organization"
 
-    class Registered(Created):
+    class Registered(Created, ByOperator):
         TOPIC = "organization.registered"
 
         name: str
@@ -33,25 +33,25 @@ class Organization(Root):
             aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
             aggregate.lookup_enabled = True
 
-    class Suspended(Root.Event):
+    class Suspended(Root.Event, ByOperator):
         TOPIC = "organization.suspended"
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.status = "suspended"
 
-    class Activated(Root.Event):
+    class Activated(Root.Event, ByOperator):
         TOPIC = "organization.activated"
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.status = "active"
 
-    class Deactivated(Root.Event):
+    class Deactivated(Root.Event, ByOperator):
         TOPIC = "organization.deactivated"
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.status = "inactive"
 
-    class PriceChanged(Root.Event):
+    class PriceChanged(Root.Event, ByOperator):
         TOPIC = "organization.price_changed"
 
         price_micros: int | None
@@ -59,7 +59,7 @@ class Organization(Root):
         def apply(self, aggregate: "Organization") -> None:
             aggregate.price_micros = self.price_micros
 
-    class MonthlyLinkFeeChanged(Root.Event):
+    class MonthlyLinkFeeChanged(Root.Event, ByOperator):
         TOPIC = "organization.monthly_link_fee_changed"
 
         monthly_link_fee_micros: int
@@ -67,7 +67,7 @@ class Organization(Root):
         def apply(self, aggregate: "Organization") -> None:
             aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
 
-    class LookupSwitched(Root.Event):
+    class LookupSwitched(Root.Event, ByOperator):
         TOPIC = "organization.lookup_switched"
 
         enabled: bool
@@ -139,7 +139,7 @@ class ApiClient(Root):
 
     TOPIC = "api_client"
 
-    class Registered(Created):
+    class Registered(Created, ByOperator):
         TOPIC = "api_client.registered"
 
         client_id: str
@@ -154,7 +154,7 @@ class ApiClient(Root):
             aggregate.secret_hashes = [self.secret_hash]
             aggregate.revoked = False
 
-    class SecretRotated(Root.Event):
+    class SecretRotated(Root.Event, ByOperator):
         """`kept_hashes` are the older secrets that still open the door."""
 
         TOPIC = "api_client.secret_rotated"
@@ -166,7 +166,7 @@ class ApiClient(Root):
         def apply(self, aggregate: "ApiClient") -> None:
             aggregate.secret_hashes = [self.secret_hash, *self.kept_hashes]
 
-    class Revoked(Root.Event):
+    class Revoked(Root.Event, ByOperator):
         TOPIC = "api_client.revoked"
 
         client_id: str

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.aggregate import Created, Root
+from domain.aggregate import ByOperator, Created, Root
 from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.ids import derive_id
@@ -65,7 +65,7 @@ class Plan(Root):
 
     TOPIC = "plan"
 
-    class Published(Created):
+    class Published(Created, ByOperator):
         TOPIC = "plan.published"
 
         organization_id: UUID | None
@@ -79,7 +79,7 @@ class Plan(Root):
             aggregate.enabled = self.enabled
             aggregate.excluded = set(self.excluded_organizations)
 
-    class Changed(Root.Event):
+    class Changed(Root.Event, ByOperator):
         TOPIC = "plan.changed"
 
         terms: PlanTerms
@@ -87,19 +87,19 @@ class Plan(Root):
         def apply(self, aggregate: "Plan") -> None:
             aggregate.terms = self.terms
 
-    class Disabled(Root.Event):
+    class Disabled(Root.Event, ByOperator):
         TOPIC = "plan.disabled"
 
         def apply(self, aggregate: "Plan") -> None:
             aggregate.enabled = False
 
-    class Enabled(Root.Event):
+    class Enabled(Root.Event, ByOperator):
         TOPIC = "plan.enabled"
 
         def apply(self, aggregate: "Plan") -> None:
             aggregate.enabled = True
 
-    class OrganizationExcluded(Root.Event):
+    class OrganizationExcluded(Root.Event, ByOperator):
         TOPIC = "plan.organization_excluded"
 
         organization_id: UUID
@@ -107,7 +107,7 @@ class Plan(Root):
         def apply(self, aggregate: "Plan") -> None:
             aggregate.excluded.add(self.organization_id)
 
-    class OrganizationIncluded(Root.Event):
+    class OrganizationIncluded(Root.Event, ByOperator):
         TOPIC = "plan.organization_included"
 
         organization_id: UUID

@@ -1,4 +1,4 @@
-"""The wallet of an organization, in micro-units of one currency, and the deposits paid into it."""
+"""The wallet of an organization, in micro-units of one currency; its deposits and corrections."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, Self
@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.aggregate import Created, Root
+from domain.aggregate import ByOperator, Created, Root
 from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
@@ -65,7 +65,7 @@ class Wallet(Root):
         organization_id: UUID
         currency: str
 
-    class Opened(Event, Created):
+    class Opened(Event, Created, ByOperator):
         TOPIC = "wallet.opened"
 
         def apply(self, aggregate: "Wallet") -> None:
@@ -95,7 +95,10 @@ class Wallet(Root):
         TOPIC = "wallet.deposited"
 
     class Adjusted(Moved):
-        """A correction by an operator; the one entry whose amount may be negative."""
+        """A correction by an operator; the one entry whose amount may be negative.
+
+        Earlier releases kept no stream for it: its reference is then its own transaction.
+        """
 
         TOPIC = "wallet.adjusted"
 
@@ -141,17 +144,17 @@ class Wallet(Root):
             metadata={},
         )
 
-    def adjust(self, transaction_id: UUID, amount_micros: int, reason: str, cause: Cause) -> None:
-        """Correct the balance by a signed amount; refuses what would make it negative."""
-        assert amount_micros != 0, amount_micros
-        self._refuse_below_zero(-amount_micros)
+    def adjust(self, adjustment: "Adjustment", currency: str, cause: Cause) -> None:
+        """Book a correction that has its own stream; refuses what would make it negative."""
+        self._refuse_other_currency(currency)
+        self._refuse_below_zero(-adjustment.amount_micros)
         self._move(
             self.Adjusted,
             cause,
-            amount_micros,
-            transaction_id=transaction_id,
-            reference=Reference(type="adjustment", id=str(transaction_id)),
-            description=reason,
+            adjustment.amount_micros,
+            transaction_id=adjustment.transaction_id,
+            reference=Reference(type="adjustment", id=adjustment.reference),
+            description=adjustment.reason,
             metadata={},
         )
 
@@ -238,7 +241,7 @@ class Deposit(Root):
 
     TOPIC = "deposit"
 
-    class Made(Created):
+    class Made(Created, ByOperator):
         TOPIC = "deposit.made"
 
         organization_id: UUID
@@ -279,3 +282,57 @@ class Deposit(Root):
 def deposit_id(organization_id: UUID, reference: str) -> UUID:
     """Return the stream of a deposit: the same reference again is the same deposit."""
     return derive_id("deposit", organization_id, reference)
+
+
+class Adjustment(Root):
+    """One correction of a balance by a signed amount, once per organization and reference."""
+
+    TOPIC = "adjustment"
+
+    class Made(Created, ByOperator):
+        TOPIC = "adjustment.made"
+
+        organization_id: UUID
+        reference: str
+        amount_micros: int
+        reason: str
+        transaction_id: UUID
+
+        def apply(self, aggregate: "Adjustment") -> None:
+            aggregate.organization_id = self.organization_id
+            aggregate.reference = self.reference
+            aggregate.amount_micros = self.amount_micros
+            aggregate.reason = self.reason
+            aggregate.transaction_id = self.transaction_id
+
+    organization_id: UUID
+    reference: str
+    amount_micros: int
+    reason: str
+    transaction_id: UUID
+
+    def __init__(self) -> None:
+        """Nothing: the first event assigns."""
+
+    @classmethod
+    def make(
+        cls, organization_id: UUID, reference: str, amount_micros: int, reason: str, cause: Cause
+    ) -> Self:
+        """Record the correction; saved together with the wallet that it corrects."""
+        assert amount_micros != 0, amount_micros
+        stream_id = adjustment_id(organization_id, reference)
+        return cls.begin(
+            cls.Made,
+            cause,
+            stream_id,
+            organization_id=organization_id,
+            reference=reference,
+            amount_micros=amount_micros,
+            reason=reason,
+            transaction_id=derive_id("transaction", stream_id),
+        )
+
+
+def adjustment_id(organization_id: UUID, reference: str) -> UUID:
+    """Return the stream of a correction: the same reference again is the same correction."""
+    return derive_id("adjustment", organization_id, reference)

@@ -43,6 +43,7 @@ SHOWN = (
     "index",
     "change_id",
     "activation_id",
+    "actor",
 )
 
 

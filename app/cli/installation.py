@@ -1,5 +1,7 @@
 """The installation that a command works on, and the one line that tells why it could not."""
 
+import os
+import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from uuid import uuid4
@@ -65,7 +67,16 @@ def cause_of(container: Container) -> Cause:
     Every command that writes asks for it, so here a wrong CURRENCY ends it.
     """
     container.currency.check()
-    return Cause(container.clock(), f"cli-{uuid4()}")
+    return Cause(container.clock(), f"cli-{uuid4()}", _user())
+
+
+def _user() -> str:
+    """Return who runs this command, by the operating system: no variable can say otherwise."""
+    number = os.getuid()
+    try:
+        return f"os:{pwd.getpwuid(number).pw_name}"
+    except KeyError:  # In a container the number may have no name.
+        return f"os:{number}"
 
 
 def catch_up(container: Container) -> None:

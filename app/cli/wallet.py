@@ -56,13 +56,20 @@ def deposit(*, organization_id: UUID, amount: int, reference: str, as_json: bool
 @command.command(context_settings=AMOUNTS_MAY_BE_NEGATIVE)
 @organization_argument
 @click.argument("amount", type=NOT_ZERO, metavar="AMOUNT")
+@click.option("--reference", required=True, type=Words(), help="Of the correction; once for each.")
 @click.option("--reason", required=True, type=Words(), help="Shown to the organization.")
 @as_json_option
-def adjust(*, organization_id: UUID, amount: int, reason: str, as_json: bool) -> None:
-    """Correct a balance; a negative AMOUNT takes money away, but never below zero."""
+def adjust(
+    *, organization_id: UUID, amount: int, reference: str, reason: str, as_json: bool
+) -> None:
+    """Correct a balance; a negative AMOUNT takes money away, but never below zero.
+
+    The same reference twice is one correction; with another amount or reason it is refused.
+    """
 
     def correct(own: Container) -> Wallet:
-        return own.accounts.adjust(organization_id, amount, reason, cause_of(own))
+        cause = cause_of(own)
+        return own.accounts.adjust(organization_id, amount, reason, cause, reference=reference)
 
     _show(correct, as_json=as_json)
 

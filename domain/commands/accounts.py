@@ -8,10 +8,11 @@ from uuid import UUID
 from domain.application import Log
 from domain.cause import Cause
 from domain.commands.currency import Currency
+from domain.commit import Change
 from domain.committer import Committer
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.organization import SCOPES, ApiClient, Organization, api_client_id
-from domain.wallet import Deposit, Wallet, deposit_id, wallet_id
+from domain.wallet import Adjustment, Deposit, Wallet, wallet_id
 
 RETRIES_MAX = 20  # Operators race each other seldom; each lost race means another one won.
 
@@ -52,9 +53,7 @@ class Accounts:
             self.log.append(organization := register())
             return organization
         code = self.currency.code
-        self.currency.append(
-            lambda: [register(), Wallet.open(organization_id, code, cause)], cause
-        )
+        self.currency.append(lambda: [register(), Wallet.open(organization_id, code, cause)], cause)
         return self.log.get(Organization, organization_id)
 
     def change_organization(
@@ -114,29 +113,34 @@ class Accounts:
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> Wallet:
         """Take in a payment once per reference; NotPossible for the same one, another amount."""
-        self.wallet(organization_id)
-        if not self._is_made(organization_id, amount_micros, reference):
-            deposit = Deposit.make(organization_id, reference, amount_micros, cause)
-            try:
-                self.committer.commit(
-                    wallet_id(organization_id),
-                    lambda held: held.deposit(deposit, self.currency.code, cause),
-                    deposit,
-                )
-            except Conflict:
-                self._is_made(organization_id, amount_micros, reference)
-        return self.wallet(organization_id)
+        deposit = Deposit.make(organization_id, reference, amount_micros, cause)
+        return self._book(deposit, lambda held: held.deposit(deposit, self.currency.code, cause))
 
     def adjust(
-        self, organization_id: UUID, amount_micros: int, reason: str, cause: Cause
+        self,
+        organization_id: UUID,
+        amount_micros: int,
+        reason: str,
+        cause: Cause,
+        *,
+        reference: str,
     ) -> Wallet:
-        """Correct a balance by a signed amount; InsufficientBalance below zero."""
+        """Correct a balance by a signed amount once per reference; InsufficientBalance below zero.
+
+        NotPossible for the same reference with another amount or reason.
+        """
+        made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
+        return self._book(made, lambda held: held.adjust(made, self.currency.code, cause))
+
+    def _book(self, booking: Deposit | Adjustment, change: Change) -> Wallet:
+        """Save a booking with its entry, or find that it was saved before."""
+        organization_id = booking.organization_id
         self.wallet(organization_id)
-        transaction_id = self.new_id()
-        self.committer.commit(
-            wallet_id(organization_id),
-            lambda held: held.adjust(transaction_id, amount_micros, reason, cause),
-        )
+        if not self._is_made(booking):
+            try:
+                self.committer.commit(wallet_id(organization_id), change, booking)
+            except Conflict:
+                self._is_made(booking)
         return self.wallet(organization_id)
 
     def wallet(self, organization_id: UUID) -> Wallet:
@@ -164,12 +168,16 @@ class Accounts:
         message = f"others keep changing {called}; try again"
         raise NotPossible(message)
 
-    def _is_made(self, organization_id: UUID, amount_micros: int, reference: str) -> bool:
-        deposit = self.log.find(Deposit, deposit_id(organization_id, reference))
-        if deposit is not None and deposit.amount_micros != amount_micros:
-            message = f"a deposit with reference {reference} was made with another amount"
-            raise NotPossible(message)
-        return deposit is not None
+    def _is_made(self, booking: Deposit | Adjustment) -> bool:
+        earlier = self.log.find(type(booking), booking.id)
+        if earlier is None:
+            return False
+        for what in ("amount_micros", "reason"):
+            if getattr(earlier, what, None) != getattr(booking, what, None):
+                noun, other = type(booking).TOPIC, what.removesuffix("_micros")
+                message = f"the {noun} with reference {booking.reference} has another {other}"
+                raise NotPossible(message)
+        return True
 
     def _saved(self, aggregate: A) -> bool:
         if not aggregate.pending_events:

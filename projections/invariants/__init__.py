@@ -15,7 +15,7 @@ from domain.monthly_fee import MonthlyFee
 from domain.number_lookup import NumberLookup
 from domain.plan_change import PlanChange
 from domain.price import Price
-from domain.wallet import Deposit, Reference, Wallet
+from domain.wallet import Adjustment, Deposit, Reference, Wallet
 from projections.invariants.bookings import Bookings, Reason
 from projections.invariants.bulk_jobs import BulkJobs
 from projections.invariants.esims import Esims
@@ -56,8 +56,8 @@ class Invariants:
                 yield from self._wallets.check(event)
             case Ledger.Opened():
                 yield from self._wallets.check_currency(event)
-            case Deposit.Made():
-                self._bookings.announce_deposit(position, event)
+            case Deposit.Made() | Adjustment.Made():
+                self._bookings.announce_booking(position, event)
             case NumberLookup.Answered(price=Price() as price):
                 reference = Reference("lookup", str(event.originator_id))
                 reason = Reason(position, event.organization_id, reference, "lookup")

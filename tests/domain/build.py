@@ -12,7 +12,7 @@ from domain.money import parse_amount
 from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
 from domain.price import Price
-from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 TRANSACTION = UUID("7a1e5c20-93b4-4d6f-8e2a-1c0b9d8f7e6a")
@@ -44,6 +44,12 @@ def refund(amount: str, charge_id: UUID) -> Refund:
         reference=Reference("job", "1"),
         description="Failed items",
     )
+
+
+def adjustment(micros: int, reason: str = "a correction", reference: str = "") -> Adjustment:
+    """A correction with a reference of its own."""
+    reference = reference or str(uuid4())
+    return Adjustment.make(ORGANIZATION, reference, micros, reason, cause())
 
 
 def lookup(stream_id: UUID | None = None, request_id: str = "request-1") -> NumberLookup:

@@ -9,7 +9,7 @@ from typing import Any, Self, TypeVar
 from uuid import UUID
 
 from domain.wallet import Wallet
-from tests.domain.build import TRANSACTION, cause, open_wallet
+from tests.domain.build import adjustment, cause, open_wallet
 from tests.domain.writers import Writer
 
 T = TypeVar("T")
@@ -70,7 +70,7 @@ class Crowd:
         def stall(wallet: Wallet) -> None:
             busy.set()
             assert released.wait(PATIENCE_S)
-            wallet.adjust(TRANSACTION, 1, "busy", cause())
+            wallet.adjust(adjustment(1), "EUR", cause())
 
         wallet_id = open_wallet(self.writer.log, self.writer.committer, "0", ELSEWHERE)
         stalled = self._pool.submit(self.writer.committer.commit, wallet_id, stall)

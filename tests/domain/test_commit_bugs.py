@@ -6,7 +6,7 @@ import pytest
 
 from domain.commit import Change
 from domain.wallet import Wallet, wallet_id
-from tests.domain.build import ORGANIZATION, cause, charge, lookup, open_wallet, take
+from tests.domain.build import ORGANIZATION, adjustment, cause, charge, lookup, open_wallet, take
 from tests.domain.crowd import PATIENCE_S, Crowd
 from tests.domain.writers import Writer, balance, everything, ledger
 
@@ -31,7 +31,7 @@ def changes_nothing(wallet: Wallet) -> None:
 
 def cannot_be_stored(wallet: Wallet) -> None:
     half_a_pair = "\ud83d"  # As a command line gives it for a byte that is no UTF-8.
-    wallet.adjust(ORGANIZATION, -500_000, half_a_pair, cause())
+    wallet.adjust(adjustment(-500_000, half_a_pair), "EUR", cause())
 
 
 BUGS = [

@@ -1,8 +1,9 @@
 """Events become their stored bytes and come back; what cannot be read is a library error."""
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
+import msgspec
 import pytest
 from eventsourcing.persistence import MapperDeserialisationError, StoredEvent
 from eventsourcing.utils import TopicError
@@ -42,6 +43,78 @@ class Measured(Event):
     def upcast_v2_v3(state: dict[str, Any]) -> None:
         state["length_mm"] = state.pop("length_cm") * 10
         state["unit"] = "mm"
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A struct inside an event; `note` came later."""
+
+    name: str
+    note: str | None = None
+
+
+class Noted(Event):
+    """`note` came later, and events refine this one."""
+
+    TOPIC = "test.noted"
+
+    part: Part
+    note: str | None = field(default=None, kw_only=True)
+
+
+class Refined(Noted):
+    TOPIC = "test.refined"
+
+    length_mm: int
+
+
+OLD = b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r","part":{"name":"a"},"length_mm":5}'
+WITH_NOTES = (
+    b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r","part":{"name":"a","note":"b"},'
+    b'"note":"c","length_mm":5}'
+)
+
+
+def refined(**optional: Any) -> Any:
+    make: Any = Refined
+    part = Part("a", **({"note": "b"} if optional else {}))
+    return make(
+        originator_id=TRANSACTION,
+        originator_version=7,
+        timestamp=START,
+        request_id="r",
+        part=part,
+        length_mm=5,
+        **optional,
+    )
+
+
+def test_an_optional_field_without_a_value_leaves_the_bytes_as_they_were() -> None:
+    assert MAPPER.to_stored_event(refined()).state == OLD
+    assert MAPPER.to_stored_event(refined(note="c")).state == WITH_NOTES
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [(OLD, refined()), (WITH_NOTES, refined(note="c"))],
+    ids=["from before the field", "with it"],
+)
+def test_an_event_decodes_with_and_without_an_optional_field(state: bytes, expected: Any) -> None:
+    event = MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
+    assert event == expected
+    assert vars(event) == vars(expected)
+    assert MAPPER.to_stored_event(event).state == state
+
+
+def test_a_field_that_is_not_optional_may_not_be_left_out() -> None:
+    state = OLD.replace(b',"length_mm":5', b"")
+    with pytest.raises(MapperDeserialisationError):
+        MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
+
+
+def test_the_value_of_an_optional_field_is_of_its_type() -> None:
+    state = WITH_NOTES.replace(b'"c"', b"3")
+    with pytest.raises(MapperDeserialisationError):
+        MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
 
 
 def measured(state: bytes) -> StoredEvent:

@@ -5,11 +5,12 @@ from typing import get_args
 from uuid import UUID
 
 import pytest
+from msgspec.structs import replace
 
-from domain.errors import InsufficientBalance, NotPossible
+from domain.errors import ConfigError, InsufficientBalance, NotPossible
 from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
 from domain.wallet import ChargeKind, Deposit, Reference, Wallet, wallet_id
-from tests.domain.build import ORGANIZATION, TRANSACTION, cause, charge, refund
+from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
 from tests.story import Story, fact
 
 Step = Callable[[Wallet], None]
@@ -26,7 +27,7 @@ def deposited(amount: str) -> Step:
 
 
 def adjusted(amount_micros: int) -> Step:
-    return lambda wallet: wallet.adjust(TRANSACTION, amount_micros, "a correction", cause(2))
+    return lambda wallet: wallet.adjust(adjustment(amount_micros, reference="c-1"), "EUR", cause(2))
 
 
 def charged(amount: str, kind: ChargeKind = "lookup") -> Step:
@@ -128,7 +129,7 @@ def test_an_operator_corrects_in_both_directions_with_a_sign(change: int, balanc
             Wallet.Adjusted,
             amount_micros=change,
             balance_micros=balance,
-            reference=Reference("adjustment", str(TRANSACTION)),
+            reference=Reference("adjustment", "c-1"),
             description="a correction",
         ),
         balance_micros=balance,
@@ -172,3 +173,19 @@ def test_a_refund_is_given_however_full_the_wallet_is() -> None:
         fact(Wallet.Refunded, amount_micros=1_000_000),
         balance_micros=AMOUNT_MICROS_MAX - 1 + 1_000_000,
     )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        lambda wallet: wallet.charge(charge("0.10", currency="USD"), cause()),
+        lambda wallet: wallet.refund(replace(refund("0.10", CHARGE), currency="USD"), cause()),
+        lambda wallet: wallet.deposit(
+            Deposit.make(ORGANIZATION, "bank-2", 5, cause()), "USD", cause()
+        ),
+        lambda wallet: wallet.adjust(adjustment(5), "USD", cause()),
+    ],
+    ids=["charge", "refund", "deposit", "adjustment"],
+)
+def test_nothing_moves_a_wallet_in_another_currency_than_its_own(step: Step) -> None:
+    opened().given(deposited("1.00")).when(step).refused(ConfigError, balance_micros=1_000_000)

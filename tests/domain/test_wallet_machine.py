@@ -11,7 +11,7 @@ from domain.application import replay
 from domain.errors import InsufficientBalance, NotPossible
 from domain.money import AMOUNT_MICROS_MAX, format_amount
 from domain.wallet import Deposit, Wallet
-from tests.domain.build import ORGANIZATION, cause, charge, refund
+from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
 from tests.story import MAPPER, state_of, stored_events
 
 SMALL = st.integers(1, 5_000_000)
@@ -70,11 +70,11 @@ class WalletMachine(RuleBasedStateMachine):
     def adjust(self, amount: int, sign: int) -> None:
         after = self.balance + sign * amount
         if 0 <= after <= AMOUNT_MICROS_MAX:
-            self.wallet.adjust(uuid4(), sign * amount, "a correction", cause())
+            self.wallet.adjust(adjustment(sign * amount), "EUR", cause())
             self.movements.append(sign * amount)
         else:
             with pytest.raises((InsufficientBalance, NotPossible)):
-                self.wallet.adjust(uuid4(), sign * amount, "a correction", cause())
+                self.wallet.adjust(adjustment(sign * amount), "EUR", cause())
 
     @invariant()
     def the_balance_is_the_sum_and_never_negative(self) -> None:

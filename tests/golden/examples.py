@@ -18,7 +18,7 @@ from domain.number_lookup import NumberLookup
 from domain.organization import ApiClient, Organization
 from domain.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
 from domain.price import Repayment
-from domain.wallet import Deposit, Reference, Wallet
+from domain.wallet import Adjustment, Deposit, Reference, Wallet
 from tests.golden.building import (
     AT,
     CHARGE,
@@ -84,6 +84,16 @@ EVENTS: tuple[Event, ...] = (
         reference="bank-1",
         amount_micros=12_500_000,
         transaction_id=TRANSACTION,
+    ),
+    created(
+        Adjustment.Made,
+        "adjustment",
+        organization_id=ORGANIZATION,
+        reference="c-1",
+        amount_micros=-1,
+        reason='Number "lookup" – 1\n',
+        transaction_id=TRANSACTION,
+        actor="os:ærø",
     ),
     created(
         NumberLookup.Answered,

@@ -9,7 +9,7 @@ from domain.bulk_job import BulkJob
 from domain.number_lookup import NumberLookup
 from domain.ports import Sealed
 from domain.price import Price, Repayment
-from domain.wallet import Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from projections.audit import Failure, check_log
 from tests.installation import Process
 from tests.projections.histories import forge
@@ -128,9 +128,18 @@ class Forger:
         job.record(BulkJob.Finished, self.cause, organization_id=self.organization_id)
         return self._only(job, BulkJob.Finished)
 
+    def adjustment(self, micros: int, **changes: Any) -> tuple[Adjustment.Made, Wallet.Adjusted]:
+        """A correction and its entry, in which something may differ."""
+        owner, reference = self.organization_id, str(uuid4())
+        made = Adjustment.make(owner, reference, micros, "a correction", self.cause)
+        self.wallet.adjust(made, "USD", self.cause)
+        entry = forged(self._only(self.wallet, Wallet.Adjusted), **changes)
+        return self._only(made, Adjustment.Made), entry
+
     def adjusted(self, micros: int, **changes: Any) -> Wallet.Adjusted:
-        self.wallet.adjust(uuid4(), micros, "a correction", self.cause)
-        return forged(self._only(self.wallet, Wallet.Adjusted), **changes)
+        """A correction as earlier releases wrote it: it names nothing but itself."""
+        _, entry = self.adjustment(micros, **changes)
+        return forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
 
     def _only(self, aggregate: Root, kind: type[E]) -> E:
         (event,) = aggregate.collect_events()

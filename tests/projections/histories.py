@@ -145,8 +145,9 @@ class Life:
             )
         else:
             amount = self._dice.choice([-100_000, 250_000])
-            self._process.accounts.adjust(
-                organization_id, amount, "a correction", self._process.cause()
+            process, once = self._process, f"correction-{self._process.log.head()}"
+            process.accounts.adjust(
+                organization_id, amount, "a correction", process.cause(), reference=once
             )
 
     def _look_up(self) -> None:

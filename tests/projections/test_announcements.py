@@ -1,11 +1,13 @@
 """What was announced has to be booked: in the same commit, in the same wallet, for the same sum."""
 
 from collections.abc import Callable
+from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from domain.price import Price
-from domain.wallet import Wallet, wallet_id
+from domain.wallet import Reference, Wallet, wallet_id
 from tests.installation import Process
 from tests.projections.forgery import Forger, forged
 from tests.projections.looking import register
@@ -92,11 +94,52 @@ def test_a_price_in_another_currency_than_the_wallet_is_found(forger: Forger) ->
     assert [failure.position for failure in forger.failures()] == [position]
 
 
-def test_an_adjustment_needs_no_reason_but_its_own(forger: Forger) -> None:
+def test_an_adjustment_of_an_earlier_release_needs_no_reason_but_its_own(forger: Forger) -> None:
+    forger.write(forger.adjusted(-300_000), forger.adjusted(100_000))
+    assert forger.failures() == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"amount_micros": -200_000, "balance_micros": 800_000},
+        {"description": "another reason"},
+        {"reference": Reference("adjustment", "another")},
+        {"transaction_id": uuid4()},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_an_adjustment_that_differs_from_its_correction_is_found(
+    forger: Forger, change: dict[str, Any]
+) -> None:
+    made, entry = forger.adjustment(-100_000, **change)
+    forger.write(made)
+    forger.expect(forger.write(entry), "has no correction that names it")
+
+
+def test_an_adjustment_without_its_correction_is_found(forger: Forger) -> None:
+    _, entry = forger.adjustment(-100_000)
+    forger.expect(forger.write(entry), "has no correction that names it")
+
+
+def test_a_correction_that_was_not_booked_is_found(forger: Forger) -> None:
+    made, _ = forger.adjustment(-100_000)
+    forger.expect(forger.write(made), "was announced and not booked")
+
+
+def test_a_correction_may_not_be_booked_as_one_of_an_earlier_release(forger: Forger) -> None:
+    made, entry = forger.adjustment(-100_000)
+    old = forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
+    position = forger.write(made)
+    forger.write(old)
+    forger.expect(position, "was announced and not booked")
+
+
+def test_adjustments_are_right_as_operators_make_them(forger: Forger) -> None:
     organization_id = forger.organization_id
     accounts, cause = forger.process.accounts, forger.cause
-    accounts.adjust(organization_id, -300_000, "a correction", cause)
-    accounts.adjust(organization_id, 100_000, "a correction", cause)
+    accounts.adjust(organization_id, -300_000, "a correction", cause, reference="c-1")
+    accounts.adjust(organization_id, 100_000, "a correction", cause, reference="c-2")
     assert forger.failures() == []
 
 

@@ -38,7 +38,9 @@ def organization_id(process: Process, clock: SetClock) -> UUID:
         look_up(process, made, f"+1415555010{number}")
     for amount in (-10_000, 20_000):
         clock.forward(minutes=1)
-        process.accounts.adjust(made, amount, "a correction", process.cause())
+        process.accounts.adjust(
+            made, amount, "a correction", process.cause(), reference=str(amount)
+        )
     clock.forward(minutes=1)
     job_id = create_job(process, made, ["+14155550109", DOWN])
     clock.forward(minutes=1)

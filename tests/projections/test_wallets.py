@@ -41,7 +41,9 @@ def test_every_kind_of_entry_moves_the_balance(process: Process, in_one_batch: b
 
 
 def adjust(process: Process, organization_id: UUID, micros: int) -> None:
-    process.accounts.adjust(organization_id, micros, "a fee", process.cause())
+    process.accounts.adjust(
+        organization_id, micros, "a fee", process.cause(), reference=str(uuid4())
+    )
 
 
 def run_job(process: Process, organization_id: UUID, wanted: list[str]) -> None:

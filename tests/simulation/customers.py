@@ -92,10 +92,13 @@ class Customers:
             return
         self._world.note(f"{machine.called} takes all but {LEFT_MICROS} micros from a wallet")
         accounts, cause = machine.accounts, machine.cause()
+        once = f"spent-{self._world.outside.log.head()}"
         try:
             self._world.live(
                 machine,
-                lambda: accounts.adjust(organization_id, LEFT_MICROS - held, "spent", cause),
+                lambda: accounts.adjust(
+                    organization_id, LEFT_MICROS - held, "spent", cause, reference=once
+                ),
             )
         except Refused as refusal:
             self._world.note(f"not taken: {refusal.code}")

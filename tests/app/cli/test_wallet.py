@@ -1,5 +1,6 @@
 """`wallet`: money in, corrections, and what is refused."""
 
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -48,7 +49,11 @@ def test_references_belong_to_one_organization(shell: Shell, organization: UUID)
 
 @pytest.mark.parametrize(
     "line",
-    ["{} -1.000001 --reason typo", "{} --reason typo -1.000001", "--reason=typo {} -1.000001"],
+    [
+        "{} -1.000001 --reason typo --reference c-1",
+        "{} --reference c-1 --reason typo -1.000001",
+        "--reason=typo --reference=c-1 {} -1.000001",
+    ],
 )
 def test_a_correction_may_be_negative_wherever_it_stands(
     shell: Shell, organization: UUID, line: str
@@ -60,10 +65,28 @@ def test_a_correction_may_be_negative_wherever_it_stands(
 
 
 def test_a_correction_never_goes_below_zero(shell: Shell, organization: UUID) -> None:
-    shell.run("wallet", "adjust", organization, "0.01", "--reason", "a gift")
-    refusal = shell.refusal("wallet", "adjust", organization, "-5", "--reason", "a mistake")
+    adjust(shell, organization, "0.01", "c-1", "a gift")
+    refusal = shell.refusal(*adjusting(organization, "-5", "c-2", "a mistake"))
     assert "required 5.00, available 0.01, currency USD" in refusal
     assert balance(shell, organization) == "0.01"
+    shell.run("wallet", "deposit", organization, "5", "--reference", "wire 1")
+    assert adjust(shell, organization, "-5", "c-2", "a mistake")["balance"] == "0.01"
+
+
+def test_the_same_correction_again_is_one_entry(shell: Shell, organization: UUID) -> None:
+    first = adjust(shell, organization, "1.50", "c-1", "a gift")
+    assert adjust(shell, organization, "1.50", "c-1", "a gift") == first
+    other = shell.refusal(*adjusting(organization, "1.51", "c-1", "a gift"))
+    assert other == "the adjustment with reference c-1 has another amount"
+    other = shell.refusal(*adjusting(organization, "1.50", "c-1", "a loan"))
+    assert other == "the adjustment with reference c-1 has another reason"
+    assert balance(shell, organization) == "1.50"
+    assert shell.json("audit", "verify")["ok"]
+
+
+def test_a_correction_without_a_reference_is_refused(shell: Shell, organization: UUID) -> None:
+    refusal = shell.refusal("wallet", "adjust", organization, "1", "--reason", "r", status=2)
+    assert "--reference" in refusal
 
 
 def test_a_wallet_is_opened_once(shell: Shell) -> None:
@@ -108,7 +131,7 @@ def test_a_wrong_deposit_is_named(shell: Shell, organization: UUID, amount: str)
 
 @pytest.mark.parametrize("amount", ["0", "-0", "--1", "-1.1234567", "--reason"])
 def test_a_wrong_correction_is_named(shell: Shell, organization: UUID, amount: str) -> None:
-    refusal = shell.refusal("wallet", "adjust", organization, amount, "--reason", "r", status=2)
+    refusal = shell.refusal(*adjusting(organization, amount, "c-1", "r"), status=2)
     assert "AMOUNT" in refusal or "--reason" in refusal
 
 
@@ -120,3 +143,12 @@ def test_a_reference_is_one_printable_line(shell: Shell, organization: UUID, wor
 
 def test_a_malformed_organization_is_named(shell: Shell) -> None:
     assert "'ORG'" in shell.refusal("wallet", "show", "acme", status=2)
+
+
+def adjusting(organization: UUID, amount: str, reference: str, reason: str) -> list[object]:
+    given = ["--reference", reference, "--reason", reason]
+    return ["wallet", "adjust", organization, amount, *given]
+
+
+def adjust(shell: Shell, organization: UUID, amount: str, reference: str, reason: str) -> Any:
+    return shell.json(*adjusting(organization, amount, reference, reason))

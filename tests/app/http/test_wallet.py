@@ -22,7 +22,9 @@ def spender(service: Service) -> Tenant:
     for _ in range(3):
         tenant.look_up(NUMBER)
     tenant.finished_job([NUMBER, DOWN])
-    service.container.accounts.adjust(tenant.id, -1_000_000, "Correction", service.cause())
+    service.container.accounts.adjust(
+        tenant.id, -1_000_000, "Correction", service.cause(), reference="c-1"
+    )
     return tenant
 
 

@@ -6,7 +6,7 @@ from threading import Lock
 from uuid import UUID, uuid4
 
 from app.container import Container
-from domain.wallet import Wallet
+from domain.wallet import Deposit, Wallet
 from tests.bench.crowd import crowd
 from tests.bench.installation import DEPOSIT_MICROS, cause, installation
 from tests.bench.measure import medians, rate
@@ -33,7 +33,8 @@ def measure() -> Iterator[Row]:
 def _open(container: Container) -> list[UUID]:
     wallets = [Wallet.open(uuid4(), container.settings.currency, cause()) for _ in range(BATCH)]
     for wallet in wallets:
-        wallet.adjust(uuid4(), DEPOSIT_MICROS, "bench", cause())
+        paid = Deposit.make(wallet.organization_id, "bench", DEPOSIT_MICROS, cause())
+        wallet.deposit(paid, wallet.currency, cause())
     container.log.append(*wallets)
     return [wallet.id for wallet in wallets]
 

@@ -195,7 +195,11 @@ class Buyer:
     def spend(self, micros: int) -> None:
         """Take money for something else."""
         self.process.accounts.adjust(
-            self.organization_id, -micros, "something else", self.process.cause()
+            self.organization_id,
+            -micros,
+            "something else",
+            self.process.cause(),
+            reference=str(uuid4()),
         )
 
     def create(

@@ -106,7 +106,9 @@ def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
 
     def spend() -> None:
         process, organization_id = asker.other, asker.organization_id
-        process.accounts.adjust(organization_id, -999_000, "a fee", process.cause())
+        process.accounts.adjust(
+            organization_id, -999_000, "a fee", process.cause(), reference="c-1"
+        )
 
     provider.meanwhile = spend
     with pytest.raises(InsufficientBalance):

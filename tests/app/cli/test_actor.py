@@ -1,0 +1,55 @@
+"""Every command that writes keeps who ran it, and no entry of a wallet tells a partner."""
+
+import pwd
+from os import getuid
+from pathlib import Path
+
+import pytest
+
+from domain.aggregate import ByOperator
+from domain.wallet import Wallet
+from tests.app.cli.shell import Shell
+from tests.golden.files import event_classes
+from tests.plan_files import plan, written
+
+ME = f"os:{pwd.getpwuid(getuid()).pw_name}"
+
+
+def run_all(shell: Shell, plans: Path) -> None:
+    """Run every command that appends to the log."""
+    organization = shell.new_organization("--no-wallet")
+    owner = str(organization)
+    for change in ("suspend", "deactivate", "activate"):
+        shell.run("org", change, owner)
+    shell.run("org", "set", owner, "--price", "1", "--lookup", "off", "--monthly-link-fee", "1")
+    shell.run("wallet", "open", owner)
+    shell.run("wallet", "deposit", owner, "5", "--reference", "bank-1")
+    shell.run("wallet", "adjust", owner, "-1", "--reference", "c-1", "--reason", "a mistake")
+    client = shell.json("client", "create", "--org", owner)["client_id"]
+    shell.run("client", "rotate-secret", client)
+    shell.run("client", "revoke", client)
+    for price in ("1.00", "2.00"):
+        plans.write_bytes(written(plan(retail_price=price)))
+        shell.run("plans", "import", plans)
+    (listed,) = shell.json("plans", "list")["data"]
+    for change in ("disable", "enable"):
+        shell.run("plans", change, listed["id"])
+    for change in ("exclude", "include"):
+        shell.run("plans", change, listed["id"], owner)
+
+
+def test_what_an_operator_does_names_the_user_of_the_operating_system(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "somebody-else")
+    run_all(shell, tmp_path / "plans.json")
+    log = shell.container().log
+    events = [each.event for each in log.read(0, 1_000)]
+    kept = [each for each in events if isinstance(each, ByOperator)]
+    assert {each.actor for each in kept} == {ME}
+    assert {type(each) for each in kept} == {
+        each for each in event_classes() if issubclass(each, ByOperator)
+    }
+    entries = [each for each in events if isinstance(each, Wallet.Moved)]
+    assert len(entries) == 2
+    assert ME.encode() not in b"".join(log.mapper.to_stored_event(each).state for each in entries)
