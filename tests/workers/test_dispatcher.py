@@ -28,7 +28,7 @@ def organization_id(process: Process) -> UUID:
 @pytest.fixture
 def dispatcher(process: Process, queue: Queue, organization_id: UUID) -> Dispatcher:
     """A dispatcher that has begun, behind the making of an organization."""
-    assert process.log.head() == 4, organization_id
+    assert process.log.head() == 5, organization_id
     begun = dispatcher_of(process, queue)
     drain(begun)
     return begun
@@ -57,7 +57,7 @@ def test_what_asks_for_no_work_is_passed(
 ) -> None:
     register(process, BATCH_EVENTS_MAX + 1)
     assert dispatcher.step()
-    assert position(process) == 4 + BATCH_EVENTS_MAX
+    assert position(process) == 5 + BATCH_EVENTS_MAX
     drain(dispatcher)
     assert position(process) == process.log.head()
     assert queue.messages == []
@@ -71,7 +71,7 @@ def test_a_position_does_not_move_before_the_broker_has_everything(
     for _ in range(2):
         with pytest.raises(Refusing):
             dispatcher.step()
-        assert position(process) == 4
+        assert position(process) == 5
     queue.capacity = None
     drain(dispatcher)
     assert queue.taken() == [(job_id, 0), (job_id, 0), (job_id, 1)]

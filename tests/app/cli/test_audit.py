@@ -10,7 +10,7 @@ from tests.app.cli.shell import Shell
 
 @pytest.fixture
 def used(shell: Shell) -> Shell:
-    """Three events: an organization, its wallet; a deposit brings two more."""
+    """Five events: an organization, its wallet, the ledger; a deposit brings two more."""
     organization = shell.new_organization()
     shell.run("wallet", "deposit", organization, "5", "--reference", "r")
     return shell
@@ -24,8 +24,8 @@ def change(file: Path, statement: str) -> None:
 
 def test_a_sound_installation_is_ok(used: Shell) -> None:
     report = used.json("audit", "verify")
-    assert report == {"ok": True, "events": 4, "position": 4, "losses": [], "failures": []}
-    assert used.run("audit", "verify").stdout == "ok        yes\nevents    4\nposition  4\n"
+    assert report == {"ok": True, "events": 5, "position": 5, "losses": [], "failures": []}
+    assert used.run("audit", "verify").stdout == "ok        yes\nevents    5\nposition  5\n"
 
 
 def test_a_missing_event_is_found_where_it_shows(used: Shell) -> None:
@@ -58,8 +58,8 @@ def test_a_read_model_that_differs_from_its_rebuild_is_found(used: Shell) -> Non
 
 def test_a_log_that_was_cut_short_is_found_though_what_is_left_is_right(used: Shell) -> None:
     used.run("org", "list")
+    change(used.database, "DELETE FROM stored_events WHERE rowid = 5")
     change(used.database, "DELETE FROM stored_events WHERE rowid = 4")
-    change(used.database, "DELETE FROM stored_events WHERE rowid = 3")
     report = used.json("audit", "verify", status=1)
-    assert report["failures"][0]["position"] == 3
-    assert "up to 4" in report["failures"][0]["reason"]
+    assert report["failures"][0]["position"] == 4
+    assert "up to 5" in report["failures"][0]["reason"]

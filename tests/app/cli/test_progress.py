@@ -14,9 +14,9 @@ def test_a_terminal_sees_how_far_it_is_and_programs_see_one_object(shell: Shell)
     os.close(theirs)
     drawn = os.read(ours, 4_096).decode()
     os.close(ours)
-    assert "Building wallets: 2 of 2" in drawn
+    assert "Building wallets: 3 of 3" in drawn
     assert drawn.endswith("\r\033[K")
-    assert out == '{"data": [{"name": "wallets", "position": 2}]}\n'
+    assert out == '{"data": [{"name": "wallets", "position": 3}]}\n'
     assert process.returncode == 0
 
 

@@ -25,10 +25,10 @@ def test_the_status_tells_how_far_each_is_behind(shell: Shell) -> None:
         (0, 0, None)
     }
     shell.new_organization()
-    assert {each["behind"] for each in shell.json("projections", "status")["data"]} == {2}
+    assert {each["behind"] for each in shell.json("projections", "status")["data"]} == {3}
     shell.run("org", "list")
     after = shell.json("projections", "status")["data"]
-    assert {(each["position"], each["behind"]) for each in after} == {(2, 0)}
+    assert {(each["position"], each["behind"]) for each in after} == {(3, 0)}
 
 
 @pytest.mark.parametrize("chosen", ["organizations", "--all"])
@@ -39,7 +39,7 @@ def test_a_rebuild_replaces_what_was_wrong(shell: Shell, chosen: str) -> None:
     assert shell.json("org", "list")["data"][0]["name"] == "spoilt"
     rebuilt = shell.json("projections", "rebuild", chosen)["data"]
     names = MODELS if chosen == "--all" else [chosen]
-    assert rebuilt == [{"name": name, "position": 2} for name in names]
+    assert rebuilt == [{"name": name, "position": 3} for name in names]
     [listed] = shell.json("org", "list")["data"]
     assert (listed["id"], listed["name"]) == (str(organization), "Acme")
 
@@ -54,7 +54,7 @@ def test_a_read_model_that_stopped_is_told_by_whoever_reads(shell: Shell) -> Non
     assert '"balance": "1.00"' in listed.stdout
     status = {each["name"]: each for each in shell.json("projections", "status")["data"]}
     failure = status["transactions"]["failure"]
-    assert listed.stderr == f"Warning: transactions stopped at 3: {failure}\n"
+    assert listed.stderr == f"Warning: transactions stopped at 4: {failure}\n"
     assert "wallet.deposited" in failure
     shell.run("projections", "rebuild", "transactions")
     assert shell.run("org", "list", "--json").stderr == ""
