@@ -1,8 +1,10 @@
 """One worker of the `web` process, which is spawned."""
 
+import logging
 import os
 import signal
 import socket
+import sys
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -11,6 +13,9 @@ from app.container import Container
 from app.metrics.several import WorkerGauges
 from app.observability import configure_logging
 from app.settings import Settings
+from domain.errors import ServiceUnavailable, WrongCurrency
+
+logger = logging.getLogger(__name__)
 
 FINISH_S = 24.0  # Before the parent kills.
 
@@ -30,6 +35,7 @@ def run(listeners: list[socket.socket], ready: Connection) -> None:
     container.role = "web worker"
     try:
         container.complete()
+        _require_currency(container)
         container.waker.start()
         Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
         if settings.metrics_port:
@@ -40,6 +46,17 @@ def run(listeners: list[socket.socket], ready: Connection) -> None:
         front.run()
     finally:
         container.close()
+
+
+def _require_currency(container: Container) -> None:
+    """End with one line where a wallet was opened in another currency since the parent looked."""
+    try:
+        container.currency.check()
+    except WrongCurrency as error:
+        logger.critical("%s", error)
+        sys.exit(1)
+    except ServiceUnavailable:  # It serves what it can; wallets refuse another currency too.
+        logger.warning("CURRENCY could not be compared with the log, which is away")
 
 
 def end_with_parent() -> None:
