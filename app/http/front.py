@@ -5,6 +5,7 @@ thread: only complete requests reach the threads that run the application. A thr
 reply itself; what the client does not take at once this one sends on.
 """
 
+import errno
 import logging
 import re
 import resource
@@ -39,8 +40,8 @@ from app.threads import HTTP_THREADS
 READ_BYTES = 64 * 1024  # At once; also how much of later requests waits behind one at work.
 HEAD_BYTES_MAX = 64 * 1024  # Also of what stands between two parts of a body in chunks.
 HEADERS_MAX = 100
-HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX  # Of all bodies: twice what threads can take.
-LOOK_BYTES = 16 * 1024 * 1024  # After so many bytes of bodies all that is held is added up.
+HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX  # For all: twice what threads can take.
+LOOK_BYTES = 16 * 1024 * 1024  # After so many bytes all that is held is added up.
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are for the rest of the process.
 ROOM_MADE = 256  # So many of the longest idle give way at once: looking at all has its price.
@@ -49,6 +50,7 @@ WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 LINGER_S = 2.0  # For the client to read a last reply before unread bytes would reset it.
 REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ ]+ HTTP/1\.[01]\r")
 TICK_S = 0.25
+NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 SOON_S = 1.0  # What is left to a request that is still coming in at the end.
 
 logger = logging.getLogger(__name__)
@@ -133,7 +135,6 @@ class Connection:
         """Take a part of the body."""
         self._body += part
         self._quiet = 0
-        self._front.taken_bytes += len(part)
         if len(self._body) > BODY_BYTES_MAX:
             self._refuse(TOO_LARGE)
 
@@ -160,15 +161,18 @@ class Connection:
 
     def handle(self, mask: int) -> None:
         """Go on: the socket can be read or written."""
+        if self.sock.fileno() < 0:
+            return  # What came before in the same round has closed it.
         if self.state is _State.WRITING:
             self._flush()
         elif mask & EVENT_READ:
             self._hear()
 
-    def go_on(self) -> None:
+    def go_on(self, _: object = None) -> None:
         """Do what comes next, once a reply is written."""
         while True:
             if self._out:
+                self._front.held_more(len(self._out))
                 self._enter(_State.WRITING, EVENT_WRITE)
                 return
             if not self._keep:
@@ -202,17 +206,18 @@ class Connection:
                 self.close()
 
     def cut_off(self, problem: Problem) -> None:
-        """End a request that is not complete; who has said nothing is told nothing."""
-        if not self._begun:
+        """End what is not complete; a request that has begun is told why."""
+        if not self._begun or self.state is not _State.READING:
             self.close()
             return
         self._fail(problem)
         self.go_on()
 
     def held_bytes(self) -> int:
-        """Return the size of all bodies that are here."""
+        """Return the size of what is here: heads and bodies that come in, replies that go out."""
         whole = [each for each in [self._request, *self._ready] if isinstance(each, Request)]
-        return len(self._body) + len(self._backlog) + sum(len(each.body) for each in whole)
+        coming = len(self._body) + len(self._backlog) + (self._quiet if self._in_head else 0)
+        return coming + len(self._out) + sum(len(each.body) for each in whole)
 
     def close(self) -> None:
         """Let go of the client."""
@@ -253,7 +258,7 @@ class Connection:
             ):
                 self.state = _State.IDLE
                 return
-        self._front.call(self.go_on)
+        self._front.call(self)
 
     def _hear(self) -> None:
         with self._lock:
@@ -263,6 +268,7 @@ class Connection:
                 return
             except OSError:
                 data = b""
+            self._front.held_more(len(data))
             if self.state is _State.WORKING:
                 self._backlog += data
                 self._ended = self._ended or not data
@@ -279,7 +285,8 @@ class Connection:
                 self.go_on()
             elif self._expects:
                 self._expects = False
-                self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+                with suppress(OSError):
+                    self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _parse(self, data: bytes) -> None:
         self._quiet += len(data)
@@ -304,10 +311,13 @@ class Connection:
         if method == b"CONNECT":
             self._fail(NOT_IMPLEMENTED)
             return
-        kept = [
-            each for each in self._headers if each[0].lower() not in {b"connection", b"upgrade"}
-        ]
-        lines = [b"%s %s HTTP/1.1" % (method, self._target), *(b"%s: %s" % each for each in kept)]
+        version = self._parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (method, self._target, version)]
+        for name, value in self._headers:
+            if name.lower() == b"connection":
+                lines += [b"Connection: close"] if b"close" in value.lower() else []
+            elif name.lower() != b"upgrade":
+                lines.append(b"%s: %s" % (name, value))
         self._parser = httptools.HttpRequestParser(self)
         self._parse(b"\r\n".join([*lines, b"", rest]))
 
@@ -393,18 +403,18 @@ class Front:
         self.replies = replies
         self.read_s = read_s
         self.stopping = False
-        self.taken_bytes = 0
+        self._more_bytes = 0
         self._finish_s = finish_s
         self._listeners = list(listeners)
         self.addresses = [each.getsockname() for each in self._listeners]
         self._connections: set[Connection] = set()
         self._connections_max = min(CONNECTIONS_MAX, _allow_files() // 2)
-        self._calls: deque[Callable[[], None]] = deque()
+        self._calls: deque[Connection] = deque()
         self._woken, self._wake = socket.socketpair()
         for each in (self._woken, self._wake):
             each.settimeout(0)
         self._selector = selectors.DefaultSelector()
-        self._full = False
+        self._listens = self._full = False
 
     def run(self) -> None:
         """Serve until `stop`; then end what has begun, for at most `finish_s`."""
@@ -415,7 +425,7 @@ class Front:
         while True:
             for key, mask in self._selector.select(TICK_S):
                 self._guarded(key.data, mask)
-            if self.taken_bytes > LOOK_BYTES:
+            if self._more_bytes > LOOK_BYTES:
                 self._bound_bodies()
             now_s = time.monotonic()
             if self.stopping and ends_s == float("inf"):
@@ -433,10 +443,14 @@ class Front:
         self.stopping = True
         self._ring()
 
-    def call(self, what: Callable[[], None]) -> None:
-        """Have something done in the thread of the front."""
-        self._calls.append(what)
+    def call(self, connection: Connection) -> None:
+        """Have a connection go on in the thread of the front."""
+        self._calls.append(connection)
         self._ring()
+
+    def held_more(self, count: int) -> None:
+        """Note that more bytes may be held than were when all were last added up."""
+        self._more_bytes += count
 
     def watch(self, connection: Connection, events: int) -> None:
         """Say what to wait for on a connection."""
@@ -456,27 +470,26 @@ class Front:
         self._connections.discard(connection)
 
     def _ring(self) -> None:
-        with suppress(
-            OSError
-        ):  # A full one wakes just as well, and after the end nobody is asleep.
+        with suppress(OSError):  # A full one wakes as well, and after the end nobody is asleep.
             self._wake.send(b"\0")
 
     def _hear_calls(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ_BYTES)
         while self._calls:
-            self._calls.popleft()()
+            self._guarded(self._calls.popleft().go_on, None)
 
-    def _guarded(self, handle: Callable[[int], None], mask: int) -> None:
+    def _guarded(self, handle: Callable[[Any], object], given: object) -> None:
         """Let no error of ours end the thread that everybody depends on."""
         try:
-            handle(mask)
+            handle(given)
         except Exception as error:  # noqa: BLE001  # Whatever it is.
             log_place(logger, error)
             if isinstance(failed := getattr(handle, "__self__", None), Connection):
                 failed.close()
 
     def _accept_on(self) -> None:
+        self._listens = True
         for each in self._listeners:
             self._selector.register(each, EVENT_READ, lambda _, each=each: self._accept(each))
 
@@ -488,11 +501,14 @@ class Front:
             sock, client = listener.accept()
         except BlockingIOError:
             return False
-        except OSError as error:  # No more files: some must be closed first.
+        except OSError as error:
+            if error.errno not in NO_ROOM:
+                return True  # That client has left before it was let in.
             if not self._full:
                 logger.error("no connection can be taken: %s", error.strerror)  # noqa: TRY400  # The reason is all there is to know.
             self._full = True
             self._make_room()
+            self._accept_off()
             return False
         self._full = False
         sock.settimeout(0)
@@ -502,6 +518,13 @@ class Front:
         self._connections.add(connection)
         self.watch(connection, EVENT_READ)
         return True
+
+    def _accept_off(self) -> None:
+        """Take none until the next look: those that wait would be told again and again."""
+        if self._listens:
+            for each in self._listeners:
+                self._selector.unregister(each)
+        self._listens = False
 
     def _make_room(self) -> None:
         """Close those that have waited longest, idle ones first; none that is being answered."""
@@ -513,26 +536,30 @@ class Front:
                 each.close()
 
     def _bound_bodies(self) -> None:
-        """Refuse the bodies that have been coming for longest while all together are too many."""
-        self.taken_bytes = 0
+        """Cut off what has been under way for longest while all together is too much."""
+        self._more_bytes = 0
         held = {each: each.held_bytes() for each in self._connections}
         total = sum(held.values())
-        coming = [each for each in held if held[each] and each.state is _State.READING]
-        for each in sorted(coming, key=lambda each: each.since_s):
+        under_way = {_State.READING, _State.WRITING}
+        slow = [each for each in held if held[each] and each.state in under_way]
+        for each in sorted(slow, key=lambda each: each.since_s):
             if total <= HELD_BYTES_MAX:
                 return
             total -= held[each]
-            each.cut_off(UNAVAILABLE)
+            self._guarded(each.cut_off, UNAVAILABLE)
 
     def _look(self, now_s: float) -> None:
         for each in list(self._connections):
-            each.look(now_s)
+            self._guarded(each.look, now_s)
+        if not self._listens and not self.stopping:
+            self._accept_on()
 
     def _stop_listening(self) -> None:
         for each in self._listeners:
             while self._accept(each):  # Who has been let in by the system is answered too.
                 pass
-            self._selector.unregister(each)
+        self._accept_off()
+        for each in self._listeners:
             each.close()
 
     def _end(self) -> None:
