@@ -53,6 +53,7 @@ SESSION = (
 
 # By transaction, never by session: what outlives it may reach another session through a pooler.
 BEGIN_DURABLE = f"BEGIN; SELECT {DURABLE}"
+ORDINARY = {None, psycopg.IsolationLevel.READ_COMMITTED}  # The library names it after others.
 BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
 
 
@@ -187,7 +188,7 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
     """Begin a transaction with its own setting, in the round trip that its BEGIN costs anyway."""
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
-    if not connection.autocommit and connection.isolation_level is None:  # Else it only reads.
+    if not connection.autocommit and connection.isolation_level in ORDINARY:  # Else it only reads.
         connection.run(statements)
 
 

@@ -61,11 +61,14 @@ def opened(url: str) -> tuple[Database, Database, Database]:
 
 
 def settings(database: Database) -> list[str]:
-    """Return what a transaction commits by, and what its session does afterwards."""
+    """Return what a transaction commits by, and what its session does afterwards.
+
+    On one connection, also after it was lent to who reads, each by a level of its own.
+    """
     found = []
-    for lend in (database.writing, database.reading):
+    for lend in (database.reading, database.snapshot, database.writing, database.reading):
         with lend() as connection:
             connection.exec_driver_sql("SELECT 1")
             found.append(str(connection.exec_driver_sql(SETTING).scalar()))
     database.close()
-    return found
+    return found[-2:]
