@@ -27,7 +27,7 @@ class Refused(Exception):
 
     code: ClassVar[str]
     message: ClassVar[str] = ""
-    retryable: ClassVar[bool | None] = None  # Stated in the reply where it is not None.
+    retryable: bool | None = None  # Stated in the reply where it is not None.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
@@ -165,20 +165,49 @@ class ConfigError(Refused):
     retryable = False
 
 
+# Why the network did not do it: a value of the API, what has happened, what its sender can do.
+UNREACHABLE, LATE = "network_unavailable", "deadline"
+REJECTED, NO_ESIM = "network_rejected", "no_esim_available"
+_HAPPENED: Mapping[str | None, str] = {
+    UNREACHABLE: "The network could not be reached",
+    LATE: "The network did not answer in time",
+    REJECTED: "The network refused it",
+    NO_ESIM: "The network has no eSIM available for this plan",
+    None: "The network could not do it",  # A failure from before reasons were kept.
+}
+_FINAL = {REJECTED: "it would be refused again", NO_ESIM: "choose another plan"}
+
+
 class ProvisioningFailed(Refused):
-    """Raised when the network answered without what was asked of it; the money is back."""
+    """Raised when the network answered without what was asked of it.
+
+    `outcome` tells in half sentences what became of the money and of the rest.
+    """
 
     code = "PROVISIONING_FAILED"
-    message = "The network returned no endpoint; what was charged has been refunded."
     retryable = False
+
+    def __init__(self, *outcome: str, **details: Any) -> None:
+        happened = "The network answered, but without what was asked of it"
+        super().__init__("; ".join([happened, *outcome]) + ".", reason=REJECTED, **details)
 
 
 class ProvisioningError(Refused):
-    """Raised when the network failed, had no eSIM or took too long; the money is back."""
+    """Raised when the network failed, refused, had no eSIM or took too long: `reason` says which.
+
+    `outcome` tells in half sentences what became of the money and of the rest. `again` is how to
+    try again, where that makes sense.
+    """
 
     code = "PROVISIONING_ERROR"
-    message = "The network could not do it; what was charged has been refunded."
-    retryable = True
+
+    def __init__(
+        self, reason: str | None = None, *outcome: str, again: str = "try again", **details: Any
+    ) -> None:
+        parts = [_HAPPENED[reason], *outcome, _FINAL.get(reason or "", again)]
+        known = {} if reason is None else {"reason": reason}
+        super().__init__("; ".join(parts) + ".", **known, **details)
+        self.retryable = reason not in _FINAL
 
 
 class NetworkUnavailable(Refused):

@@ -1,6 +1,7 @@
 """A change of the plans of a link: removals first, then paid additions, a step for each."""
 
 from collections.abc import Sequence
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Self
 from uuid import UUID
@@ -98,6 +99,7 @@ class PlanChange(Root):
         """Step `index` and all after it were not done; what they had cost is given back.
 
         `settled_at` is when the network can no longer do that step; None when that is known.
+        `reason` is that of the API; None in what was written before it was kept.
         """
 
         TOPIC = "plan_change.failed"
@@ -106,6 +108,7 @@ class PlanChange(Root):
         index: int
         refunds: list[Repayment]
         settled_at: datetime | None
+        reason: str | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "PlanChange") -> None:
             aggregate.failure = self
@@ -234,7 +237,9 @@ class PlanChange(Root):
         facts = {"index": self.done, "addon_id": addon_id, "adopted": adopted}
         self._note(self.PlanAdditionDone, cause, **facts)
 
-    def fail(self, code: str, settled_at: datetime | None, cause: Cause) -> list[Repayment]:
+    def fail(
+        self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None
+    ) -> list[Repayment]:
         """Give up at the present step; return what the wallet has to give back with it."""
         assert self.failure is None
         assert self.next is not None
@@ -243,8 +248,8 @@ class PlanChange(Root):
             for each in self.requested.additions[len(self.added) :]
             if each.price is not None
         ]
-        facts = {"code": code, "index": self.done, "refunds": refunds, "settled_at": settled_at}
-        self._note(self.Failed, cause, **facts)
+        facts = {"code": code, "reason": reason, "index": self.done, "refunds": refunds}
+        self._note(self.Failed, cause, **facts, settled_at=settled_at)
         return refunds
 
     def finish(self, cause: Cause) -> None:

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from domain.application import Log
 from domain.cause import Cause, Clock
 from domain.commands.link_create import ProvisioningRules
-from domain.commands.provisioning_failure import link_metadata
+from domain.commands.provisioning_failure import link_metadata, refusal_of
 from domain.committer import Committer
 from domain.errors import (
+    NO_ESIM,
     BillingNotConfigured,
     ConfigError,
     Conflict,
@@ -51,9 +52,9 @@ class EsimReservation:
                         return None
         except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
             return refusal
-        except ProviderError:
-            return ProvisioningError()
-        return ProvisioningError()
+        except ProviderError as error:
+            return refusal_of(error, link.requested.deadline, self.clock())
+        return ProvisioningError(NO_ESIM)
 
     def _free(
         self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]

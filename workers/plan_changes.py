@@ -11,13 +11,12 @@ from domain import plan_change_outcomes as outcomes
 from domain.activation import match_addons
 from domain.application import Log
 from domain.cause import Cause, Clock
-from domain.commands.provisioning_failure import Failing
-from domain.errors import Conflict, ProvisioningError, ProvisioningFailed, Refused
+from domain.commands.provisioning_failure import Failing, given_up, refusal_of
+from domain.errors import Conflict, Refused
 from domain.link import Link
 from domain.network import (
     AddonUsage,
     EsimNetwork,
-    NoEndpoint,
     NoSuchEndpoint,
     OutcomeUnknown,
     Rejected,
@@ -73,7 +72,8 @@ class PlanChanges:
             case ChangeStep.LOOK_UP:
                 return self._look_up(change)
             case ChangeStep.FAIL:
-                return self._fail(change, ProvisioningError(), outcome_known=False)
+                why = given_up(change.requested.deadline, self.clock())
+                return self._fail(change, why, outcome_known=False)
             case ChangeStep.CLEAN_UP:
                 return self._clean_up(change)
             case _:
@@ -96,12 +96,11 @@ class PlanChanges:
                 self._remove(link, change.next, until)
                 return self._note_removed(change)
             return self._add(link, change, left_s)
-        except NoEndpoint:
-            return self._fail(change, ProvisioningFailed(), outcome_known=True)
         except OutcomeUnknown:
             return True  # Looked up at once: most replies are lost after the fact.
-        except ProviderError:
-            return self._fail(change, ProvisioningError(), outcome_known=True)
+        except ProviderError as error:
+            why = refusal_of(error, change.requested.deadline, self.clock())
+            return self._fail(change, why, outcome_known=True)
 
     def _left_s(self, until: datetime) -> float:
         """Return how long a call may take; the clock may be set back."""

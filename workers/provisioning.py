@@ -10,8 +10,8 @@ from domain.activation import match_addons
 from domain.application import Log
 from domain.cause import Cause, Clock, month_of
 from domain.commands.link_create import ProvisioningRules
-from domain.commands.provisioning_failure import Failing
-from domain.errors import Conflict, ProvisioningError, ProvisioningFailed, Refused
+from domain.commands.provisioning_failure import Failing, given_up, refusal_of
+from domain.errors import REJECTED, Conflict, ProvisioningError, Refused
 from domain.esim import Esim, esim_id
 from domain.link import Link
 from domain.link_events import Stage
@@ -19,7 +19,6 @@ from domain.network import (
     AddonUsage,
     Endpoint,
     EsimNetwork,
-    NoEndpoint,
     OutcomeUnknown,
     Readings,
     Rejected,
@@ -75,7 +74,8 @@ class Provisioning:
             case Step.LOOK_UP:
                 return self._look_up(link)
             case Step.FAIL:
-                return self._fail(link, ProvisioningError(), outcome_known=False)
+                why = given_up(link.requested.deadline, self.clock())
+                return self._fail(link, why, outcome_known=False)
             case Step.CLEAN_UP:
                 return self._clean_up(link)
             case Step.RELEASE:
@@ -112,12 +112,11 @@ class Provisioning:
                 str(link.id),
                 timeout_s=left_s,
             )
-        except NoEndpoint:
-            return self._fail(link, ProvisioningFailed(), outcome_known=True)
         except OutcomeUnknown:
             return True  # Looked up at once: most replies are lost after the fact.
-        except ProviderError:
-            return self._fail(link, ProvisioningError(), outcome_known=True)
+        except ProviderError as error:
+            why = refusal_of(error, link.requested.deadline, self.clock())
+            return self._fail(link, why, outcome_known=True)
         try:
             return self._activate(link, endpoint, lpa, adopted=False)
         except Conflict:
@@ -134,7 +133,7 @@ class Provisioning:
             step = after_nothing(link, self.clock())
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
-            return self._fail(link, ProvisioningError(), outcome_known=False)
+            return self._fail(link, ProvisioningError(REJECTED), outcome_known=False)
         return self._activate(link, endpoint, self._lpa(link), adopted=True)
 
     def _activate(

@@ -17,6 +17,7 @@ LINK_ID: Final = "1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13"
 ACTIVATION_ID: Final = "c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30"
 
 _BALANCE: Final = errors.InsufficientBalance(4_500_000, 1_000_000, "USD")
+_BACK: Final = "4.50 USD has been refunded"
 _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [ACTIVATION_ID], "added": []}
 
 _PAGE: Final = errors.ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})
@@ -31,8 +32,8 @@ CREATE_REFUSALS: Final = (
     errors.ConfigError(),
     _BALANCE,
     errors.IdempotencyInProgress(),
-    errors.ProvisioningFailed(refunded="4.50"),
-    errors.ProvisioningError(refunded="4.50"),
+    errors.ProvisioningFailed(_BACK, refunded="4.50"),
+    errors.ProvisioningError(errors.NO_ESIM, "nothing was taken", refunded="0.00"),
 )
 CHANGE_REFUSALS: Final = (
     errors.NotFound(),
@@ -42,14 +43,14 @@ CHANGE_REFUSALS: Final = (
     errors.RateLimited(SHARE),
     _BALANCE,
     errors.IdempotencyInProgress(),
-    errors.ProvisioningFailed(**_DONE),
-    errors.ProvisioningError(**_DONE),
+    errors.ProvisioningFailed(_BACK, "what was done before it stays", **_DONE),
+    errors.ProvisioningError(errors.LATE, _BACK, "what was done before it stays", **_DONE),
 )
 SWITCH_REFUSALS: Final = (
     errors.NotFound(),
     errors.ValidationFailed({"status": ["Unknown field."]}),
     errors.RateLimited(SHARE),
-    errors.ProvisioningError(),
+    errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged"),
 )
 PAGE_REFUSALS: Final = (errors.NotFound(), _PAGE)
 TOPUP_REFUSALS: Final = (

@@ -14,6 +14,7 @@ from domain.commands.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currenc
 from domain.commands.provisioning_failure import Failing, refusal_of_link
 from domain.commands.waiting import Waiting, wait_for
 from domain.errors import (
+    LATE,
     NO_BASE_PLAN,
     ConfigError,
     Conflict,
@@ -157,7 +158,7 @@ class LinkCreate:
             if _is_answered(link):
                 return link
             with suppress(Conflict):  # The worker was first, perhaps with the link itself.
-                self.failing.fail_link(link, ProvisioningError(), outcome_known=False)
+                self.failing.fail_link(link, ProvisioningError(LATE), outcome_known=False)
                 return self.log.get(Link, link.id)
             link = self.log.get(Link, link.id)
         raise ServiceUnavailable(NOT_ENDED)
@@ -169,5 +170,5 @@ def _is_answered(link: Link) -> bool:
 
 def _outcome(link: Link) -> Link:
     if link.failure is not None:
-        raise refusal_of_link(link.failure)
+        raise refusal_of_link(link)
     return link

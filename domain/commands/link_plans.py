@@ -24,6 +24,7 @@ from domain.commands.provisioning_failure import Failing, refusal_of_change
 from domain.commands.waiting import Waiting, wait_for
 from domain.committer import Committer
 from domain.errors import (
+    LATE,
     Conflict,
     IdempotencyInProgress,
     IdempotencyKeyReused,
@@ -221,7 +222,7 @@ class LinkPlans:
             if change.is_answered:
                 return change
             with suppress(Conflict):  # The worker was first, perhaps with the last step.
-                self.failing.fail_change(change, ProvisioningError(), outcome_known=False)
+                self.failing.fail_change(change, ProvisioningError(LATE), outcome_known=False)
                 return self.log.get(PlanChange, change.id)
             change = self.log.get(PlanChange, change.id)
         raise ServiceUnavailable(NOT_ENDED)

@@ -9,14 +9,14 @@ from uuid import UUID
 from domain.application import Log
 from domain.cause import Cause, Clock
 from domain.commands.waiting import Waiting, wait_for
-from domain.errors import Conflict, ProvisioningError
+from domain.errors import LATE, REJECTED, UNREACHABLE, Conflict, ProvisioningError
 from domain.link import Link
-from domain.network import EsimNetwork, LinkStatus, OutcomeUnknown
+from domain.network import EsimNetwork, LinkStatus, OutcomeUnknown, Rejected
 from domain.ports import ProviderError
 
 CALL_S = 5.0  # One call of the network; the longest way is three of them, and a wait as long.
 RACES_MAX = 20  # Others may move the link meanwhile; each lost race means one of them won.
-NOT_DONE = "The network could not do it; the status is unchanged."
+UNCHANGED = "the status is unchanged"
 
 Target = Literal["active", "suspended"]
 
@@ -42,14 +42,14 @@ class LinkStatusSwitch:
                     return self._run(link.id, target, cause)
                 except Conflict:
                     continue
-        raise ProvisioningError(NOT_DONE)
+        raise ProvisioningError(LATE, UNCHANGED)
 
     def _run(self, link_id: UUID, target: Target, cause: Cause) -> Link:
         link = wait_for(self.log, Link, link_id, _has_no_intent, time.monotonic() + CALL_S)
         now_has = self._seen_or_known(link)
         self._keep(link, now_has, cause)
         if link.status_intent is not None:  # Another request may still have its effect.
-            raise ProvisioningError(NOT_DONE)
+            raise ProvisioningError(LATE, UNCHANGED)
         if now_has == target:
             return link
         link.request_status(target, self.clock() + timedelta(seconds=CALL_S), cause)
@@ -69,17 +69,15 @@ class LinkStatusSwitch:
     def _tell(self, link: Link, target: Target) -> Link:
         change = self.network.suspend if target == "suspended" else self.network.resume
         assert link.endpoint_id is not None
-        now_has: LinkStatus = target
         try:
             change(link.endpoint_id, timeout_s=CALL_S)
         except OutcomeUnknown:
             if self._seen(link) != target:  # It may still happen: the sweep looks at the end.
-                raise ProvisioningError(NOT_DONE) from None
-        except ProviderError:
-            now_has = link.status
-        self._settle(link, now_has)
-        if now_has != target:
-            raise ProvisioningError(NOT_DONE)
+                raise ProvisioningError(LATE, UNCHANGED) from None
+        except ProviderError as error:
+            self._settle(link, link.status)
+            raise _refusal_of(error) from None
+        self._settle(link, target)
         return self.log.get(Link, link.id)
 
     def _settle(self, told: Link, now_has: LinkStatus) -> None:
@@ -109,8 +107,12 @@ class LinkStatusSwitch:
         assert link.endpoint_id is not None
         try:
             return self.network.usage(link.endpoint_id, timeout_s=CALL_S).status
-        except ProviderError:
-            raise ProvisioningError(NOT_DONE) from None
+        except ProviderError as error:
+            raise _refusal_of(error) from None
+
+
+def _refusal_of(error: ProviderError) -> ProvisioningError:
+    return ProvisioningError(REJECTED if isinstance(error, Rejected) else UNREACHABLE, UNCHANGED)
 
 
 def _has_no_intent(link: Link) -> bool:

@@ -5,11 +5,15 @@ Whoever notices it calls this: the worker, the request that waits, the sweep. On
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from domain.application import Log
 from domain.cause import Cause, Clock
 from domain.committer import Committer
 from domain.errors import (
+    LATE,
+    REJECTED,
+    UNREACHABLE,
     Conflict,
     InsufficientBalance,
     ProvisioningError,
@@ -19,16 +23,18 @@ from domain.errors import (
 from domain.esim import Esim, esim_id
 from domain.link import Link
 from domain.link_events import EndpointRequested
-from domain.link_events import ProvisioningFailed as LinkFailed
 from domain.money import format_amount, parse_amount
+from domain.network import NoEndpoint, Rejected
 from domain.plan_change import PlanChange
-from domain.price import Repayment
+from domain.ports import ProviderError
+from domain.price import Price, Repayment
 from domain.wallet import Metadata, Reference, Refund, wallet_id
 
 RACES_MAX = 20  # Of a change for its link; each lost race means that another writer won.
 
 Intent = EndpointRequested | PlanChange.StepStarted
 
+OF_THE_NETWORK = {ProvisioningError.code, ProvisioningFailed.code}
 REFUSALS: dict[str, type[Refused]] = {
     each.code: each for each in Refused.__subclasses__() if each is not InsufficientBalance
 }
@@ -96,7 +102,8 @@ class Failing:
     def _fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
         cause = Cause(self.clock(), change.requested.request_id)
         settled_at = self._settled_at(change.intent, outcome_known=outcome_known)
-        refunds = _refunds_of(change, change.fail(refusal.code, settled_at, cause))
+        failed = change.fail(refusal.code, settled_at, cause, refusal.details.get("reason"))
+        refunds = _refunds_of(change, failed)
         links = []
         if settled_at is None:
             link = self.log.get(Link, change.link_id)
@@ -112,28 +119,70 @@ class Failing:
         self.committer.commit(wallet, lambda held: held.refund_all(refunds, cause), change, *links)
 
 
-def refusal_of_link(failure: LinkFailed) -> Refused:
-    """Return what the sender of a failed request is told."""
+def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refused:
+    """Return what an error of the network means for what was asked of it."""
+    if isinstance(error, NoEndpoint):
+        return ProvisioningFailed()
+    if isinstance(error, Rejected):
+        return ProvisioningError(REJECTED)
+    return given_up(deadline, now)
+
+
+def given_up(deadline: datetime, now: datetime) -> Refused:
+    """Return why something without an answer is given up, before its deadline or behind it."""
+    return ProvisioningError(LATE if now >= deadline else UNREACHABLE)
+
+
+def refusal_of_link(link: Link) -> Refused:
+    """Return what the sender of a failed request is told, the first time and ever after."""
+    failure, price = link.failure, link.requested.price
+    assert failure is not None
     details = failure.details
     if failure.code == InsufficientBalance.code:
         required, available = parse_amount(details["required"]), parse_amount(details["available"])
         return InsufficientBalance(required, available, details["currency"])
-    refusal = REFUSALS[failure.code]
-    if refusal not in {ProvisioningFailed, ProvisioningError}:
-        return refusal()
+    if failure.code not in OF_THE_NETWORK:
+        return REFUSALS[failure.code]()
     refunded = failure.refund.amount_micros if failure.refund is not None else 0
-    return refusal(refunded=format_amount(refunded))
+    told = _told_refund(refunded, price) if refunded else "nothing was taken"
+    return _of_the_network(
+        failure.code, details.get("reason"), told, refunded=format_amount(refunded)
+    )
 
 
 def refusal_of_change(change: PlanChange) -> Refused:
     """Return what the sender of a failed change is told: what was done all the same."""
-    assert change.failure is not None
-    refunded = sum(refund.amount_micros for refund in change.failure.refunds)
-    return REFUSALS[change.failure.code](
+    failure = change.failure
+    assert failure is not None
+    refunded = sum(refund.amount_micros for refund in failure.refunds)
+    price = next((each.price for each in change.requested.additions if each.price), None)
+    told = [_told_refund(refunded, price) if refunded else "nothing was taken for it"]
+    again = "try again"
+    if change.removed or change.added:
+        told.append("what was done before it stays")
+        again = "send the rest with a new Idempotency-Key"
+    return _of_the_network(
+        failure.code,
+        failure.reason,
+        *told,
+        again=again,
         refunded=format_amount(refunded),
         removed=[str(each.activation_id) for each in change.removed],
         added=[str(each.plan.plan_id) for each in change.added],
     )
+
+
+def _of_the_network(
+    code: str, reason: str | None, *told: str, again: str = "try again", **details: Any
+) -> Refused:
+    if code == ProvisioningFailed.code:
+        return ProvisioningFailed(*told, **details)
+    return ProvisioningError(reason, *told, again=again, **details)
+
+
+def _told_refund(micros: int, price: Price | None) -> str:
+    assert price is not None
+    return f"{format_amount(micros)} {price.currency} has been refunded"
 
 
 def link_metadata(link: Link) -> Metadata:

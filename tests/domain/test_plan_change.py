@@ -129,7 +129,14 @@ def test_a_failed_change_gives_back_the_price_of_all_that_it_did_not_add(
     story = requested("2.00", "0", "3.00", removals=1).given(*history, started())
     returned: list[list[Repayment]] = []
     story.when(lambda change: returned.append(change.fail("DOWN", SETTLED_AT, cause(3)))).then(
-        fact(PlanChange.Failed, code="DOWN", index=index, refunds=refunds, settled_at=SETTLED_AT),
+        fact(
+            PlanChange.Failed,
+            code="DOWN",
+            index=index,
+            refunds=refunds,
+            settled_at=SETTLED_AT,
+            reason=None,
+        ),
         is_answered=True,
         kept_micros=kept_micros,
         kept_nothing=False,  # A removal may turn out to be done until it has finished.

@@ -58,7 +58,8 @@ class ErrorDetail(Output):
     message = fields.String(required=True, metadata=described("The same, for people."))
     details = fields.Dict(
         metadata=described(
-            "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx."
+            "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
+            "`reason` says why the network did not do something."
         )
     )
 

@@ -15,6 +15,10 @@ from tests.app.http.buying import BASIC, FREE, LINKS, UNSOLD, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of
 
+NO_STOCK = (
+    "The network has no eSIM available for this plan; nothing was taken; choose another plan."
+)
+
 
 def test_the_plan_comes_before_the_configuration_and_that_before_the_wallet(
     make_service: MakeService,
@@ -38,21 +42,40 @@ def test_a_balance_that_is_short_is_a_402_with_its_numbers(service: Service) -> 
 
 
 @pytest.mark.parametrize(
-    ("fault", "code", "refunded", "retry_after"),
+    ("fault", "code", "reason", "told"),
     [
-        (Fault.NO_ENDPOINT, "PROVISIONING_FAILED", "1.00", None),
-        (Fault.PROVIDER_ERROR, "PROVISIONING_ERROR", "1.00", "5"),
-        (Fault.NO_ESIM, "PROVISIONING_ERROR", "0.00", "5"),
+        (
+            Fault.NO_ENDPOINT,
+            "PROVISIONING_FAILED",
+            "network_rejected",
+            "The network answered, but without what was asked of it; 1.00 USD has been refunded.",
+        ),
+        (
+            Fault.PROVIDER_ERROR,
+            "PROVISIONING_ERROR",
+            "network_unavailable",
+            "The network could not be reached; 1.00 USD has been refunded; try again.",
+        ),
+        (
+            Fault.NO_ESIM,
+            "PROVISIONING_ERROR",
+            "no_esim_available",
+            NO_STOCK,
+        ),
     ],
 )
-def test_a_creation_that_fails_gives_its_money_back_first(
-    service: Service, fault: Fault, code: str, refunded: str, retry_after: str | None
+def test_a_creation_that_fails_gives_its_money_back_first_and_says_why(
+    service: Service, fault: Fault, code: str, reason: str, told: str
 ) -> None:
+    refunded = "0.00" if fault is Fault.NO_ESIM else "1.00"
+    retry_after = "5" if reason == "network_unavailable" else None
     shop = buyer(service, "1.00")
     reply = shop.create(fault.value)
     assert (reply.status_code, code_of(reply)) == (502, code)
-    details = {"refunded": refunded, "retryable": retry_after is not None}
+    retryable = retry_after is not None
+    details = {"reason": reason, "refunded": refunded, "retryable": retryable}
     assert reply.json["error"]["details"] == details
+    assert reply.json["error"]["message"] == told
     assert reply.headers.get("Retry-After") == retry_after
     assert shop.balance() == "1.00"
     assert shop.get(LINKS).json["data"]["data"] == []
@@ -88,7 +111,13 @@ def test_a_network_that_is_too_slow_is_not_waited_for(hasty: Service) -> None:
     shop = buyer(hasty, "1.00")
     reply = shop.create(Fault.SLOW.value)
     assert (reply.status_code, code_of(reply)) == (502, "PROVISIONING_ERROR")
-    assert reply.json["error"]["details"] == {"refunded": "1.00", "retryable": True}
+    assert reply.json["error"]["details"] == {
+        "reason": "deadline",
+        "refunded": "1.00",
+        "retryable": True,
+    }
+    told = "The network did not answer in time; 1.00 USD has been refunded; try again."
+    assert reply.json["error"]["message"] == told
     assert 1_000 <= reply.json["meta"]["response_time_ms"] < 4_500
     assert shop.balance() == "1.00"
     assert shop.get(LINKS).json["data"]["data"] == []

@@ -202,22 +202,25 @@ def test_without_a_wallet_only_what_is_free_can_be_added(service: Service) -> No
 
 
 @pytest.mark.parametrize(
-    ("fault", "code"),
+    ("fault", "code", "reason"),
     [
-        (Fault.NO_ENDPOINT, "PROVISIONING_FAILED"),
-        (Fault.PROVIDER_ERROR, "PROVISIONING_ERROR"),
-        (Fault.NO_ESIM, "PROVISIONING_ERROR"),
+        (Fault.NO_ENDPOINT, "PROVISIONING_FAILED", "network_rejected"),
+        (Fault.PROVIDER_ERROR, "PROVISIONING_ERROR", "network_unavailable"),
+        (Fault.NO_ESIM, "PROVISIONING_ERROR", "network_rejected"),
     ],
 )
-def test_at_the_first_failure_the_rest_is_paid_back(shop: Buyer, fault: Fault, code: str) -> None:
+def test_at_the_first_failure_the_rest_is_paid_back(
+    shop: Buyer, fault: Fault, code: str, reason: str
+) -> None:
     link = shop.link()
     reply = shop.change(link, remove=[first_of(link)], add=[MORE, fault.value, BASIC])
     assert (reply.status_code, code_of(reply)) == (502, code)
     assert reply.json["error"]["details"] == {
+        "reason": reason,
         "refunded": "5.50",
         "removed": [first_of(link)],
         "added": [shop.plans[MORE]],
-        "retryable": code == "PROVISIONING_ERROR",
+        "retryable": reason == "network_unavailable",
     }
     assert plans_of(shop, link) == [MORE]
     assert shop.balance() == "93.50"
@@ -249,6 +252,7 @@ def test_an_addition_that_is_too_slow_is_paid_back_at_the_deadline(
     assert (reply.status_code, code_of(reply)) == (502, "PROVISIONING_ERROR")
     details = reply.json["error"]["details"]
     assert (details["refunded"], details["added"]) == ("5.50", [shop.plans[MORE]])
+    assert (details["reason"], details["retryable"]) == ("deadline", True)
     assert shop.balance() == "8.00"
     assert plans_of(shop, link) == [FREE, MORE]
     busy = shop.change(link, add=[FREE])  # The late addition may still come.

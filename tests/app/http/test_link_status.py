@@ -94,8 +94,8 @@ def test_a_network_that_refuses_leaves_the_status(acme: Buyer) -> None:
     parts.simulated_network.remove_endpoint(endpoint_id, timeout_s=1.0)
     reply = switch(acme, link, "suspend")
     assert (reply.status_code, code_of(reply)) == (502, "PROVISIONING_ERROR")
-    assert reply.json["error"]["details"] == {"retryable": True}
-    assert reply.headers["Retry-After"] == "5"
+    assert reply.json["error"]["details"] == {"reason": "network_rejected", "retryable": False}
+    assert "Retry-After" not in reply.headers
     assert acme.read(link).json["data"]["status"] == "active"
 
 

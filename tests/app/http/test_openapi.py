@@ -136,6 +136,14 @@ def test_every_error_has_an_example_of_its_code(document: dict[str, Any]) -> Non
     assert {refusal.code for refusal in every_subclass(Refused)} <= codes
 
 
+def test_the_reasons_of_the_network_are_told(document: dict[str, Any]) -> None:
+    for reason in ("network_unavailable", "deadline", "network_rejected", "no_esim_available"):
+        assert f"`{reason}`" in document["info"]["description"]
+    responses = document["paths"]["/v1/links"]["post"]["responses"]["502"]
+    for example in responses["content"]["application/json"]["examples"].values():
+        assert example["value"]["error"]["details"].keys() == {"reason", "refunded", "retryable"}
+
+
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:
     text = json.dumps(document)
     named = set(re.findall(r'"#/components/schemas/(\w+)"', text))

@@ -6,6 +6,8 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.errors import (
+    REJECTED,
+    UNREACHABLE,
     BillingNotConfigured,
     ConfigError,
     InsufficientBalance,
@@ -152,22 +154,24 @@ def test_a_wallet_that_is_there_too_late_is_no_error_of_ours(new_buyer: NewBuyer
 
 
 @pytest.mark.parametrize(
-    ("error", "refused"),
+    ("error", "refused", "reason"),
     [
-        (NoEndpoint("no id"), ProvisioningFailed),
-        (Rejected("no"), ProvisioningError),
-        (Unavailable("down"), ProvisioningError),
+        (NoEndpoint("no id"), ProvisioningFailed, REJECTED),
+        (Rejected("no"), ProvisioningError, REJECTED),
+        (Unavailable("down"), ProvisioningError, UNREACHABLE),
     ],
 )
 def test_what_was_taken_is_back_before_a_failure_is_told(
-    buyer: Buyer, error: Exception, refused: type[Refused]
+    buyer: Buyer, error: Exception, refused: type[Refused], reason: str
 ) -> None:
     buyer.hire()
     buyer.network.before("create_endpoint", error)
     with pytest.raises(refused) as told:
         buyer.create(buyer.sell())
     assert type(told.value) is refused
-    assert told.value.details == {"refunded": "4.00"}
+    assert told.value.details == {"reason": reason, "refunded": "4.00"}
+    assert told.value.retryable is (reason == UNREACHABLE)
+    assert "4.00 USD has been refunded" in str(told.value)
     assert buyer.balance_micros == 10_000_000
     buyer.check()
 
@@ -178,7 +182,9 @@ def test_without_an_esim_nothing_was_taken(buyer: Buyer, error: Exception) -> No
     buyer.network.before("available_esims", error)
     with pytest.raises(ProvisioningError) as told:
         buyer.create(buyer.sell())
-    assert told.value.details == {"refunded": "0.00"}
+    reason = REJECTED if isinstance(error, Rejected) else UNREACHABLE
+    assert told.value.details == {"reason": reason, "refunded": "0.00"}
+    assert "nothing was taken" in str(told.value)
     assert not {"wallet.charged", "wallet.refunded", "esim.reserved"} & buyer.events().keys()
     buyer.check()
 
@@ -188,7 +194,7 @@ def test_a_free_link_that_fails_gives_nothing_back(buyer: Buyer) -> None:
     buyer.network.before("create_endpoint", NoEndpoint("no id"))
     with pytest.raises(ProvisioningFailed) as told:
         buyer.create(buyer.sell("Trial", "0.00"))
-    assert told.value.details == {"refunded": "0.00"}
+    assert told.value.details == {"reason": REJECTED, "refunded": "0.00"}
     assert "wallet.refunded" not in buyer.events()
     buyer.check()
 

@@ -7,6 +7,8 @@ import pytest
 
 from domain.commands import link_create
 from domain.errors import (
+    LATE,
+    REJECTED,
     IdempotencyInProgress,
     IdempotencyKeyReused,
     InsufficientBalance,
@@ -148,7 +150,7 @@ def test_a_twin_that_waits_gets_the_failure_too_and_begins_nothing(buyer: Buyer)
     for each in asked:
         error = each.exception(PATIENCE_S)
         assert isinstance(error, ProvisioningFailed)
-        assert error.details == {"refunded": "4.00"}
+        assert error.details == {"reason": REJECTED, "refunded": "4.00"}
     assert buyer.events()["link.requested"] == 1
     assert buyer.balance_micros == 10_000_000
     buyer.check()
@@ -227,7 +229,7 @@ def test_what_a_dead_process_left_undone_is_given_up_once_its_deadline_has_passe
     clock.forward(seconds=buyer.deadline_s)
     with pytest.raises(ProvisioningError) as refused:
         buyer.create(plan_id, KEY, process=next_life)
-    assert refused.value.details == {"refunded": "0.00"}
+    assert refused.value.details == {"reason": LATE, "refunded": "0.00"}
     assert buyer.link(attempt(buyer, 1)).stage is Stage.ENDED
     buyer.hire()
     assert buyer.create(plan_id, KEY)[0].id == attempt(buyer, 2)

@@ -7,6 +7,8 @@ import pytest
 
 from domain.commands.link_plans import BoundFailure
 from domain.errors import (
+    LATE,
+    REJECTED,
     IdempotencyInProgress,
     IdempotencyKeyReused,
     InsufficientBalance,
@@ -92,7 +94,12 @@ def test_a_change_of_which_nothing_was_applied_frees_its_key_for_any_request(
     buyer.network.before("remove_plan", Unavailable("down"))
     with pytest.raises(ProvisioningFailed) as told:
         buyer.change(link.id, add=[asia], key=KEY)
-    assert told.value.details == {"refunded": "4.00", "removed": [], "added": []}
+    assert told.value.details == {
+        "reason": REJECTED,
+        "refunded": "4.00",
+        "removed": [],
+        "added": [],
+    }
     with pytest.raises(ProvisioningError):
         buyer.change(link.id, list(link.activations), [asia, africa], KEY)
     change, replayed = buyer.change(neighbour.id, add=[africa], key=KEY)
@@ -117,8 +124,10 @@ def test_a_failed_change_of_which_something_was_applied_is_bound_to_its_key(
             buyer.change(link.id, [old], add, KEY, process)
         assert type(again.value.refusal) is ProvisioningFailed
         assert again.value.refusal.details == told.value.details
+        assert str(again.value.refusal) == str(told.value)
         assert str(again.value) == "PROVISIONING_FAILED"
-    assert told.value.details == {"refunded": "6.00", "removed": [str(old)], "added": []}
+    details = {"refunded": "6.00", "removed": [str(old)], "added": []}
+    assert told.value.details == {"reason": REJECTED, **details}
     with pytest.raises(IdempotencyKeyReused):
         buyer.change(link.id, [], add, KEY)
     assert buyer.process.log.head() == head
@@ -213,7 +222,7 @@ def test_a_twin_that_finds_the_link_busy_with_its_own_change_gets_the_outcome_in
     buyer.network.before("add_plan", gate)
     with pytest.raises(ProvisioningError) as told:
         buyer.change(link.id, add=[asia], key=KEY, process=patient)
-    assert told.value.details == {"refunded": "4.00", "removed": [], "added": []}
+    assert told.value.details == {"reason": LATE, "refunded": "4.00", "removed": [], "added": []}
     assert buyer.link(link.id).open_change == attempt(buyer, 1)
     gate.open()
     buyer.check()
@@ -232,7 +241,7 @@ def test_a_removal_that_was_done_after_all_binds_its_key(
     patience.end()
     told = first.exception(PATIENCE_S)
     assert isinstance(told, ProvisioningError)
-    assert told.details == {"refunded": "4.00", "removed": [], "added": []}
+    assert told.details == {"reason": LATE, "refunded": "4.00", "removed": [], "added": []}
     wait_until(lambda: buyer.network.count("usage") == 1)
     gate.open()
     wait_until(lambda: not buyer.link(link.id).current_activations)

@@ -6,6 +6,9 @@ import pytest
 
 from domain.commands.link_plans import BUSY
 from domain.errors import (
+    LATE,
+    REJECTED,
+    UNREACHABLE,
     BillingNotConfigured,
     InsufficientBalance,
     ProvisioningError,
@@ -150,15 +153,15 @@ def test_without_a_wallet_free_changes_are_done(new_buyer: NewBuyer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("error", "refused"),
+    ("error", "refused", "reason"),
     [
-        (NoEndpoint("no id"), ProvisioningFailed),
-        (Rejected("no"), ProvisioningError),
-        (Unavailable("down"), ProvisioningError),
+        (NoEndpoint("no id"), ProvisioningFailed, REJECTED),
+        (Rejected("no"), ProvisioningError, REJECTED),
+        (Unavailable("down"), ProvisioningError, UNREACHABLE),
     ],
 )
 def test_what_was_not_done_is_back_before_a_failure_is_told(
-    buyer: Buyer, link: Link, error: Exception, refused: type[Refused]
+    buyer: Buyer, link: Link, error: Exception, refused: type[Refused], reason: str
 ) -> None:
     [old] = link.activations
     asia, africa = buyer.sell("Asia", "1.00"), buyer.sell("Africa", "2.00")
@@ -167,7 +170,9 @@ def test_what_was_not_done_is_back_before_a_failure_is_told(
         buyer.change(link.id, [old], [asia, africa, asia])
     assert type(told.value) is refused
     details = {"refunded": "3.00", "removed": [str(old)], "added": [str(asia)]}
-    assert told.value.details == details
+    assert told.value.details == {"reason": reason, **details}
+    assert "3.00 USD has been refunded; what was done before it stays" in str(told.value)
+    assert ("new Idempotency-Key" in str(told.value)) == (reason == UNREACHABLE)
     assert names(buyer, link) == ["Asia"]
     assert buyer.balance_micros == 9_000_000
     buyer.check()
@@ -177,7 +182,8 @@ def test_a_removal_that_fails_leaves_everything_as_it_was(buyer: Buyer, link: Li
     buyer.network.before("remove_plan", Unavailable("down"))
     with pytest.raises(ProvisioningError) as told:
         buyer.change(link.id, list(link.activations), [buyer.sell("Asia")])
-    assert told.value.details == {"refunded": "4.00", "removed": [], "added": []}
+    details = {"refunded": "4.00", "removed": [], "added": []}
+    assert told.value.details == {"reason": UNREACHABLE, **details}
     assert names(buyer, link) == ["Europe"]
     assert buyer.balance_micros == 10_000_000
     buyer.check()
@@ -238,7 +244,12 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     patience.end()
     refused = asked.exception(PATIENCE_S)
     assert isinstance(refused, ProvisioningError)
-    assert refused.details == {"refunded": "2.00", "removed": [], "added": [str(asia)]}
+    assert refused.details == {
+        "reason": LATE,
+        "refunded": "2.00",
+        "removed": [],
+        "added": [str(asia)],
+    }
     assert buyer.balance_micros == 9_000_000
     assert buyer.link(link.id).open_change is not None  # The late one is still to be taken off.
     gate.open()
@@ -254,7 +265,8 @@ def test_what_nobody_has_begun_by_the_deadline_changes_nothing(buyer: Buyer) -> 
     hasty = buyer.open(deadline_s=SHORT_S)
     with pytest.raises(ProvisioningError) as refused:
         buyer.change(link.id, add=[buyer.sell("Asia")], process=hasty)
-    assert refused.value.details == {"refunded": "4.00", "removed": [], "added": []}
+    details = {"refunded": "4.00", "removed": [], "added": []}
+    assert refused.value.details == {"reason": LATE, **details}
     assert buyer.link(link.id).open_change is None
     assert buyer.balance_micros == 10_000_000
     buyer.check()

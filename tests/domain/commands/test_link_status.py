@@ -121,7 +121,9 @@ def test_what_the_network_did_not_do_leaves_the_status_unchanged(
     buyer.network.before(CALLS[target], error)
     with pytest.raises(ProvisioningError) as refused:
         buyer.switch(link.id, target)
-    assert refused.value.retryable
+    final = isinstance(error, Rejected)
+    assert refused.value.retryable is not final
+    assert "; the status is unchanged; " in str(refused.value)
     settle(buyer)
     buyer.process.provisioning.work(link.id)
     expect(buyer, link, before)

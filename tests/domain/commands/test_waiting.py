@@ -143,7 +143,9 @@ def test_a_network_that_blocks_costs_the_deadline_and_no_money(
     patience.end()
     refused = asked.exception(PATIENCE_S)
     assert isinstance(refused, ProvisioningError)
-    assert refused.details == {"refunded": "4.00"}
+    assert refused.details == {"reason": "deadline", "refunded": "4.00"}
+    told = "The network did not answer in time; 4.00 USD has been refunded; try again."
+    assert str(refused) == told
     assert buyer.balance_micros == 10_000_000
     assert buyer.events()["esim.quarantined"] == 1  # The network may still make the endpoint.
     gate.open()
@@ -157,7 +159,9 @@ def test_what_nobody_has_begun_by_the_deadline_has_taken_nothing(new_buyer: NewB
     buyer = new_buyer(deadline_s=SHORT_S)
     with pytest.raises(ProvisioningError) as refused:
         buyer.create(buyer.sell())
-    assert refused.value.details == {"refunded": "0.00"}
+    assert refused.value.details == {"reason": "deadline", "refunded": "0.00"}
+    told = "The network did not answer in time; nothing was taken; try again."
+    assert str(refused.value) == told
     workers = buyer.hire(after=0)
     workers.stop()
     assert buyer.network.calls == []
@@ -179,7 +183,9 @@ def test_all_who_wait_for_a_link_give_it_up_once(new_buyer: NewBuyer, patience: 
     refusals = [each.exception(PATIENCE_S) for each in asked]
     gate.open()
     assert {type(each) for each in refusals} == {ProvisioningError}
-    assert {str(each.details) for each in refusals} == {"{'refunded': '4.00'}"}  # type: ignore[union-attr]  # all refusals
+    assert {str(each.details) for each in refusals} == {
+        "{'reason': 'deadline', 'refunded': '4.00'}"
+    }  # type: ignore[union-attr]  # all refusals
     counted = buyer.events()
     assert (counted["link.provisioning_failed"], counted["wallet.refunded"]) == (1, 1)
     buyer.check()
