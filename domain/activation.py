@@ -24,7 +24,9 @@ class BoughtPlan(msgspec.Struct, frozen=True):
     @property
     def at_provider(self) -> ProviderPlan:
         """The plan as the network needs it."""
-        return ProviderPlan(self.provider_plan_id, self.data_mb, self.validity_days)
+        return ProviderPlan(
+            self.provider_plan_id, self.data_mb, self.validity_days, tuple(self.countries)
+        )
 
 
 @dataclass(slots=True)

@@ -33,11 +33,16 @@ class OutcomeUnknown(ProviderError):
 
 
 class ProviderPlan(msgspec.Struct, frozen=True):
-    """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB."""
+    """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB.
+
+    `countries` are where it works (ISO 3166-1 alpha-2); a real network knows that by itself. None
+    at all: anywhere.
+    """
 
     provider_plan_id: str
     data_mb: int
     validity_days: int
+    countries: tuple[str, ...] = ()
 
 
 class AvailableEsim(msgspec.Struct, frozen=True):

@@ -31,7 +31,7 @@ def addon(addon_id: str, plan: str = "eu-5gb-30d") -> AddonUsage:
 
 
 def test_a_bought_plan_is_asked_for_at_the_network_by_its_id_there() -> None:
-    assert bought().at_provider == ProviderPlan("eu-5gb-30d", 5_000, 30)
+    assert bought().at_provider == ProviderPlan("eu-5gb-30d", 5_000, 30, ("AT",))
 
 
 def test_an_addon_with_a_known_id_is_that_activation_whatever_else_is_there() -> None:

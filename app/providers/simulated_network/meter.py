@@ -22,6 +22,7 @@ class Addon(msgspec.Struct, frozen=True):
     started_at: datetime | None = None
     used_mb: float = 0.0
     removed: bool = False
+    countries: tuple[str, ...] = ()  # None at all: anywhere.
 
     @property
     def expires_at(self) -> datetime | None:
@@ -34,8 +35,11 @@ class Addon(msgspec.Struct, frozen=True):
 
     def remaining_mb(self, moment: datetime) -> float:
         """Return what can still be used at a moment."""
-        expired = self.expires_at is not None and self.expires_at <= moment
-        return 0.0 if expired else self.data_mb - self.used_mb
+        return 0.0 if self.has_expired(moment) else self.data_mb - self.used_mb
+
+    def has_expired(self, moment: datetime) -> bool:
+        """Tell whether its validity is over at a moment."""
+        return self.expires_at is not None and self.expires_at <= moment
 
 
 def advance(

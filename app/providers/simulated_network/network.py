@@ -164,7 +164,8 @@ class SimulatedNetwork:
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
         """Tell whether its device is connected at this moment."""
         found, now = self._read(endpoint_id, timeout_s)
-        return found.network_status(network_for(self._identifiers, found.iccid), now)
+        serving = network_for(self._identifiers, found.iccid, found.covered(now))
+        return found.network_status(serving, now)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic; plans that have started go on to expire."""

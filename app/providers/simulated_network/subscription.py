@@ -106,17 +106,34 @@ class Subscription(msgspec.Struct, frozen=True):
             msisdn=msisdn_of(self.iccid),
         )
 
-    def network_status(self, network: ServingNetwork, now: datetime) -> NetworkStatus:
-        """Report whether it is connected, and then to that network."""
+    def covered(self, now: datetime) -> list[tuple[str, ...]]:
+        """Return where the plans work that it has begun to use, those that are over left out."""
+        return [
+            addon.countries
+            for addon in self._settled(now).addons
+            if addon.started_at and addon.is_listed(now) and not addon.has_expired(now)
+        ]
+
+    def network_status(self, network: ServingNetwork | None, now: datetime) -> NetworkStatus:
+        """Report whether it is connected, and then to that network; None: no plan works."""
         used = self._is_used(now)
-        connected = used and self.stopped_at is None and self.habits.is_connected(now)
+        in_reach = network is not None and self.stopped_at is None
+        connected = used and in_reach and self.habits.is_connected(now)
+        until = self._traffic_until(now) if network is not None else self._plans_until(now)
         return NetworkStatus(
             status=self.status,
             connected=connected,
             network=network if connected else None,
-            last_seen_at=self.habits.last_seen(self._traffic_until(now)) if used else None,
+            last_seen_at=self.habits.last_seen(until) if used else None,
             as_of=now,
         )
+
+    def _plans_until(self, now: datetime) -> datetime:
+        """Return until when a plan worked that works no more: its end, or its removal."""
+        listed = [addon for addon in self._settled(now).addons if addon.is_listed(now)]
+        ends = [addon.expires_at for addon in listed if addon.expires_at is not None]
+        ended_at = max(ends, default=self.meter_at)
+        return max(self.habits.first_used_at, min(ended_at, self._traffic_until(now)))
 
     def _traffic_until(self, now: datetime) -> datetime:
         return self.stopped_at or now
@@ -167,6 +184,7 @@ def addon_of(
         data_mb=plan.data_mb,
         validity_days=plan.validity_days,
         added_at=since,
+        countries=plan.countries,
     )
 
 

@@ -1,17 +1,21 @@
 """What a device does is plausible for every endpoint, and the same whenever one looks."""
 
 import csv
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.demo import PLANS
 from app.providers.mcc_mnc import SHIPPED
 from app.providers.simulated_network.device import Habits, habits_of
 from app.providers.simulated_network.identifiers import Identifiers
 from app.providers.simulated_network.serving import NETWORKS, network_for
-from domain.network import ProviderPlan, ServingNetwork
+from domain.network import ProviderPlan
+from domain.regions import is_country
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MADE = Identifiers("seed")
@@ -71,20 +75,59 @@ def test_a_device_was_last_seen_when_it_was_last_connected(
     assert moment - seen < timedelta(minutes=6, seconds=1)
 
 
-@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.country_code)
-def test_every_serving_network_is_a_real_one(network: ServingNetwork) -> None:
+def test_every_serving_network_is_a_real_one() -> None:
     with SHIPPED.open(encoding="utf-8", newline="") as lines:
-        operators = {
-            (row["country_code"], row["mcc"], row["mnc"]): row["network"]
+        names = {
+            (row["country_code"], row["mcc"], row["mnc"]): {
+                row["network"],
+                *row["aliases"].split("|"),
+            }
             for row in csv.DictReader(lines)
         }
+    told_apart = {country for country, _, _ in names}
 
-    assert operators[network.country_code, network.mcc, network.mnc] == network.operator
-    assert network.mcc != "001"
+    assert told_apart < NETWORKS.keys()
+    for code, network in NETWORKS.items():
+        assert is_country(code)
+        assert (len(network.mcc), len(network.mnc) in {2, 3}, network.radio[1:]) == (3, True, "G")
+        assert network.mcc != "001"  # Of test networks: nobody's answer to where a device is.
+        if code in told_apart:
+            assert network.operator in names[code, network.mcc, network.mnc]
 
 
-def test_devices_are_all_over_the_world_and_stay_where_they_are() -> None:
-    served = [network_for(MADE, str(number)) for number in range(500)]
+def test_a_device_of_a_sample_plan_is_served_by_an_operator_of_it() -> None:
+    plans = json.loads(PLANS.read_bytes())["plans"]
+    for plan in (each for each in plans if not each["name"].startswith("Sandbox")):
+        for place in plan["coverage"]:
+            network = NETWORKS[place["country_code"]]
+            types = {each["name"]: each["network_types"] for each in place["operators"]}
+            assert network.radio in types[network.operator], plan["name"]
 
-    assert set(served) == set(NETWORKS)
-    assert served == [network_for(Identifiers("seed"), str(number)) for number in range(500)]
+
+def served(number: int, *covered: Sequence[str], seed: str = "seed") -> str | None:
+    found = network_for(Identifiers(seed), str(number), covered)
+    return found and found.country_code
+
+
+def test_devices_are_all_over_the_countries_of_a_plan_and_nowhere_else() -> None:
+    countries = ("US", "CA", "MX")
+    places = [served(number, countries) for number in range(200)]
+
+    assert set(places) == set(countries)
+    assert places == [served(number, countries[::-1]) for number in range(200)]
+    assert places != [served(number, countries, seed="other") for number in range(200)]
+    assert {served(number, ("US",)) for number in range(20)} == {"US"}
+
+
+def test_a_device_travels_only_when_its_next_plan_does_not_work_where_it_is() -> None:
+    for number in range(50):
+        first = served(number, ("FR", "DE"))
+        assert served(number, ("FR", "DE"), ("DE", "FR", "JP", "US")) == first
+        assert served(number, ("FR", "DE"), ("CA",)) == "CA"
+        assert served(number, ("FR", "DE"), ("CA",), ("FR", "DE")) == first
+
+
+def test_without_a_country_a_plan_works_anywhere_and_without_a_plan_nowhere() -> None:
+    assert len({served(number, ()) for number in range(100)}) > 50
+    assert served(1) is None
+    assert served(1, ("AQ",)) is None  # Nobody runs a network there.
