@@ -49,16 +49,21 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is known of a client and an organization; None where there is none."""
+    """What is known of a client and an organization; None where there is none.
+
+    `bound_to` is the client's own organization; None for a machine-to-machine client.
+    """
 
     revoked: bool | None
-    approved: bool
+    bound_to: UUID | None
     status: Status | None
     price_micros: int | None = None
     lookup_enabled: bool = True
 
 
-NOBODY = _State(revoked=None, approved=False, status=None)
+NOBODY = _State(revoked=None, bound_to=None, status=None)
+
+OTHERS = "The access token names another organization than that of its client."
 
 
 class _Row(NamedTuple):
@@ -129,14 +134,17 @@ class Authorizer:
         """Return who is calling.
 
         `claimed` is the organization of the token; without it the `named` header values count, for
-        approved machine-to-machine clients only. Raises Unauthorized for a revoked client, then
-        the refusals of the organization, then InsufficientScope.
+        approved machine-to-machine clients only. Raises Unauthorized for a revoked client and for
+        a claim that is not the client's own, then the refusals of the organization, then
+        InsufficientScope.
         """
         wanted = claimed if claimed is not None else _single_uuid(named)
         state = self._state(client_id, wanted)
         if state.revoked is not False:
             raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
-        if claimed is None and not state.approved:
+        if claimed is not None and claimed != state.bound_to:
+            raise Unauthorized(OTHERS)
+        if claimed is None and state.bound_to is not None:
             raise OrganizationNotFound(NOT_APPROVED)
         if wanted is None:
             raise OrganizationNotFound(_header_problem(named))
@@ -180,7 +188,7 @@ class Authorizer:
             organization = self._log.find(Organization, organization_id)
         return _State(
             revoked=None if client is None else client.revoked,
-            approved=client is not None and client.organization_id is None,
+            bound_to=None if client is None else client.organization_id,
             status=None if organization is None else organization.status,
             price_micros=None if organization is None else organization.price_micros,
             lookup_enabled=organization is None or organization.lookup_enabled,
@@ -190,7 +198,7 @@ class Authorizer:
 def _state_of(row: _Row) -> _State:
     return _State(
         revoked=bool(row.revoked),
-        approved=row.bound_to is None,
+        bound_to=UUID(row.bound_to) if isinstance(row.bound_to, str) else row.bound_to,
         status=row.status,
         price_micros=row.price_micros,
         lookup_enabled=row.lookup_enabled is None or bool(row.lookup_enabled),

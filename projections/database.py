@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -93,10 +93,8 @@ class Database:
         level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with engine.connect() as connection, connection.begin() as transaction:
-            if not self._keeps:  # Who reads it may take its time with what it has read.
-                connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 0")
-                connection.exec_driver_sql("SET LOCAL statement_timeout = 0")  # Nor a whole table.
-            yield connection
+            with nullcontext() if self._keeps else _taking_its_time(connection):
+                yield connection
             transaction.rollback()
 
     @contextmanager
@@ -104,6 +102,19 @@ class Database:
         """Lend a connection inside a transaction that commits at the end."""
         with self._writing.begin() as connection:
             yield connection
+
+
+@contextmanager
+def _taking_its_time(connection: Connection) -> Iterator[None]:
+    """Let who reads a whole table on PostgreSQL pause, and wait for it to be sorted."""
+    for limit in ("idle_in_transaction_session_timeout", "statement_timeout"):
+        connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
+    driver: Any = connection.connection.driver_connection
+    answer_s, driver.answer_s = driver.answer_s, None
+    try:
+        yield
+    finally:
+        driver.answer_s = answer_s
 
 
 def is_outage(error: Exception) -> bool:

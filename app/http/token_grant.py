@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from hashlib import sha256
+from ipaddress import ip_address, ip_network
 
 from flask import request
 
@@ -56,22 +57,33 @@ def _authenticate(credentials: ClientCredentials) -> ApiClient:
     The log itself is asked, so a client or a secret counts from the moment it is made.
     """
     parts = container()
-    subject = _subject(credentials.client_id)
-    wait_s = parts.throttle.wait_s(subject)
+    address = _address()
+    # Hashed, so that the store holds nothing as it was sent.
+    counted = _hash(f"{address}\0{credentials.client_id}"), _hash(address)
+    wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
         raise SlowDown(wait_s)
     client = parts.log.find(ApiClient, api_client_id(credentials.client_id))
     hashes = [] if client is None or client.revoked else client.secret_hashes
     right = parts.secret_hasher.matches(credentials.client_secret, hashes)
     if not right or client is None:
-        parts.throttle.failed(subject)
+        parts.throttle.failed(*counted)
         raise InvalidClient(WRONG)
     return client
 
 
-def _subject(client_id: str) -> str:
-    """Name the pair of client and address; hashed, so that the store holds nothing as sent."""
-    return sha256(f"{request.remote_addr}\0{client_id}".encode()).hexdigest()
+def _hash(subject: str) -> str:
+    return sha256(subject.encode()).hexdigest()
+
+
+def _address() -> str:
+    """Name where the request comes from; in IPv6 whoever has one address has 2**64 of them."""
+    address = str(request.remote_addr)
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))  # noqa: PLR2004  # It is the number's name.
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:

@@ -1,11 +1,10 @@
-"""Counters of wrong client secrets, per client id and address together; losing them resets them."""
+"""Counters of wrong client secrets, of clients and of addresses; losing them resets them."""
 
 from datetime import datetime, timedelta
 
 from sqlalchemy import (
     BigInteger,
     Column,
-    Connection,
     Integer,
     MetaData,
     String,
@@ -20,12 +19,13 @@ from domain.cause import Clock
 from projections.database import Database, to_micros
 from projections.in_parts import change_in_parts
 
-FAILURES_MAX = 5  # Wrong secrets in a window before a caller has to wait.
+FAILURES_MAX = 5  # Wrong secrets of a client at an address, in a window, before it has to wait.
+ADDRESS_FAILURES_MAX = 60  # Of all clients there: made-up names are no way around the first one.
 WINDOW = timedelta(minutes=1)
 
 
 class SqlThrottle:
-    """Counts failures of a subject in fixed windows."""
+    """Counts failures in fixed windows: of a client at an address, and of all at that address."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -39,24 +39,27 @@ class SqlThrottle:
             Column("ends", BigInteger, nullable=False),
         )
 
-    def wait_s(self, subject: str) -> int:
-        """How many seconds a subject has to wait; 0 when it may try now."""
-        now = self._clock()
+    def wait_s(self, subject: str, address: str) -> int:
+        """How many seconds a client at an address has to wait; 0 when it may try now."""
+        now, columns = self._clock(), self._rows.c
+        limits = {subject: FAILURES_MAX, address: ADDRESS_FAILURES_MAX}
         with self._database.reading() as connection:
-            failures, ends = self._read(connection, subject)
-        if failures < FAILURES_MAX or not _is_running(ends, now):
-            return 0
-        return -(-(ends - to_micros(now)) // 1_000_000)
+            rows = connection.execute(select(self._rows).where(columns.subject.in_(limits))).all()
+        full = [row.ends for row in rows if row.failures >= limits[row.subject]]
+        return max((_wait_s(ends, now) for ends in full), default=0)
 
-    def failed(self, subject: str) -> None:
-        """Count one failure."""
+    def failed(self, subject: str, address: str) -> None:
+        """Count one failure of a client at an address."""
         now: datetime = self._clock()
         latest = to_micros(now + WINDOW)
         columns, dialect = self._rows.c, self._database.engine.dialect.name
         insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
         running = and_(columns.ends > to_micros(now), columns.ends <= latest)
         # One statement, so that no failure is lost between reading and writing.
-        statement = insert.values(subject=subject, failures=1, ends=latest).on_conflict_do_update(
+        rows = [
+            {"subject": each, "failures": 1, "ends": latest} for each in sorted({subject, address})
+        ]
+        statement = insert.values(rows).on_conflict_do_update(
             index_elements=["subject"],
             set_={
                 "failures": case((running, columns.failures + 1), else_=1),
@@ -71,14 +74,9 @@ class SqlThrottle:
         gone, lapsed = self._rows.delete(), self._rows.c.ends <= to_micros(self._clock())
         return change_in_parts(self._database, gone, lapsed, self._rows.c.subject)
 
-    def _read(self, connection: Connection, subject: str) -> tuple[int, int]:
-        statement = select(self._rows.c.failures, self._rows.c.ends).where(
-            self._rows.c.subject == subject
-        )
-        row = connection.execute(statement).one_or_none()
-        return (row.failures, row.ends) if row else (0, 0)
 
-
-def _is_running(ends: int, now: datetime) -> bool:
-    """Tell whether a window is open; one that ends too late began before a clock was set back."""
-    return to_micros(now) < ends <= to_micros(now + WINDOW)
+def _wait_s(ends: int, now: datetime) -> int:
+    """Return what is left of a window; one that ends too late began before a clock was set back."""
+    if not to_micros(now) < ends <= to_micros(now + WINDOW):
+        return 0
+    return -(-(ends - to_micros(now)) // 1_000_000)

@@ -65,8 +65,6 @@ def test_an_unknown_client_is_refused(house: House, pace: Pace) -> None:
 def test_an_unknown_organization_is_refused(house: House, pace: Pace) -> None:
     pace(house)
     with pytest.raises(OrganizationNotFound):
-        house.authorize(claimed=uuid4())
-    with pytest.raises(OrganizationNotFound):
         house.authorize_machine([str(uuid4())])
 
 
@@ -75,7 +73,7 @@ def test_an_id_of_something_else_is_no_organization(house: House, pace: Pace) ->
     pace(house)
     stream = house.process.log.read(house.process.log.head() - 1, 1)[0].event.originator_id
     with pytest.raises(OrganizationNotFound):
-        house.authorize(claimed=stream)
+        house.authorize_machine([str(stream)])
 
 
 @paces
@@ -112,8 +110,6 @@ def test_the_client_counts_before_the_organization_and_that_before_the_scope(
     house: House, pace: Pace
 ) -> None:
     nothing: frozenset[str] = frozenset()
-    with pytest.raises(OrganizationNotFound):
-        house.authorize(claimed=uuid4(), granted=nothing)
     house.move_to("suspended")
     pace(house)
     with pytest.raises(OrganizationSuspended):
@@ -155,6 +151,18 @@ def test_a_machine_that_names_none_or_two_or_nonsense_is_refused(house: House, p
     ):
         with pytest.raises(OrganizationNotFound):
             house.authorize_machine(named)
+
+
+@paces
+def test_a_claim_counts_only_while_it_is_the_clients_own(house: House, pace: Pace) -> None:
+    other = house.process.organization("", "Somebody Else")
+    pace(house)
+    for claimed in (other, uuid4()):
+        with pytest.raises(Unauthorized, match="another organization"):
+            house.authorize(claimed=claimed)
+    house.client_id = house.machine_id
+    with pytest.raises(Unauthorized, match="another organization"):
+        house.authorize()
 
 
 @paces

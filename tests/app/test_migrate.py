@@ -42,7 +42,7 @@ def test_everything_is_made_from_nothing(tmp_path: Path, processes: list[Process
     process.projector.catch_up()
     assert verify(process.log, process.views, process.positions, process.models).ok
     assert process.vault.seal(organization_id, "2026-03", organization_id, b"") is not None
-    assert process.throttle.wait_s("nobody") == 0
+    assert process.throttle.wait_s("nobody", "nowhere") == 0
 
 
 def test_a_second_time_changes_nothing(tmp_path: Path, processes: list[Process]) -> None:

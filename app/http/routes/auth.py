@@ -71,7 +71,7 @@ def issue_token() -> Response:
 
     Send the client credentials in the form or as HTTP Basic, not both. Keep the token until it
     expires: it needs no renewal before. After five wrong secrets a client has to wait, at that
-    address only.
+    address only; after 60 of any clients all that call from there.
     """
     form = read_form()
     check_grant_type(form)

@@ -171,10 +171,12 @@ def test_a_suspended_organization_still_gets_a_token(service: Service) -> None:
     assert service.token(tenant.client_id)
 
 
-def test_a_claim_that_names_no_organization_is_not_found(acme: Tenant) -> None:
-    token = acme.service.container.issuer.issue(acme.client_id, UUID(GONE), ["wallet"])
-    reply = acme.get(WALLET, headers={"Authorization": f"Bearer {token}"})
-    assert (reply.status_code, code_of(reply)) == (403, "ORGANIZATION_NOT_FOUND")
+def test_a_claim_that_is_not_the_clients_own_is_refused(acme: Tenant, rival: Tenant) -> None:
+    for claimed in (UUID(GONE), rival.id):
+        token = acme.service.container.issuer.issue(acme.client_id, claimed, ["wallet"])
+        reply = acme.get(WALLET, headers={"Authorization": f"Bearer {token}"})
+        assert (reply.status_code, code_of(reply)) == (401, "UNAUTHORIZED")
+        assert "another organization" in reply.json["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""Repeated wrong secrets are slowed down, per client and address together."""
+"""Repeated wrong secrets are slowed down, of a client at an address and of all clients there."""
 
 import pytest
 from werkzeug.test import TestResponse
 
-from app.stores.throttle import FAILURES_MAX
+from app.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
@@ -53,6 +53,27 @@ def test_another_client_at_the_same_address_is_not_locked_out(
     fail_too_often(service, client_id)
     other = service.register_client(None)
     assert ask(service, other, f"s-{other}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("198.51.100.1", "198.51.100.1", "198.51.100.2"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+    ],
+)
+def test_made_up_clients_are_no_way_around(
+    service: Service, client_id: str, one: str, same: str, other: str
+) -> None:
+    statuses = [
+        ask(service, f"cl_{name}", "wrong", one).status_code
+        for name in range(ADDRESS_FAILURES_MAX + 5)
+    ]
+    assert statuses == [401] * ADDRESS_FAILURES_MAX + [429] * 5
+    reply = ask(service, "cl_new", "wrong", same)
+    assert (reply.status_code, reply.json["error"]) == (429, "slow_down")
+    assert 1 <= int(reply.headers["Retry-After"]) <= 60
+    assert ask(service, client_id, f"s-{client_id}", other).status_code == 200
 
 
 def test_right_secrets_and_other_errors_do_not_count(service: Service, client_id: str) -> None:
