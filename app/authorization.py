@@ -29,6 +29,7 @@ OVERTAKEN_MAX = 10_000  # Pairs of client and organization.
 
 REVOKED = "The client of this access token has been revoked."
 NO_CLIENT = "The client of this access token does not exist."
+OTHERS = "The access token names another organization than that of its client."
 NOT_APPROVED = "The access token names no organization, and its client is not approved to."
 NO_HEADER = "The header X-Organization-Id is missing; this client names its organization there."
 HEADER_TWICE = "The header X-Organization-Id must be given once."
@@ -62,8 +63,6 @@ class _State:
 
 
 NOBODY = _State(revoked=None, bound_to=None, status=None)
-
-OTHERS = "The access token names another organization than that of its client."
 
 
 class _Row(NamedTuple):

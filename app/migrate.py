@@ -7,6 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.container import Container
 from app.persistence.schema import NewerSchema, ensure, is_current, versions
+from app.persistence.trouble import trouble_of
 from projections.health import strangers
 from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 
@@ -49,8 +50,7 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error
     except (OSError, SQLAlchemyError, PersistenceError, persistence.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        message = f"DATABASE_URL: cannot use {persistence.place}: {_first_line(reason)}"
+        message = f"DATABASE_URL: {_trouble(error, persistence.place)}"
         raise CannotMigrate(message) from error
     return built
 
@@ -108,5 +108,7 @@ def _build_models(container: Container, progress: Progress) -> list[str]:
     return [model.name for model in models]
 
 
-def _first_line(reason: object) -> str:
-    return str(reason).splitlines()[0]
+def _trouble(error: Exception, place: str) -> str:
+    if isinstance(error, OSError):
+        return f"cannot use {place}: {error.strerror or error}"
+    return trouble_of(error, place)

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from threading import Event
+from threading import Event, Lock
 
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
@@ -40,6 +40,7 @@ class Projector:
         self._positions = positions
         self._models = {model.name: model for model in models}
         self._clock = clock
+        self._turn = Lock()
         self._heartbeat_at: datetime | None = None
         self._server: str | None = None  # Whose log was followed last.
         self._stopped: dict[str, _Pause] = {}
@@ -50,6 +51,10 @@ class Projector:
 
         Raises when the log is away.
         """
+        with self._turn:  # A start catches up beside its own follower: one would fence the other.
+            return self._step()
+
+    def _step(self) -> int:
         now = self._clock()
         known = self._positions.all(self._database)
         active = [place for name, place in known.items() if self._may_follow(name, place)]
@@ -121,7 +126,7 @@ class Projector:
         try:
             self._project(active, batch, caught_up_at)
         except Fenced:
-            logger.info("another projector is at work")
+            logger.debug("another process projects too, as at a take-over or in a command")
         except Exception as error:
             if is_outage(error):
                 raise  # The database is in trouble, no handler is: the follower backs off.

@@ -8,11 +8,13 @@ from uuid import uuid4
 
 import click
 from eventsourcing.persistence import PersistenceError
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.backup import NoBackup
 from app.container import Container
 from app.migrate import CannotMigrate, is_migrated
+from app.persistence.schema import NewerSchema
+from app.persistence.trouble import NOT_MIGRATED, trouble_of
 from app.settings import Settings, WrongSetting
 from app.tokens.keys import SigningKeysError
 from domain.application import Poisoned
@@ -20,12 +22,12 @@ from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from projections.health import strangers
 
-NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (
     WrongSetting,
     CannotMigrate,
     NoBackup,
+    NewerSchema,
     SigningKeysError,
     Poisoned,
     Refused,
@@ -53,10 +55,11 @@ def installation(
             if migrated:
                 _require_tables(container, same_log=same_log)
             yield container
+        except (*DATABASE_ERRORS, container.persistence.error) as error:
+            line = _database_line(error, container.persistence.place)
+            raise click.ClickException(line) from error
         finally:
             container.close()
-    except DATABASE_ERRORS as error:
-        raise click.ClickException(_database_line(error)) from error
     except OTHER_ERRORS as error:
         raise click.ClickException(_line(error)) from error
 
@@ -98,12 +101,11 @@ def _require_tables(container: Container, *, same_log: bool) -> None:
         raise click.ClickException(NOT_MIGRATED)
 
 
-def _database_line(error: BaseException) -> str:
-    """Name what the driver said: it stands at the end of the chain."""
-    while isinstance(error, ServiceUnavailable | PersistenceError) and error.__cause__ is not None:
-        error = error.__cause__
-    reason = str(error.orig if isinstance(error, DBAPIError) else error).partition("\n")[0]
-    return NOT_MIGRATED if "no such table" in reason else f"DATABASE_URL: {reason}"
+def _database_line(error: Exception, place: str) -> str:
+    if isinstance(error, ServiceUnavailable) and error.__cause__ is None:
+        return str(error)  # It says the reason itself.
+    trouble = trouble_of(error, place)
+    return trouble if trouble == NOT_MIGRATED else f"DATABASE_URL: {trouble}"
 
 
 def _line(error: BaseException) -> str:

@@ -8,7 +8,7 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.container import Container
-from app.http import access_log, errors, openapi, reply_headers, request_context
+from app.http import access_log, errors, openapi, outages, reply_headers, request_context
 from app.http.bodies import BODY_BYTES_MAX
 from app.http.calling import RequestThreads
 from app.http.front import Front
@@ -30,6 +30,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flas
     access_log.register(app)
     if container.settings.metrics_port:
         app.extensions[access_log.METRICS] = container.metrics
+    outages.register(app, container)
     errors.register(app)
     groups = (
         auth.blueprint,

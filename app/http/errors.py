@@ -11,9 +11,10 @@ from app.http.callers import challenge
 from app.http.calling import log_place
 from app.http.envelope import failure
 from app.http.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
+from app.http.outages import outages
 from app.http.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.tokens.keys import SigningKeysError
-from domain.errors import Conflict, Refused
+from domain.errors import Conflict, Refused, ServiceUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -32,6 +33,8 @@ def register(app: Flask) -> None:
 
 def answer_refusal(refusal: Refused) -> Response:
     """Answer what the domain declines."""
+    if isinstance(refusal, ServiceUnavailable):
+        outages().note(refusal)
     return _answer(problem_of(refusal), challenge(refusal))
 
 
@@ -43,7 +46,7 @@ def answer_http(error: HTTPException) -> Response:
 
 def answer_unavailable(error: Exception) -> Response:
     """Answer while a database is away."""
-    log_place(logger, error)
+    outages().note(error)
     return _answer(UNAVAILABLE, {})
 
 

@@ -71,7 +71,11 @@ class PostgresDatabase:
     def place(self) -> str:
         """Name the database to people, without a password."""
         parts = conninfo_to_dict(self.url)
-        return f"{parts.get('dbname', '')} on {parts.get('host', 'localhost')}"
+        hosts = str(parts.get("host", "localhost")).split(",")
+        ports = str(parts.get("port", "5432")).split(",")
+        ports *= len(hosts) if len(ports) == 1 else 1
+        places = (f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
+        return f"{parts.get('dbname', '')} on {', '.join(places)}"
 
     def log_environment(self) -> dict[str, str]:
         """Return the settings of the event log's library."""

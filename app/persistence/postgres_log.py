@@ -1,9 +1,11 @@
 """The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens."""
 
+import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Any, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 import psycopg
 from eventsourcing.persistence import (
@@ -23,7 +25,7 @@ from eventsourcing.utils import Environment, EnvType
 from psycopg.pq import Format
 from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
-from psycopg_pool import ConnectionPool
+from psycopg_pool import ConnectionPool, PoolTimeout
 
 from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
@@ -33,6 +35,7 @@ from domain.application import NothingInserted, OtherLog, predecessors
 
 POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
 POOL_WAIT_S = 3.0
+REFUSAL_S = 10.0  # So long ago the server may have refused whom a pool could not serve.
 RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is there again.
 
 # The statement failed and with it the whole insert: disk full, out of memory, read only.
@@ -71,6 +74,7 @@ class Datastore(PostgresDatastore):
         self.servers: Servers | None = None  # Set by who knows the names of the tables.
         self._newest = ""  # Where the newest connection leads.
         self._lent = local()
+        self.refusals = deque[tuple[float, psycopg.Error]](maxlen=1)
         self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's only adds passwords.
             conninfo,
             kwargs={
@@ -78,7 +82,7 @@ class Datastore(PostgresDatastore):
                 "autocommit": True,
                 "cursor_factory": BinaryCursor,
             },
-            connection_class=Connection,
+            connection_class=_noting(self.refusals),
             configure=lambda connection: self._look(connection, conninfo),
             min_size=0,
             max_size=POOL_MAX,
@@ -121,12 +125,36 @@ class Datastore(PostgresDatastore):
             return call()
         except (InterfaceError, OperationalError) as error:
             if not _is_lost(error):
+                self._explain(error)
                 raise
             if isinstance(error.__cause__, ServerSilent):
                 self.pool.drain()  # To ask each other one would take as long again.
             else:
                 self.pool.check()
             return call()
+
+    def _explain(self, error: Exception) -> None:
+        """Tell why there was no connection in time: if it is the server, the pool does not say."""
+        if not isinstance(error.__cause__, PoolTimeout) or not self.refusals:
+            return
+        refused_at, refusal = self.refusals[-1]
+        if time.monotonic() < refused_at + REFUSAL_S:
+            error.__cause__ = refusal
+
+
+def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[Connection]:
+    """Return connections of a pool that leave behind why the last one was not to be had."""
+
+    class Noting(Connection):
+        @classmethod
+        def connect(cls, *args: Any, **options: Any) -> Self:
+            try:
+                return super().connect(*args, **options)
+            except psycopg.Error as error:
+                refusals.append((time.monotonic(), error))
+                raise
+
+    return Noting
 
 
 class PostgresLogRecorder(PostgresApplicationRecorder):

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
-from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from projections.database import Database
 
@@ -31,9 +30,7 @@ def ensure(
     with database.writing() as connection:
         _METADATA.create_all(connection)
         found = _read(connection, name)
-        if found is not None and found > version:
-            message = f"the tables of {name} are of version {found}, this release knows {version}"
-            raise NewerSchema(message)
+        _refuse_newer(name, found, version)
         if found != version and cheap:
             for metadata in tables:
                 metadata.drop_all(connection)
@@ -46,14 +43,19 @@ def ensure(
 
 
 def is_current(database: Database, name: str, version: int) -> bool:
-    """Tell whether a set of tables is there in this version."""
-    try:
-        with database.reading() as connection:
-            if not inspect(connection).has_table(_VERSIONS.name):
-                return False
-            return _read(connection, name) == version
-    except (OperationalError, ProgrammingError):
-        return False
+    """Tell whether a set of tables is there in this version; raises NewerSchema for a later one."""
+    with database.reading() as connection:
+        if not inspect(connection).has_table(_VERSIONS.name):
+            return False
+        found = _read(connection, name)
+    _refuse_newer(name, found, version)
+    return found == version
+
+
+def _refuse_newer(name: str, found: int | None, version: int) -> None:
+    if found is not None and found > version:
+        message = f"the tables of {name} are of version {found}, this release knows {version}"
+        raise NewerSchema(message)
 
 
 def versions(database: Database) -> dict[str, int]:

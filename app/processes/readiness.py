@@ -6,10 +6,12 @@ from threading import Event
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy import select
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import SQLAlchemyError
 
 from app.container import Container
 from app.migrate import is_migrated
+from app.persistence.schema import NewerSchema
+from app.persistence.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ServiceUnavailable
 from projections.health import strangers
 
@@ -57,8 +59,10 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
     driver = container.persistence.error
     try:
         return look()
+    except NewerSchema as error:
+        return f"a later release has been here: {error}"
     except (ServiceUnavailable, SQLAlchemyError, PersistenceError, driver) as error:
-        return f"the database cannot be reached: {_reason(error)}"
+        return trouble_of(error, container.persistence.place)
 
 
 def _reach(container: Container) -> str | None:
@@ -74,17 +78,8 @@ def _what_is_old(container: Container) -> str | None:
     if fault := _reach(container):  # Tables that cannot be looked at are not old.
         return fault
     if not container.persistence.exists() or not is_migrated(container):
-        return "the tables are not up to date; run: python -m app migrate"
+        return NOT_MIGRATED
     parts = (container.log, container.views, container.positions, container.models)
     if names := [model.name for model in strangers(*parts)]:
         return f"read models of another release; run: python -m app migrate ({names[0]}, …)"
     return None
-
-
-def _reason(error: BaseException) -> str:
-    """Return what the server said, or the kind of error: other texts may quote parts of a URL."""
-    while isinstance(error, ServiceUnavailable | PersistenceError) and error.__cause__ is not None:
-        error = error.__cause__
-    said = error.orig if isinstance(error, DBAPIError) else error
-    _, _, refusal = str(said).partition("FATAL:")
-    return refusal.strip().partition("\n")[0] or type(said).__name__

@@ -121,7 +121,7 @@ def test_what_cannot_be_used_is_named_in_one_line(
     obstacle(tmp_path / "deep" / "service.db")  # type: ignore[operator]  # one of the two above
     with pytest.raises(CannotMigrate) as refused:
         migrate(process_of(processes, tmp_path))
-    assert str(refused.value).startswith("DATABASE_URL: cannot use ")
+    assert str(refused.value).startswith(f"DATABASE_URL: the database {tmp_path}/deep/service.db")
     assert "\n" not in str(refused.value)
 
 

@@ -1,19 +1,18 @@
 """Whether lookups can be served, and the probes of whoever runs the processes."""
 
-import logging
-
 from flask import Response
 
 from app.http.blueprint import Blueprint
 from app.http.envelope import format_time, json_response
 from app.http.operation import public
+from app.http.outages import outages
 from app.http.own_replies import LIVEZ
 from app.http.request_context import container
 from app.http.schemas.health import Health, Liveness, Readiness
 from app.known_keys import missing_keys
+from app.persistence.trouble import NOT_MIGRATED
 
 blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
-logger = logging.getLogger(__name__)
 
 
 @blueprint.route("/number-lookup/health", methods=["GET"])
@@ -27,7 +26,7 @@ def number_lookup_health() -> Response:
     while the lookup provider does not answer.
     """
     parts = container()
-    ok = parts.settings.number_lookup_enabled and _reaches_log() and parts.provider.is_up()
+    ok = parts.settings.number_lookup_enabled and _missing_log() is None and parts.provider.is_up()
     body = {"ok": ok, "timestamp": format_time(parts.clock())}
     return json_response(body, 200 if ok else 503)
 
@@ -54,37 +53,38 @@ def readyz() -> Response:
     read model that has stopped is named but does not count: every process would see the same, and
     old reads beat none.
     """
-    database = _reaches_log()
-    migrated, failed = _read_models() if database else (False, [])
-    keys = missing_keys(container()) is None
+    away, no_keys = _missing_log(), missing_keys(container())
+    migrated, failed, missing = (False, [], [away]) if away is not None else _read_models()
+    missing += [no_keys] if no_keys is not None else []
     body = {
-        "ok": database and migrated and keys,
-        "database": database,
+        "ok": not missing,
+        "database": away is None,
         "migrated": migrated,
+        "missing": missing,
         "failed_read_models": failed,
-        "signing_keys": keys,
+        "signing_keys": no_keys is None,
     }
     return json_response(body, 200 if body["ok"] else 503)
 
 
-def _reaches_log() -> bool:
+def _missing_log() -> str | None:
+    """Say why the log cannot be reached; None when it can."""
     try:
         container().log.head()
     except Exception as error:  # noqa: BLE001 - whatever it is, the log cannot be reached.
-        logger.warning("the log cannot be reached: %s", type(error).__name__)
-        return False
-    return True
+        return outages().note(error)
+    return None
 
 
-def _read_models() -> tuple[bool, list[str]]:
-    """Return whether every read model is made by this version, and those that have failed."""
+def _read_models() -> tuple[bool, list[str], list[str]]:
+    """Return whether all read models are made by this version, which have failed, what is wrong."""
     parts = container()
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - a table that is missing, above all.
-        logger.warning("the read models cannot be read: %s", type(error).__name__)
-        return False, []
+        return False, [], [outages().note(error)]
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
     migrated = [place.version for place in places if place is not None] == versions
-    return migrated, [place.name for place in places if place is not None and place.failure]
+    failed = [place.name for place in places if place is not None and place.failure]
+    return migrated, failed, [] if migrated else [NOT_MIGRATED]

@@ -26,6 +26,11 @@ class Readiness(Output):
     ok = fields.Boolean(required=True, metadata=described("Whether to send requests here."))
     database = fields.Boolean(required=True, metadata=described("Whether it can be reached."))
     migrated = fields.Boolean(required=True, metadata=described("Whether its tables are made."))
+    missing = fields.List(
+        fields.String(),
+        required=True,
+        metadata=described("What stands in the way, in the words of the database."),
+    )
     failed_read_models = fields.List(
         fields.String(),
         required=True,

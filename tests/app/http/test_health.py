@@ -37,9 +37,11 @@ def test_without_its_log_nothing_is_healthy_but_the_process_lives(
         "ok": False,
         "database": False,
         "migrated": False,
+        "missing": ready.json["missing"],
         "failed_read_models": [],
         "signing_keys": True,
     }
+    assert len(ready.json["missing"]) == 1
     assert away.get("/livez").status_code == 200
 
 
@@ -67,6 +69,7 @@ def test_a_running_service_is_live_and_ready(service: Service) -> None:
         "ok": True,
         "database": True,
         "migrated": True,
+        "missing": [],
         "failed_read_models": [],
         "signing_keys": True,
     }

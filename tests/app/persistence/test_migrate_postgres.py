@@ -114,6 +114,6 @@ def test_a_user_without_rights_is_told_so_in_one_line(
     with psycopg.connect(database_url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    with pytest.raises(CannotMigrate, match=r"^DATABASE_URL: cannot use .* read-only") as refused:
+    with pytest.raises(CannotMigrate, match=r"^DATABASE_URL: .* read-only") as refused:
         migrate(new_process(database_url))
     assert "\n" not in str(refused.value)

@@ -13,7 +13,7 @@ from tests.app.cli.shell import Shell
 from tests.installation import PATIENCE_S, wait_until
 from tests.servers.databases import Databases
 
-OLD = "the tables are not up to date; run: python -m app migrate"
+OLD = "the tables of this installation are not up to date; run: python -m app migrate"
 
 
 def test_nothing_is_missing_where_the_tables_are(shell: Shell) -> None:
@@ -43,14 +43,17 @@ def missing_at(url: str) -> str | None:
 
 def test_a_server_that_is_away_is_named_without_what_its_url_holds() -> None:
     url = f"postgresql://someone:hunter2@127.0.0.1:{free_port()}/service"
-    assert missing_at(url) == "the database cannot be reached: OperationalError"
+    said = str(missing_at(url))
+    assert said.startswith("the database service on 127.0.0.1:")
+    assert "Connection refused" in said
+    assert "hunter2" not in said
 
 
 def test_a_database_that_is_not_there_is_named(databases: Databases) -> None:
     url = databases.new()
     databases.drop(url)
     said = str(missing_at(url))
-    assert said.startswith("the database cannot be reached: database ")
+    assert " refuses: database " in said
     assert said.endswith(" does not exist")
 
 
