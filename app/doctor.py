@@ -1,5 +1,6 @@
 """What is not ready for production, in words: of the settings, and of the installation itself."""
 
+import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,6 +20,8 @@ CLOCK_OFF_MAX_S = 2.0  # What NTP keeps with ease.
 BACKUP_AGE_MAX = timedelta(days=7)
 TELLS_ALL = "python -m app doctor tells all"
 
+logger = logging.getLogger(__name__)
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -35,6 +38,12 @@ def examine(container: Container) -> list[Finding]:
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
     return [*found, *_keys(container), *_clock(container), *_work(container), *_data(container)]
+
+
+def warn_at_start(settings: Settings) -> None:
+    """Say what is not ready in one line, once a process has all that it needs to work."""
+    if (warning := warning_at_start(settings)) is not None:
+        logger.warning(warning)
 
 
 def warning_at_start(settings: Settings) -> str | None:

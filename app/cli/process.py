@@ -1,17 +1,13 @@
 """`web`, `worker`, `dispatcher`, `projector` and `clock`: the processes of the Procfile."""
 
-import logging
 from collections.abc import Callable
 
 import click
 
 from app.cli.installation import installation
 from app.container import Container
-from app.doctor import warning_at_start
 from app.observability import configure_logging
 from app.settings import WrongSetting
-
-logger = logging.getLogger(__name__)
 
 ALONE = "BROKER_URL: memory:// reaches no other process; name a RabbitMQ, or run `serve`"
 
@@ -24,8 +20,6 @@ def _process(name: str, text: str, run: Callable[[Container], None]) -> click.Co
                 raise WrongSetting(ALONE)
             container.role = name
             configure_logging(settings.log_format)
-            if (warning := warning_at_start(settings)) is not None:
-                logger.warning(warning)
             run(container)
 
     return click.Command(name, callback=callback, help=text)

@@ -1,6 +1,5 @@
 """`serve`: everything in one process."""
 
-import logging
 from dataclasses import asdict, replace
 
 import click
@@ -10,14 +9,12 @@ from app.cli.output import as_json_option, show
 from app.cli.progress import watched
 from app.container import Container
 from app.demo import Demo, prepare_demo
-from app.doctor import warning_at_start
+from app.doctor import warn_at_start
 from app.http.request_context import current_request_id
 from app.migrate import migrate
 from app.observability import configure_logging
 from app.serving import serve
 from app.settings import Settings
-
-logger = logging.getLogger(__name__)
 
 
 @click.command(name="serve")
@@ -34,8 +31,8 @@ def command(*, demo: bool, as_json: bool) -> None:
     with installation(migrated=False, settings=settings) as container:
         container.role = "serve"
         configure_logging(container.settings.log_format, current_request_id)
-        if not demo and (warning := warning_at_start(container.settings)) is not None:
-            logger.warning(warning)
+        if not demo:
+            warn_at_start(container.settings)
         with watched("Building read models") as progress:
             migrate(container, progress)
         # The demo waits until the port is ours: a second `serve` must not change the secret.

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from prometheus_client.registry import Collector
 
 from app.container import Container
+from app.doctor import warn_at_start
 from app.metrics.endpoint import Endpoint, Need, pages
 from app.metrics.roles import WITH_BROKER
 from app.metrics.roles import Role as Shown
@@ -25,6 +26,7 @@ def run(container: Container, role: Role) -> None:
     listen(container, role)
     if not wait_until_ready(container, stop):
         return
+    warn_at_start(container.settings)
     container.complete()
     runtime = WatchedRuntime(container, {role})
     try:

@@ -15,6 +15,7 @@ from threading import Event, Thread
 from typing import cast
 
 from app.container import Container
+from app.doctor import warn_at_start
 from app.http.listening import bind
 from app.http.listening import listen as listen_on
 from app.known_keys import ensure_keys, missing_keys, note_keys
@@ -65,6 +66,7 @@ def _run(container: Container) -> None:
     listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
         return
+    warn_at_start(settings)
     for line in note_keys(container, made=made):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)

@@ -186,13 +186,24 @@ def test_the_backup_of_the_deployment_page_holds_what_was_answered_before_it(
         databases.drop(each)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installation with a client and money, and a backup of it; tests take copies."""
+    home = tmp_path_factory.mktemp("made")
+    shell = Shell(home)
+    shell.run("migrate")
+    organization = shell.new_organization()
+    shell.run("client", "create", "--org", organization)
+    shell.run("wallet", "deposit", organization, "1", "--reference", "wire 1")
+    shell.run("backup", home / "one")
+    return home
+
+
 @pytest.fixture
-def paid(shell: Shell) -> Shell:
+def paid(nowhere: Shell, made: Path) -> Shell:
     """An installation with a client and money."""
-    made = shell.new_organization()
-    shell.run("client", "create", "--org", made)
-    shell.run("wallet", "deposit", made, "1", "--reference", "wire 1")
-    return shell
+    shutil.copytree(made / "var", nowhere.home / "var")
+    return nowhere
 
 
 @pytest.fixture
@@ -204,10 +215,9 @@ def elsewhere(paid: Shell, tmp_path: Path) -> Shell:
 
 
 @pytest.fixture
-def copy(paid: Shell, tmp_path: Path) -> Path:
-    directory = tmp_path / "backups" / "one"
-    paid.run("backup", directory)
-    return directory
+def copy(made: Path, tmp_path: Path) -> Path:
+    """A backup of it."""
+    return Path(shutil.copytree(made / "one", tmp_path / "backups" / "one"))
 
 
 def test_both_commands_say_where_the_log_ends(
@@ -350,9 +360,9 @@ def test_a_backup_of_a_newer_release_is_refused(
 
 
 def test_a_pepper_that_is_a_setting_has_to_be_the_same(
-    shell: Shell, elsewhere: Shell, tmp_path: Path
+    paid: Shell, elsewhere: Shell, tmp_path: Path
 ) -> None:
-    peppered = shell.having(SECRET_PEPPER="one")
+    peppered = paid.having(SECRET_PEPPER="one")
     peppered.run("backup", tmp_path / "b")
     told = elsewhere.having(SECRET_PEPPER="two").run("restore", tmp_path / "b")
     assert "SECRET_PEPPER" in told.stderr
