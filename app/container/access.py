@@ -47,6 +47,9 @@ class Access(Work):
         log.observer = self._note
         return log
 
+    def _note_store_error(self, store: str) -> None:
+        self.metrics.store_failed(store)
+
     def _note(self, stored: Sequence[StoredEvent]) -> None:
         self.metrics.appended(stored)
         if stored:

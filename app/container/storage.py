@@ -5,6 +5,7 @@ from functools import cached_property
 
 from app.persistence import Persistence, persistence_at
 from app.settings import Settings
+from app.stores.faults import Faults
 from app.stores.leases import SqlLeases
 from app.stores.lookup_cache import SqlLookupCache
 from app.stores.network_readings import SqlReadings
@@ -81,12 +82,12 @@ class Storage:
     @cached_property
     def lookup_cache(self) -> SqlLookupCache:
         """Answers kept from earlier lookups."""
-        return SqlLookupCache(self.stores)
+        return SqlLookupCache(self.stores, self._faults("lookup_cache"))
 
     @cached_property
     def leases(self) -> SqlLeases:
         """Claims of running idempotent lookups."""
-        return SqlLeases(self.stores, self.clock)
+        return SqlLeases(self.stores, self.clock, self._faults("leases"))
 
     @cached_property
     def throttle(self) -> SqlThrottle:
@@ -101,4 +102,10 @@ class Storage:
     @cached_property
     def readings(self) -> SqlReadings:
         """Usage and status of links as last seen."""
-        return SqlReadings(self.stores)
+        return SqlReadings(self.stores, self._faults("network_readings"))
+
+    def _faults(self, store: str) -> Faults:
+        return Faults(store, self.persistence.place, self._note_store_error)
+
+    def _note_store_error(self, store: str) -> None:
+        """Let who counts know that a store could not be asked; nobody does here."""

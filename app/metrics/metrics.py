@@ -21,6 +21,7 @@ from app.metrics.lookups import UNAVAILABLE
 from app.metrics.questions import Watched, askers
 from app.metrics.roles import ANSWERING, DECIDING, WITH_STANDBY, WORKING, Role
 
+STORES = ("lookup_cache", "leases", "network_readings")
 SOURCES = ("live", "cache", UNAVAILABLE)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series; nobody asks.
@@ -65,6 +66,11 @@ class Metrics:
         )
         for source in SOURCES:
             self._lookups.labels(source)
+        self._store_errors = Counter(
+            "store_errors", "Errors of own stores that were done without.", ["store"], registry=None
+        )
+        for store in STORES:
+            self._store_errors.labels(store)
         self._messages = Counter(
             "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
         )
@@ -87,6 +93,10 @@ class Metrics:
     def looked_up(self, source: str, count: int) -> None:
         """Count numbers that were answered by one source."""
         self._lookups.labels(source).inc(count)
+
+    def store_failed(self, store: str) -> None:
+        """Count one error of an own store that nobody else hears of."""
+        self._store_errors.labels(store).inc()
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
         """Count one message."""
@@ -111,7 +121,11 @@ class Metrics:
         http = [self._requests, self._seconds, self.waiting, self._places]
         shown: list[Collector] = []
         shown += http if role in ANSWERING else []
-        shown += [self._lookups, *self._events.collectors] if role in DECIDING else []
+        shown += (
+            [self._lookups, self._store_errors, *self._events.collectors]
+            if role in DECIDING
+            else []
+        )
         shown += [self._messages, self._message_seconds] if role in WORKING else []
         shown += [self._active] if role in WITH_STANDBY else []
         return shown

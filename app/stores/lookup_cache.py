@@ -18,8 +18,8 @@ from sqlalchemy import (
     bindparam,
     select,
 )
-from sqlalchemy.exc import SQLAlchemyError
 
+from app.stores.faults import Faults
 from app.stores.unwritten import Kept, Unwritten
 from domain.ports import CachedFacts
 from projections.database import Database, to_micros
@@ -34,8 +34,9 @@ _decode = msgspec.json.Decoder(CachedFacts).decode
 class SqlLookupCache:
     """One row per organization and number. A cache that fails is a cache that misses."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, faults: Faults) -> None:
         self._database = database
+        self._faults = faults
         self._unwritten = Unwritten(self._write)
         self.metadata = MetaData()
         self._rows = Table(
@@ -66,10 +67,9 @@ class SqlLookupCache:
         others = [number for number in phone_numbers if number not in found]
         if not others:
             return found
-        try:
+        rows: Sequence[Sequence[Any]] = ()
+        with self._faults.swallowed():
             rows = self._read(organization_id, others, to_micros(not_before))
-        except SQLAlchemyError:
-            return found
         answers = ((number, _decoded(answer)) for number, answer in rows)
         return {number: answer for number, answer in answers if answer is not None} | found
 
@@ -103,11 +103,8 @@ class SqlLookupCache:
             for organization_id, answers in sorted(kept.items())
             for number, answer in sorted(answers.items())
         ]
-        try:
-            with self._database.writing() as connection:
-                upsert(connection, self._rows, rows)
-        except SQLAlchemyError:
-            return
+        with self._faults.swallowed(), self._database.writing() as connection:
+            upsert(connection, self._rows, rows)
 
     def forget(
         self, before: datetime, organization_id: UUID | None = None, parts_max: int | None = None

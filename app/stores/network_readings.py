@@ -11,6 +11,7 @@ from sqlalchemy import (
     Column,
     LargeBinary,
     MetaData,
+    Row,
     String,
     Table,
     Uuid,
@@ -21,8 +22,8 @@ from sqlalchemy import (
     select,
 )
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.exc import SQLAlchemyError
 
+from app.stores.faults import Faults
 from app.stores.number_parts import NumberParts
 from domain.network import NetworkStatus, Reading, Usage
 from projections.database import Database, to_micros
@@ -39,8 +40,9 @@ class SqlReadings:
     kept until another is told. A store that fails is one that has seen nothing.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, faults: Faults) -> None:
         self._database = database
+        self._faults = faults
         self.metadata = MetaData()
         self._rows = Table(
             "network_readings",
@@ -62,11 +64,9 @@ class SqlReadings:
 
     def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
         """Return what was last seen of these links; a link never seen is left out."""
-        try:
-            with self._database.reading() as connection:
-                rows = connection.execute(self._find, {"links": [*link_ids]}).all()
-        except SQLAlchemyError:
-            return {}
+        rows: Sequence[Row[*tuple[Any, ...]]] = ()
+        with self._faults.swallowed(), self._database.reading() as connection:
+            rows = connection.execute(self._find, {"links": [*link_ids]}).all()
         readings = ((row.link_id, _read(row.msisdn, row.usage, row.status)) for row in rows)
         return {link_id: reading for link_id, reading in readings if reading is not None}
 
@@ -86,10 +86,10 @@ class SqlReadings:
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return links whose MSISDN holds these characters, at most so many, by id."""
-        try:
-            return self.parts.find(self._database, organization_id, part, limit)
-        except SQLAlchemyError:
-            return []
+        found: list[UUID] = []
+        with self._faults.swallowed():
+            found += self.parts.find(self._database, organization_id, part, limit)
+        return found
 
     def mend(self) -> None:
         """Make the parts of numbers what the numbers are, and drop an index of older releases."""
@@ -125,13 +125,10 @@ class SqlReadings:
             set_=values,
             where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
         )
-        try:
-            with self._database.writing() as connection:
-                connection.execute(statement)
-                if part.get("msisdn"):  # The row is locked now, by whoever kept it.
-                    self.parts.follow(connection, link_id)
-        except SQLAlchemyError:
-            return
+        with self._faults.swallowed(), self._database.writing() as connection:
+            connection.execute(statement)
+            if part.get("msisdn"):  # The row is locked now, by whoever kept it.
+                self.parts.follow(connection, link_id)
 
 
 def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> Reading | None:
