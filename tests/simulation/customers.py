@@ -68,7 +68,8 @@ class Customers:
         target = self._random.choice(("suspended", "active"))
 
         def switched(machine: Machine, link_id: UUID) -> None:
-            link = machine.link_status.run(link_id, target, machine.cause())
+            known = machine.log.get(Link, link_id)
+            link = machine.link_status.run(known, target, machine.cause())
             assert link.status == target, f"link {link_id} is {link.status}, not {target}"
 
         self._with_link(f"make it {target}", switched)

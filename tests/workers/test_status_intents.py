@@ -68,7 +68,7 @@ def test_a_request_that_was_not_done_says_so(
     link_id = a_link(lab, before)
     arm(lab.network, call, FAULTS[fault])
     with pytest.raises(ProvisioningError):
-        lab.process.link_status.run(link_id, target, lab.process.cause())
+        lab.process.link_status.run(lab.link(link_id), target, lab.process.cause())
     link = lab.link(link_id)
     assert link.status == before
     assert (link.status_intent is None) == (fault in REFUSALS)  # Else it may still be done.
