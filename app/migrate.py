@@ -14,6 +14,7 @@ from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
 STORES_VERSION = 2
 NUMBERS_VERSION = 1
+IN_HAND_VERSION = 1
 NETWORK_VERSION = 1
 KEYS_VERSION = 1
 NOTES_VERSION = 1
@@ -68,6 +69,8 @@ def _create_stores(container: Container) -> None:
     numbers = [container.readings.parts.metadata]
     ensure(container.stores, "network_numbers", NUMBERS_VERSION, numbers, cheap=True)
     container.readings.mend()
+    in_hand = [container.slices_in_hand.metadata]
+    ensure(container.stores, "slices_in_hand", IN_HAND_VERSION, in_hand, cheap=True)
     network = [container.simulated_network.metadata]
     ensure(container.stores, "simulated_network", NETWORK_VERSION, network, cheap=True)
     keys = container.vault
@@ -83,6 +86,7 @@ def is_migrated(container: Container) -> bool:
     return (
         is_current(container.stores, "stores", STORES_VERSION)
         and is_current(container.stores, "network_numbers", NUMBERS_VERSION)
+        and is_current(container.stores, "slices_in_hand", IN_HAND_VERSION)
         and is_current(container.stores, "simulated_network", NETWORK_VERSION)
         and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
         and is_current(container.vault.database, "notes", NOTES_VERSION)

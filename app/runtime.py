@@ -53,6 +53,7 @@ class Runtime:
             self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)
         if "dispatcher" in roles:
             if container.settings.has_own_broker:
+                container.slices_in_hand.clear()  # Of a former life: there is no other process.
                 container.sweep_everything()  # Its queue began empty.
             self._follow("dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX)
         if "clock" in roles:
@@ -85,6 +86,8 @@ class Runtime:
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.offline_lookup.warm)
+        beat = self._container.lookup_turns.beat
+        self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
 
     def _follow(self, name: str, step: Step, pace_s: float, batch_max: int) -> None:
         standby = self._standby(name, step)

@@ -203,6 +203,11 @@ class Settings:
         "how long an answer is kept, 0 for never", "86400", _whole(0, 31_536_000)
     )
     bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
+    job_items_open_max: int = _setting(
+        "how many numbers of an organization's jobs may be open at once",
+        "100000",
+        _whole(1_000, 100_000_000),
+    )
     network_provider: Literal["simulated"] = _setting(
         "the network that links run on", "simulated", _one_of("simulated")
     )

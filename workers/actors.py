@@ -9,7 +9,7 @@ from uuid import UUID
 import dramatiq
 from dramatiq import Broker
 
-from workers.bulk_lookup import BulkLookup
+from workers.lookup_turns import LookupTurns
 from workers.monthly_fee import MonthlyFees
 from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
@@ -32,7 +32,7 @@ RETRIES: dict[str, Any] = {
 class Services:
     """What actors call, made when the first message comes: who only publishes needs none of it."""
 
-    bulk_lookup: Callable[[], BulkLookup]
+    lookup_turns: Callable[[], LookupTurns]
     provisioning: Callable[[], Provisioning]
     plan_changes: Callable[[], PlanChanges]
     monthly_fees: Callable[[], MonthlyFees]
@@ -43,7 +43,7 @@ def register(broker: Broker, services: Services) -> None:
 
     @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
     def work_slice(job_id: str, slice_index: int) -> None:
-        services.bulk_lookup().work(UUID(job_id), slice_index)
+        services.lookup_turns().answer(UUID(job_id), slice_index)
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_link(link_id: str) -> None:

@@ -1,10 +1,8 @@
 """The work of a bulk job: a slice is looked up once, then settled and refunded in one commit."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from threading import Lock
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from uuid import UUID
 
 import msgspec
@@ -29,27 +27,6 @@ logger = logging.getLogger(__name__)
 Outcomes = Mapping[int, Answer | str]  # By item index: an answer, or why there is none.
 
 
-class InHand:
-    """The slices that threads of this process are working on."""
-
-    def __init__(self) -> None:
-        self._slices: set[tuple[UUID, int]] = set()
-        self._lock = Lock()
-
-    @contextmanager
-    def take(self, wanted: tuple[UUID, int]) -> Iterator[bool]:
-        """Take a slice while working on it; False when another thread has it."""
-        with self._lock:
-            mine = wanted not in self._slices
-            self._slices.add(wanted)
-        try:
-            yield mine
-        finally:
-            if mine:
-                with self._lock:
-                    self._slices.discard(wanted)
-
-
 @dataclass(frozen=True)
 class BulkLookup:
     """Works on slices of jobs; any message may come twice, late or never."""
@@ -59,26 +36,20 @@ class BulkLookup:
     vault: Vault
     answers: Answers
     clock: Clock
-    _in_hand: InHand = field(default_factory=InHand)
 
-    def work(self, job_id: UUID, slice_index: int) -> None:
-        """End all items of one slice that are open; one that has ended is left alone.
-
-        A second message for a slice that this process is working on is dropped uncounted.
-        """
-        with self._in_hand.take((job_id, slice_index)) as mine:
-            if mine:
-                self._work(job_id, slice_index)
-
-    def _work(self, job_id: UUID, slice_index: int) -> None:
+    def work(self, job_id: UUID, slice_index: int) -> bool:
+        """End all items of one slice that are open; one that has ended is left alone: False."""
         job = self.log.find(BulkJob, job_id)
         if job is None:
             logger.error("job %s does not exist", job_id)
-            return
+            return False
+        if not job.open_items(slice_index):
+            return False
         cause = Cause(self.clock(), job.created.request_id)
         started = self._start(job, slice_index, cause)
         if started is not None:
             self._settle(started, slice_index, self._look_up(started, slice_index))
+        return True
 
     def _start(self, job: BulkJob, slice_index: int, cause: Cause) -> BulkJob | None:
         """Count the attempt; None when nothing is open, or was just given up."""

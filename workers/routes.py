@@ -24,7 +24,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def slice_message(job_id: UUID, slice_index: int) -> Message:
-    """Ask for one slice of a job."""
+    """Say that there is work: this slice, or one of who has waited longer (`lookup_turns`)."""
     return Message("work_slice", "lookup", (str(job_id), slice_index))
 
 

@@ -17,7 +17,7 @@ from workers.routes import slice_message
 IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
 BACKLOG_MAX = 1_000  # Messages; with so much waiting nothing is lost, only late.
-BACK_OFF_MAX = timedelta(hours=1)
+BACK_OFF_MAX = timedelta(minutes=5)
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a clock set back.
 
 logger = logging.getLogger(__name__)

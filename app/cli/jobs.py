@@ -9,8 +9,8 @@ from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show
 from app.cli.working import working
 from app.container import Container
+from app.container.work import BOOT_JOBS_MAX
 from domain.bulk_job import BulkJob
-from workers.sweep import JOBS_MAX
 
 
 @click.group(name="jobs")
@@ -36,6 +36,7 @@ def _retry(container: Container) -> tuple[int, int]:
     """Sweep and work until a sweep has nothing new to ask for; return messages and jobs ended."""
     sent = 0
     swept: set[UUID] = set()
+    container.slices_in_hand.end_rests()
     with working(container) as drain:
         while True:
             catch_up(container)
@@ -53,7 +54,7 @@ def _retry(container: Container) -> tuple[int, int]:
 
 def _unfinished(container: Container) -> set[UUID]:
     with container.views.reading() as connection:
-        found = container.jobs.unfinished(connection, container.clock(), JOBS_MAX)
+        found = container.jobs.unfinished(connection, container.clock(), BOOT_JOBS_MAX)
     return {job.id for job in found}
 
 

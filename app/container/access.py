@@ -151,6 +151,11 @@ class Access(Work):
 
 
 def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
-    """Return which request an event is for, and of which organization where it says so."""
+    """Return which request an event is for, of which organization, and which slice it is about.
+
+    A message for a slice is only a bell: another slice may have been worked on.
+    """
     state = msgspec.json.decode(event.state)
-    return {name: state[name] for name in ("request_id", "organization_id") if name in state}
+    names = ("request_id", "organization_id", "slice_index")
+    facts = {name: state[name] for name in names if name in state}
+    return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})

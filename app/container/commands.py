@@ -17,6 +17,7 @@ from domain.commands.bulk_create import BulkCreate
 from domain.commands.catalogue import Catalogue
 from domain.commands.currency import Currency
 from domain.commands.in_flight import InFlight
+from domain.commands.open_items import OpenItems
 from domain.commands.plan_matching import PlansByKey
 from domain.commands.single_lookup import SingleLookup
 from domain.committer import Committer
@@ -98,7 +99,14 @@ class Commands(Reading):
     @cached_property
     def bulk_create(self) -> BulkCreate:
         """The command that accepts a bulk job."""
-        return BulkCreate(self.log, self.committer, self.vault, uuid4)
+        open_items = OpenItems(self._open_items, self.settings.job_items_open_max)
+        return BulkCreate(self.log, self.committer, self.vault, open_items, uuid4)
+
+    def _open_items(self, organization_id: UUID) -> tuple[int, int]:
+        with self.views.reading() as connection:
+            place = self.positions.get(connection, self.open_slices.name)
+            shown = self.open_slices.items_of(connection, organization_id)
+        return shown, place.position if place is not None else 0
 
     @cached_property
     def currency(self) -> Currency:

@@ -9,6 +9,7 @@ from projections.jobs import Jobs
 from projections.link_spans import LinkSpans
 from projections.links import Links
 from projections.monthly_fees import FeeBook
+from projections.open_slices import OpenSlices
 from projections.organizations import Organizations
 from projections.plans import Plans
 from projections.positions import Positions
@@ -54,6 +55,11 @@ class Reading(Storage):
         return Jobs()
 
     @cached_property
+    def open_slices(self) -> OpenSlices:
+        """Slices of bulk jobs whose work has not ended."""
+        return OpenSlices()
+
+    @cached_property
     def plans(self) -> Plans:
         """The catalogue as read."""
         return Plans()
@@ -92,6 +98,7 @@ class Reading(Storage):
             self.wallets,
             self.transactions,
             self.jobs,
+            self.open_slices,
             self.plans,
             self.links,
             self.link_spans,

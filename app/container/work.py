@@ -7,7 +7,8 @@ from app.brokers.in_process import InProcessBroker
 from app.brokers.rabbitmq import DurableBroker
 from app.container.links import Links
 from app.settings import Settings
-from app.threads import PROVISION_THREADS
+from app.stores.slices_in_hand import SqlSlicesInHand
+from app.threads import LOOKUP_THREADS, PROVISION_THREADS
 from domain.cause import Clock, utc_now
 from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
@@ -15,6 +16,7 @@ from workers.bulk_lookup import BulkLookup
 from workers.dispatcher import Dispatcher
 from workers.esim_reservation import EsimReservation
 from workers.fee_round import FeeRound
+from workers.lookup_turns import LookupTurns
 from workers.monthly_fee import FeeReads, MonthlyFees
 from workers.plan_changes import PlanChanges
 from workers.provisioning import Provisioning
@@ -44,7 +46,7 @@ class Work(Links):
         actors.register(
             broker,
             actors.Services(
-                lambda: self.bulk_lookup,
+                lambda: self.lookup_turns,
                 lambda: self.provisioning,
                 lambda: self.plan_changes,
                 lambda: self.monthly_fees,
@@ -71,6 +73,25 @@ class Work(Links):
     def bulk_lookup(self) -> BulkLookup:
         """The work of bulk jobs."""
         return BulkLookup(self.log, self.committer, self.vault, self.answers, self.clock)
+
+    @cached_property
+    def lookup_turns(self) -> LookupTurns:
+        """Whose slice comes next."""
+        return LookupTurns(
+            self.log,
+            self.views,
+            self.open_slices,
+            self.slices_in_hand,
+            self.bulk_lookup,
+            self.publisher,
+            self.clock,
+            LOOKUP_THREADS,
+        )
+
+    @cached_property
+    def slices_in_hand(self) -> SqlSlicesInHand:
+        """What workers have in hand."""
+        return SqlSlicesInHand(self.stores)
 
     @cached_property
     def provisioning(self) -> Provisioning:

@@ -25,6 +25,7 @@ BULK_REFUSALS: Final = (
     errors.ValidationFailed({"phone_numbers.1": ["The same number stands at index 0."]}),
     errors.NotFound(errors.KEY_ERASED),
     errors.IdempotencyKeyReused(),
+    errors.RateLimited(),
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
 )

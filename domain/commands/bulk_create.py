@@ -9,8 +9,9 @@ import msgspec
 from domain.application import Log
 from domain.bulk_job import BulkJob, PersonalNumbers, bulk_job_id
 from domain.cause import Cause, month_of
+from domain.commands.open_items import OpenItems
 from domain.committer import Committer
-from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound
+from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound, Refused
 from domain.ids import derive_id
 from domain.money import format_amount
 from domain.ports import Vault
@@ -38,12 +39,14 @@ class BulkCreate:
     log: Log
     committer: Committer
     vault: Vault
+    open_items: OpenItems
     new_id: Callable[[], UUID]
 
     def run(self, request: BulkRequest, cause: Cause) -> tuple[UUID, bool]:
         """Accept a job; return its id and whether an earlier request with the key had made it.
 
-        Raises the refusals of the wallet, and IdempotencyKeyReused for other numbers.
+        Raises RateLimited beyond the open items, the refusals of the wallet, and
+        IdempotencyKeyReused for other numbers.
         """
         if request.key is None:
             return self._create(request, self.new_id(), cause), False
@@ -52,7 +55,7 @@ class BulkCreate:
             return job_id, True
         try:
             return self._create(request, job_id, cause), False
-        except Conflict:  # A twin was first: answer like it.
+        except (Conflict, Refused):  # A twin was first, and took the money or the room for us both.
             if not self._is_made(request, job_id):
                 raise
             return job_id, True
@@ -83,13 +86,16 @@ class BulkCreate:
             price=price,
             personal=self.vault.seal(request.organization_id, month, job_id, clear),
         )
-        if price is None:
-            self.log.append(job)
-        else:
-            charge = _charge_of(request, price, job_id)
-            wallet = wallet_id(request.organization_id)
-            self.committer.commit(wallet, lambda held: held.charge(charge, cause), job)
+        with self.open_items.accept(request.organization_id, job.created.total_count) as accepting:
+            accepting.position = self._commit(request, job, price, cause)
         return job_id
+
+    def _commit(self, request: BulkRequest, job: BulkJob, price: Price | None, cause: Cause) -> int:
+        if price is None:
+            return self.log.append(job)
+        charge = _charge_of(request, price, job.id)
+        wallet = wallet_id(request.organization_id)
+        return self.committer.commit(wallet, lambda held: held.charge(charge, cause), job)
 
 
 def _price_of(request: BulkRequest, job_id: UUID) -> Price | None:

@@ -85,7 +85,7 @@ class Machine(Process):
         match message.actor:
             case "work_slice":
                 job_id, index = message.arguments
-                self.bulk_lookup.work(UUID(str(job_id)), int(index))
+                self.lookup_turns.answer(UUID(str(job_id)), int(index))
             case "work_link":
                 self.provisioning.work(UUID(str(message.arguments[0])))
             case "work_plan_change":

@@ -233,6 +233,7 @@ class World:
 
     def _sweep(self, machine: Machine) -> None:
         machine.sweep.run()
+        machine.lookup_turns.beat()
         machine.provisioning_sweep.run()
 
     def _fees(self, machine: Machine) -> None:

@@ -112,8 +112,8 @@ def test_a_second_message_for_a_slice_in_hand_is_dropped_uncounted(
     wanted = numbers(3)
     work, provider = Work(installation, wanted), CountingProvider()
     worker = installation.process(provider=provider)
-    provider.on_call(1, lambda: worker.bulk_lookup.work(work.job_id, 0))
-    worker.bulk_lookup.work(work.job_id, 0)
+    provider.on_call(1, lambda: worker.lookup_turns.answer(work.job_id, 0))
+    worker.lookup_turns.answer(work.job_id, 0)
     assert work.starts() == 1
     assert len(provider.asked) == 3
     assert work.job.completed == {0, 1, 2}

@@ -117,12 +117,12 @@ def test_the_wait_between_two_sweeps_of_a_job_doubles_up_to_its_bound(
     create_job(process, organization_id, numbers(1))
     clock.forward(seconds=60)
     started, at = clock.now, []
-    while clock.now < started + timedelta(hours=5):
+    while clock.now < started + timedelta(minutes=30):
         if run(process, sweep):
             at.append((clock.now - started).total_seconds() / 60)
         clock.forward(seconds=30)
     waits = [later - earlier for earlier, later in pairwise(at)]
-    assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+    assert waits == [1, 2, 4, 5, 5, 5, 5]
     assert max(waits) * 60 == BACK_OFF_MAX.total_seconds()
     assert len(queue.messages) == len(at)
 

@@ -56,6 +56,7 @@ def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
     job_id = create_job(process, process.organization(), wanted)
     while process.dispatcher.step():
         pass
+    process.projector.catch_up()
     return process.log.get(BulkJob, job_id)
 
 

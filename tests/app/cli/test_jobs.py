@@ -35,7 +35,8 @@ def test_unfinished_jobs_are_worked_to_their_end_once(shell: Shell) -> None:
 def test_more_jobs_than_one_sweep_takes_are_all_worked(shell: Shell) -> None:
     jobs = JOBS_MAX + 5
     accept_jobs(shell, *[["+14155552671"]] * jobs)
-    assert shell.json("jobs", "retry") == {"sent": jobs, "finished": jobs}
+    told = shell.json("jobs", "retry")
+    assert told == {"sent": JOBS_MAX, "finished": jobs}  # Whoever works rings while there is more.
 
 
 def test_failed_items_are_refunded(shell: Shell) -> None:

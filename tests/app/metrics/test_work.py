@@ -1,6 +1,7 @@
 """Each message that is worked on is one line and one count, and names the request behind it."""
 
 import logging
+from uuid import UUID
 
 import pytest
 from dramatiq import Worker
@@ -21,8 +22,9 @@ def work_on(process: Process, message: Message) -> None:
     worker.stop()
 
 
-def job_of(process: Process, request_id: str) -> str:
-    wanted = BulkRequest(process.organization(), numbers(2), PRICE_MICROS, "USD", None)
+def job_of(process: Process, request_id: str, organization_id: UUID | None = None) -> str:
+    owner = organization_id or process.organization()
+    wanted = BulkRequest(owner, numbers(2), PRICE_MICROS, "USD", None)
     return str(process.bulk_create.run(wanted, process.cause(request_id))[0])
 
 
@@ -77,3 +79,16 @@ def test_after_its_end_no_line_names_the_work() -> None:
     observability.About(lambda: None).filter(record)
     assert not hasattr(record, "request_id")
     assert not hasattr(record, "command")
+
+
+def test_a_line_names_the_slice_that_was_worked_on_whatever_the_message_names(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = installation.process(provider=CountingProvider())
+    owner = process.organization()
+    waiting, named = job_of(process, "first", owner), job_of(process, "second", owner)
+    process.projector.catch_up()
+    work_on(process, Message("work_slice", "lookup", (named, 0)))
+    line = lines(caplog)[0]
+    assert (line["job_id"], line["slice_index"]) == (waiting, 0)
+    assert line["request_id"] == "first"

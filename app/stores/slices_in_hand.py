@@ -1,0 +1,103 @@
+"""Which slices of bulk jobs workers have in hand; losing it costs a second lookup, no money."""
+
+from collections.abc import Collection, Sequence
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Table, Uuid, bindparam, or_, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from projections.database import Database, from_micros, to_micros
+from projections.open_slices import Slice
+from workers.lookup_turns import Held
+
+
+class SqlSlicesInHand:
+    """One row per slice that is worked on, or that rests until a moment."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "slices_in_hand",
+            self.metadata,
+            Column("job_id", Uuid, primary_key=True),
+            Column("slice_index", Integer, primary_key=True, autoincrement=False),
+            Column("organization_id", Uuid, nullable=False),
+            Column("holder", Uuid),
+            Column("until", BigInteger, nullable=False),
+        )
+        columns = self._rows.c
+        self._this = (
+            columns.job_id == bindparam("job"),
+            columns.slice_index == bindparam("slice"),
+        )
+        self._mine = (*self._this, columns.holder == bindparam("me"))
+        self._select = select(self._rows)
+
+    def all(self) -> Sequence[Held]:
+        """Return all rows, lapsed ones too."""
+        with self._database.reading() as connection:
+            return [
+                Held(
+                    Slice(row.job_id, row.slice_index),
+                    row.organization_id,
+                    row.holder,
+                    from_micros(row.until),
+                )
+                for row in connection.execute(self._select)
+            ]
+
+    def take(self, held: Held, now: datetime, latest: datetime) -> bool:
+        """Take a slice that nobody has: no row, one that has lapsed, or one beyond `latest`."""
+        row = {
+            "job_id": held.slice.job_id,
+            "slice_index": held.slice.slice_index,
+            "organization_id": held.organization_id,
+            "holder": held.holder,
+            "until": to_micros(held.until),
+        }
+        columns, dialect = self._rows.c, self._database.engine.dialect.name
+        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows).values(row)
+        statement = insert.on_conflict_do_update(
+            index_elements=["job_id", "slice_index"],
+            set_={name: row[name] for name in ("organization_id", "holder", "until")},
+            where=or_(columns.until <= to_micros(now), columns.until > to_micros(latest)),
+        ).returning(columns.slice_index)
+        with self._database.writing() as connection:
+            return connection.execute(statement).first() is not None
+
+    def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
+        """Give one's own slice back; nobody takes it before a moment."""
+        columns = self._rows.c
+        statement = self._rows.update().where(*self._mine)
+        values = {columns.holder: None, columns.until: to_micros(until)}
+        with self._database.writing() as connection:
+            connection.execute(statement.values(values), _named(this, holder))
+
+    def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
+        """Keep one's own slices until a later moment."""
+        if not slices:
+            return
+        statement = self._rows.update().where(*self._mine).values(until=to_micros(until))
+        with self._database.writing() as connection:
+            connection.execute(statement, [_named(each, holder) for each in slices])
+
+    def forget_lapsed(self, now: datetime) -> None:
+        """Drop the rows that say nothing any more."""
+        with self._database.writing() as connection:
+            connection.execute(self._rows.delete().where(self._rows.c.until <= to_micros(now)))
+
+    def end_rests(self) -> None:
+        """Let whatever rests be taken at once."""
+        with self._database.writing() as connection:
+            connection.execute(self._rows.delete().where(self._rows.c.holder.is_(None)))
+
+    def clear(self) -> None:
+        """Forget everything: when there is nobody else, what a former life had is nobody's."""
+        with self._database.writing() as connection:
+            connection.execute(self._rows.delete())
+
+
+def _named(this: Slice, holder: UUID) -> dict[str, object]:
+    return {"job": this.job_id, "slice": this.slice_index, "me": holder}

@@ -1,0 +1,284 @@
+"""No backlog of one organization holds up another's job, and nothing that is lost is lost."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from uuid import UUID, uuid4
+
+import pytest
+from dramatiq import Worker
+
+from app.runtime import Runtime
+from app.threads import LOOKUP_THREADS
+from domain.bulk_job import BulkJob
+from domain.commands.bulk_create import SLICE_ITEMS
+from domain.ports import NumberFacts
+from projections.audit import check_log
+from projections.open_slices import Slice
+from tests.app.brokers.bench import fresh_url
+from tests.domain.commands.buying import Gate
+from tests.installation import (
+    PATIENCE_S,
+    CountingProvider,
+    Installation,
+    Process,
+    SetClock,
+    numbers,
+    sqlite_only,
+    wait_until,
+)
+from tests.projections.histories import create_job
+from workers.lookup_turns import LEASE, RESTS, Held
+
+BACKLOG_JOBS = 15
+DELAY_S_MAX = 5.0  # Beside seven other programs; alone it is a tenth of it.
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def provider() -> CountingProvider:
+    return CountingProvider()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock, provider: CountingProvider) -> Process:
+    return installation.process(clock, provider)
+
+
+def started(process: Process) -> list[tuple[UUID, Slice]]:
+    """Return whose slices were started, in their order."""
+    events = [each.event for each in process.log.read(0, 10_000)]
+    return [
+        (event.organization_id, Slice(event.originator_id, event.slice_index))
+        for event in events
+        if isinstance(event, BulkJob.SliceStarted)
+    ]
+
+
+def is_finished(process: Process, job_id: UUID) -> bool:
+    return process.log.get(BulkJob, job_id).finished_at is not None
+
+
+@contextmanager
+def working(process: Process, threads: int = LOOKUP_THREADS) -> Iterator[None]:
+    worker = Worker(process.broker, queues={"lookup"}, worker_threads=threads, worker_timeout=10)
+    worker.start()
+    try:
+        yield
+    finally:
+        worker.stop(timeout=10_000)
+
+
+def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_names(
+    process: Process,
+) -> None:
+    owners = [process.organization() for _ in range(3)]
+    first, second, third = owners
+    jobs = [create_job(process, first, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
+    create_job(process, second, numbers(2 * SLICE_ITEMS))
+    create_job(process, third, numbers(1))
+    process.projector.catch_up()
+    for _ in range(11):
+        process.lookup_turns.answer(jobs[0], 0)  # Always the same bell.
+        process.projector.catch_up()
+    told = started(process)
+    assert {owner for owner, _ in told[:3]} == set(owners)
+    assert {owner for owner, _ in told[3:5]} == {first, second}
+    assert [each for owner, each in told if owner == first] == [
+        Slice(job_id, index) for job_id in jobs for index in range(4)
+    ]
+    process.lookup_turns.answer(jobs[0], 0)  # One bell too many.
+    assert len(started(process)) == 11
+    assert check_log(process.log).failures == []
+
+
+def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_message(
+    process: Process,
+) -> None:
+    old = create_job(process, process.organization(), numbers(1))
+    process.projector.catch_up()
+    new = create_job(process, process.organization(), numbers(1))
+    process.lookup_turns.answer(new, 0)
+    assert [each.job_id for _, each in started(process)] == [new]
+    process.lookup_turns.answer(new, 0)
+    assert [each.job_id for _, each in started(process)] == [new, old]
+
+
+def test_a_slice_of_a_killed_worker_is_free_after_its_lease(
+    process: Process, clock: SetClock, installation: Installation
+) -> None:
+    organization_id = process.organization()
+    job_id = create_job(process, organization_id, numbers(1))
+    process.projector.catch_up()
+    now = clock()
+    dead = Held(Slice(job_id, 0), organization_id, uuid4(), now + LEASE)
+    assert process.slices_in_hand.take(dead, now, now + 2 * LEASE)
+    other = installation.process(clock, CountingProvider())
+    clock.forward(seconds=LEASE.total_seconds() - 0.001)
+    other.lookup_turns.answer(job_id, 0)
+    other.lookup_turns.beat()
+    assert (started(process), other.publisher.backlog("lookup")) == ([], 0)
+    clock.forward(seconds=0.001)
+    other.lookup_turns.beat()
+    assert other.publisher.backlog("lookup") == 1
+    other.lookup_turns.answer(job_id, 0)
+    assert is_finished(process, job_id)
+
+
+def test_a_clock_that_was_set_back_keeps_no_slice(process: Process, clock: SetClock) -> None:
+    organization_id = process.organization()
+    job_id = create_job(process, organization_id, numbers(1))
+    ahead = clock() + 1_000 * LEASE
+    held = Held(Slice(job_id, 0), organization_id, uuid4(), ahead + LEASE)
+    assert process.slices_in_hand.take(held, ahead, ahead + LEASE)
+    process.lookup_turns.answer(job_id, 0)
+    assert is_finished(process, job_id)
+
+
+def test_who_works_for_long_keeps_its_slice(
+    process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
+) -> None:
+    job_id = create_job(process, process.organization(), numbers(1))
+    process.projector.catch_up()
+    other = installation.process(clock, CountingProvider())
+
+    def last() -> None:
+        for _ in range(5):
+            clock.forward(seconds=LEASE.total_seconds() / 2)
+            process.lookup_turns.beat()
+            other.lookup_turns.answer(job_id, 0)
+
+    provider.on_call(1, last)
+    process.lookup_turns.answer(job_id, 0)
+    assert len(started(process)) == 1
+    assert is_finished(process, job_id)
+
+
+def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
+    process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
+) -> None:
+    job_id = create_job(process, process.organization(), numbers(3))
+    other_provider = CountingProvider(down=[numbers(1)[0]])
+    other = installation.process(clock, other_provider)
+
+    def lose() -> None:
+        process.slices_in_hand.clear()
+        other.lookup_turns.answer(job_id, 0)
+
+    provider.on_call(1, lose)
+    process.lookup_turns.answer(job_id, 0)
+    assert [len(set(each.asked)) for each in (provider, other_provider)] == [3, 3]
+    job = process.log.get(BulkJob, job_id)
+    assert (job.completed, job.failed) == ({1, 2}, {0})
+    assert check_log(process.log).failures == []
+
+
+def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
+    process: Process, provider: CountingProvider, clock: SetClock
+) -> None:
+    job_id = create_job(process, process.organization(), numbers(1))
+    process.projector.catch_up()
+    provider.bug = KeyError("a bug of the adapter")
+    for rest in RESTS:
+        with pytest.raises(KeyError):
+            process.lookup_turns.answer(job_id, 0)
+        clock.forward(seconds=rest.total_seconds() - 0.001)
+        process.lookup_turns.answer(job_id, 0)  # It finds nothing.
+        clock.forward(seconds=0.001)
+    with pytest.raises(KeyError):
+        process.lookup_turns.answer(job_id, 0)
+    clock.forward(minutes=5)
+    process.lookup_turns.answer(job_id, 0)
+    job = process.log.get(BulkJob, job_id)
+    assert (len(started(process)), job.failed) == (5, {0})
+    assert job.finished_at is not None
+
+
+class GatedProvider(CountingProvider):
+    """Lets one organization wait."""
+
+    def __init__(self, gate: Gate) -> None:
+        super().__init__()
+        self.gate = gate
+        self.slow: UUID | None = None
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+        if organization_id == self.slow:
+            self.gate()
+        return super().look_up(organization_id, phone_number)
+
+
+@pytest.mark.parametrize("threads", [1, LOOKUP_THREADS])
+def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
+    installation: Installation, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.container.work.LOOKUP_THREADS", threads)
+    share = max(1, threads // 2)
+    gate = Gate()
+    provider = GatedProvider(gate)
+    process = installation.process(provider=provider)
+    provider.slow = process.organization()
+    slow = create_job(process, provider.slow, numbers(4 * SLICE_ITEMS))
+    quick = create_job(process, process.organization(), numbers(1))
+    process.projector.catch_up()
+    process.sweep_everything()  # One message for each slice.
+    with working(process, threads):
+        if threads > 1:
+            wait_until(lambda: is_finished(process, quick))
+            wait_until(lambda: len(started(process)) == share + 1)
+            wait_until(lambda: process.publisher.backlog("lookup") == 0)  # None holds a thread.
+            assert len(started(process)) == share + 1
+        gate.open()
+        wait_until(lambda: is_finished(process, slow) and is_finished(process, quick))
+    assert len(started(process)) == 5
+    assert check_log(process.log).failures == []
+
+
+def delay_of(process: Process) -> float:
+    """Return how long a job of one number takes behind the backlog of another organization."""
+    began = time.monotonic()
+    job_id = create_job(process, process.organization(), numbers(1))
+    wait_until(lambda: is_finished(process, job_id))
+    return time.monotonic() - began
+
+
+def measure(process: Process, jobs: int) -> float:
+    """Ask for jobs of a thousand numbers each, and then, from elsewhere, for one number."""
+    backlog = process.organization("10000.00")
+    made = [create_job(process, backlog, numbers(1_000)) for _ in range(jobs)]
+    wait_until(lambda: len(started(process)) > 0)
+    delay_s = delay_of(process)
+    left = sum(not is_finished(process, job_id) for job_id in made)
+    assert left > jobs // 3, "the backlog was gone: nothing was shown"
+    wait_until(lambda: all(is_finished(process, job_id) for job_id in made), 4 * PATIENCE_S)
+    return delay_s
+
+
+@sqlite_only("serve with its own queues")
+def test_a_backlog_of_one_organization_does_not_hold_up_anothers_job(
+    installation: Installation,
+) -> None:
+    process = installation.process()
+    runtime = Runtime(process)
+    runtime.start()
+    try:
+        assert measure(process, BACKLOG_JOBS) < DELAY_S_MAX
+    finally:
+        runtime.stop()
+
+
+def test_nor_does_it_with_a_worker_on_rabbitmq(
+    request: pytest.FixtureRequest, installation: Installation
+) -> None:
+    installation.environment["BROKER_URL"] = fresh_url(request)
+    process = installation.process()
+    runtime = Runtime(process)
+    runtime.start()
+    try:
+        assert measure(process, BACKLOG_JOBS) < DELAY_S_MAX
+    finally:
+        runtime.stop()

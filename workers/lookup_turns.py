@@ -1,0 +1,234 @@
+"""Whose slice comes next: a message of the queue `lookup` is a bell, it says that there is work.
+
+A queue is first come first served: behind a thousand slices of one organization another's first
+one would wait for all of them. So a worker does not ask what a message names but who has waited
+longest with the fewest slices in hand.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from itertools import islice
+from threading import RLock
+from typing import NamedTuple, Protocol
+from uuid import UUID, uuid4
+
+from sqlalchemy import Connection
+
+from domain.application import Log
+from domain.bulk_job import BulkJob
+from domain.cause import Clock
+from domain.commands.waiting import share_of
+from projections.database import Database
+from projections.open_slices import OpenSlices, Slice
+from workers.bulk_lookup import BulkLookup
+from workers.publisher import Publisher
+from workers.routes import slice_message
+
+LEASE = timedelta(seconds=8)  # Renewed each second; a killed worker's slices wait for its end.
+SETTLED = timedelta(seconds=3)  # So long the read model may still show a slice that has ended,
+STALE = timedelta(minutes=1)  # and one that was found to have ended before: it has stopped.
+# After so many starts of a slice that failed: trouble that is short is over for the broker's second
+# try (a quarter of a second later at least), other trouble has minutes before the last one.
+RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
+REST_MAX = timedelta(minutes=5)  # A row that lasts longer is of a clock that was set back since.
+TRIES_MAX = 20  # Slices that turn out to be taken or ended; the next message looks again.
+
+logger = logging.getLogger(__name__)
+
+
+class Held(NamedTuple):
+    """A slice in hand of a process until a moment, unless it renews it; `holder` None: it rests."""
+
+    slice: Slice
+    organization_id: UUID
+    holder: UUID | None
+    until: datetime
+
+
+class SlicesInHand(Protocol):
+    """What workers have in hand. It decides nothing: losing it costs a second lookup."""
+
+    def all(self) -> Sequence[Held]:
+        """Return all rows, lapsed ones too."""
+        ...
+
+    def take(self, held: Held, now: datetime, latest: datetime) -> bool:
+        """Take a slice that nobody has: no row, one that has lapsed, or one beyond `latest`."""
+        ...
+
+    def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
+        """Give one's own slice back; nobody takes it before a moment."""
+        ...
+
+    def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
+        """Keep one's own slices until a later moment."""
+        ...
+
+    def forget_lapsed(self, now: datetime) -> None:
+        """Drop the rows that say nothing any more."""
+        ...
+
+
+class LookupTurns:
+    """Takes the turns of organizations for the threads of one process."""
+
+    def __init__(  # noqa: PLR0913  # It stands between the queue, the log and the work.
+        self,
+        log: Log,
+        database: Database,
+        open_slices: OpenSlices,
+        in_hand: SlicesInHand,
+        bulk: BulkLookup,
+        publisher: Publisher,
+        clock: Clock,
+        threads: int,
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._open = open_slices
+        self._in_hand = in_hand
+        self._bulk = bulk
+        self._publisher = publisher
+        self._clock = clock
+        self._share = share_of(threads)
+        self._me = uuid4()
+        self._lock = RLock()  # One choice at a time: two threads would choose the same slice.
+        self._mine: dict[Slice, UUID] = {}
+        self._turn = 0
+        self._served: dict[UUID, int] = {}  # The turn in which an organization was served last.
+        self._is_left = False  # Something was left to a thread that is still at work.
+
+    def answer(self, job_id: UUID, slice_index: int) -> None:
+        """Work on the slice whose turn it is, and ring again while there is more.
+
+        A slice of a job that is too new for the read model is worked on itself.
+        """
+        for _ in range(TRIES_MAX):
+            with self._lock:
+                taken, more = self._take(Slice(job_id, slice_index))
+            if taken is None:
+                return
+            if more is not None:
+                self._ring(more)
+            if self._work(taken):
+                return
+        self._ring(Slice(job_id, slice_index))  # The read model is far behind: go on from here.
+
+    def beat(self) -> None:
+        """Keep what is in hand, and see to it that open slices are rung for, whatever was lost."""
+        now = self._clock()
+        with self._lock:
+            mine = [*self._mine]
+        self._in_hand.renew(mine, self._me, now + LEASE)
+        self._in_hand.forget_lapsed(now)
+        with self._lock, self._database.reading() as connection:
+            found = next(self._free(connection, self._held(now)), None)
+        if found is not None:
+            self._ring(found[1])
+
+    def _take(self, bell: Slice) -> tuple[Slice | None, Slice | None]:
+        """Take the next slice; return it, and another one that could be taken as well."""
+        for _ in range(TRIES_MAX):
+            now = self._clock()
+            held = self._held(now)
+            with self._database.reading() as connection:
+                new = self._unknown(connection, bell, held)
+                found = [new] if new is not None else []
+                free = self._free(connection, held)
+                found += islice(free, 2)
+            if not found:
+                return None, None
+            organization_id, this = found[0]
+            if self._hold(organization_id, this, now):
+                more = [each for owner, each in found[1:] if self._may_hold(owner)]
+                self._is_left = self._is_left or len(found) > 1
+                return this, more[0] if more else None
+        return None, None
+
+    def _held(self, now: datetime) -> list[Held]:
+        """Return what is in hand or rests now; the rest has lapsed, or a clock was set back."""
+        return [each for each in self._in_hand.all() if now < each.until <= now + REST_MAX]
+
+    def _unknown(
+        self, connection: Connection, bell: Slice, held: Sequence[Held]
+    ) -> tuple[UUID, Slice] | None:
+        """Return what a message names, if the read model does not have it yet."""
+        if self._open.knows(connection, bell.job_id) or any(each.slice == bell for each in held):
+            return None
+        job = self._log.find(BulkJob, bell.job_id)
+        if job is None:
+            logger.error("job %s does not exist", bell.job_id)
+            return None
+        if not job.open_items(bell.slice_index):
+            return None
+        if not self._may_hold(job.organization_id):
+            self._is_left = True
+            return None
+        return job.organization_id, bell
+
+    def _free(self, connection: Connection, held: Sequence[Held]) -> Iterator[tuple[UUID, Slice]]:
+        """Find the slices that may be taken here: of whom has the fewest, longest unserved first.
+
+        At most two of each organization, for nobody asks for more.
+        """
+        busy = {each.slice for each in held}
+        counts = Counter(each.organization_id for each in held if each.holder is not None)
+        known = Counter(each.organization_id for each in held)
+        owners = self._open.organizations_of(connection)
+        owners.sort(key=lambda each: (counts[each], self._served.get(each, 0)))
+        for owner in owners:
+            slices = self._open.first(connection, owner, known[owner] + 2)
+            free = [each for each in slices if each not in busy]
+            if free and not self._may_hold(owner):
+                self._is_left = True
+                continue
+            for each in free:
+                yield owner, each
+
+    def _may_hold(self, organization_id: UUID) -> bool:
+        return [*self._mine.values()].count(organization_id) < self._share
+
+    def _hold(self, organization_id: UUID, this: Slice, now: datetime) -> bool:
+        held = Held(this, organization_id, self._me, now + LEASE)
+        if not self._in_hand.take(held, now, now + REST_MAX):
+            return False
+        self._mine[this] = organization_id
+        self._turn += 1
+        self._served[organization_id] = self._turn
+        return True
+
+    def _work(self, this: Slice) -> bool:
+        """Work on a slice and give it back; False when it had ended before."""
+        rest = RESTS[0]
+        try:
+            worked = self._bulk.work(*this)
+            rest = SETTLED if worked else STALE
+        except Exception:
+            rest = self._rest_after_failure(this)
+            raise
+        finally:
+            with self._lock:
+                del self._mine[this]
+                left, self._is_left = self._is_left, False
+            with suppress(Exception):  # It lapses by itself.
+                self._in_hand.rest(this, self._me, self._clock() + rest)
+            if left:
+                self._ring(this)
+        return worked
+
+    def _rest_after_failure(self, this: Slice) -> timedelta:
+        """Tell how long to leave a slice alone: ever longer, for its starts are counted."""
+        with suppress(Exception):  # The log itself may be the trouble.
+            job = self._log.get(BulkJob, this.job_id)
+            starts = job.attempts.get(this.slice_index, 1)
+            return RESTS[min(starts, len(RESTS)) - 1]
+        return RESTS[0]
+
+    def _ring(self, this: Slice) -> None:
+        """Say that there is work, unless a message waits that says so already."""
+        with suppress(Exception):  # Whatever the broker says: the next beat rings.
+            if not self._publisher.backlog("lookup"):
+                self._publisher.publish(slice_message(*this))
