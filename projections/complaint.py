@@ -9,6 +9,7 @@ from domain.errors import ServiceUnavailable
 from projections.database import is_outage
 
 SAY_EVERY_S = 60.0
+REASONS_MAX = 100  # Texts of errors may differ each time.
 
 logger = logging.getLogger(__name__)
 
@@ -19,22 +20,23 @@ class Complaint:
     def __init__(self, what: str, expected: type[Exception] = ServiceUnavailable) -> None:
         self._what = what
         self._expected = expected
-        self._said: str | None = None
-        self._said_at = 0.0
+        self._said_at: dict[str, float] = {}  # By reason: two of them may take turns.
 
     def of(self, error: Exception) -> None:
         """Say that it has failed, unless that has just been said; where, if nobody expected it."""
         reason, now = reason_of(error), time.monotonic()
-        if reason == self._said and now < self._said_at + SAY_EVERY_S:
+        if now < self._said_at.get(reason, -SAY_EVERY_S) + SAY_EVERY_S:
             return
-        self._said, self._said_at = reason, now
+        if len(self._said_at) >= REASONS_MAX:
+            self._said_at.clear()
+        self._said_at[reason] = now
         known = isinstance(error, self._expected) or is_outage(error)
         logger.error("%s failed: %s", self._what, reason, exc_info=None if known else error)
 
     def over(self) -> None:
         """Say that it works again, if anything else has been said."""
-        if self._said is not None:
-            self._said = None
+        if self._said_at:
+            self._said_at.clear()
             logger.info("%s works again", self._what)
 
 

@@ -94,7 +94,7 @@ def test_trouble_that_lasts_is_said_once_and_so_is_its_end(
     caplog.set_level("INFO")
     monkeypatch.setattr(follower, "BACK_OFF_MAX_S", 0.001)
     monkeypatch.setattr(follower, "BACK_OFF_MIN_S", 0.001)
-    faults: list[Exception] = [outage("no route")] * 9 + [outage("too many clients")] * 9
+    faults: list[Exception] = [outage("no route"), outage("too many clients")] * 9
     done = Event()
 
     def step() -> int:
