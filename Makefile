@@ -47,7 +47,7 @@ imports: .venv/.dev ## Check who imports whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
 
 soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (half an hour)
-	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) tests/faults $(wildcard tests/simulation) $(ARGS)
+	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) tests/faults tests/scenarios/test_failover.py $(wildcard tests/simulation) $(ARGS)
 
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench

@@ -12,6 +12,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
+from app.container import Container
 from domain.commands.single_lookup import LookupRequest, LookupResult
 from domain.errors import Conflict, ServiceUnavailable
 from domain.number_lookup import NumberLookup
@@ -97,7 +98,7 @@ def check(process: Process, before: Seen) -> list[str]:
     return [loss.reason for loss in report.losses]
 
 
-def balances(process: Process, organization: UUID) -> tuple[int, int, int]:
+def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
     """Return the balance as the ledger adds up, as it can be spent, and as it is shown."""
     entries = [
         each
