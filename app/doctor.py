@@ -12,7 +12,6 @@ from app.known_keys import lost_keys, missing_keys
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
 from app.tokens.keys import SigningKeysError
-from domain.cause import utc_now
 from domain.organization import ApiClient, api_client_id
 
 BEHIND_MAX_S = 10.0  # Of a follower; at work it is behind for less than a second.
@@ -87,11 +86,8 @@ def _keys(container: Container) -> Iterator[Finding]:
 
 
 def _clock(container: Container) -> Iterator[Finding]:
-    before = utc_now()
-    told = container.views.server_time()
-    if told is None:
-        return
-    off_s = abs((told - before - (utc_now() - before) / 2).total_seconds())
+    container.time.measure()
+    off_s = abs(container.time.offset_s)
     if off_s > CLOCK_OFF_MAX_S:
         message = f"the clock of this machine is {off_s:.1f} s off that of the database: set up NTP"
         yield Finding("clock", "fault", message)

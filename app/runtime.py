@@ -47,6 +47,7 @@ class Runtime:
     def start(self) -> None:
         """Start all threads, then ask again for the work that died with an earlier process."""
         container, roles = self._container, self._roles
+        self._spawn("time", lambda: container.time.keep(self._stop))
         if "worker" in roles:
             self._start_workers()
         if "projector" in roles:

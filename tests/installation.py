@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.container import Container
+from app.database_clock import DatabaseClock
 from app.migrate import migrate
 from app.providers.sandbox import is_sandbox_number
 from app.settings import Settings
@@ -88,6 +89,7 @@ class Process(Container):
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock = clock
+            self.time, self.clock = DatabaseClock(clock, lambda: None), clock
         self._given = provider
 
     @cached_property

@@ -70,6 +70,7 @@ def cause_of(container: Container) -> Cause:
     Every command that writes asks for it, so here a wrong CURRENCY ends it.
     """
     container.currency.check()
+    container.time.measure()
     return Cause(container.clock(), f"cli-{uuid4()}", _user())
 
 

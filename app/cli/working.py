@@ -21,6 +21,7 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     for.
     """
     container.currency.check()  # Work may charge.
+    container.time.measure()
     broker = container.broker
     if not isinstance(broker, InProcessBroker):
         yield lambda: None

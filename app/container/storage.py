@@ -3,6 +3,7 @@
 from datetime import datetime
 from functools import cached_property
 
+from app.database_clock import DatabaseClock
 from app.persistence import Persistence, persistence_at
 from app.settings import Settings
 from app.stores.faults import Faults
@@ -25,7 +26,12 @@ class Storage:
 
     def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
         self.settings = settings
-        self.clock = clock
+        self.local_clock = clock
+        self.time = DatabaseClock(clock, self._server_time)
+        self.clock: Clock = self.time
+
+    def _server_time(self) -> datetime | None:
+        return self.views.server_time()
 
     @cached_property
     def persistence(self) -> Persistence:
@@ -64,7 +70,7 @@ class Storage:
         """
 
         def earlier() -> datetime:
-            now, told = self.clock(), self.views.server_time()
+            now, told = self.local_clock(), self.views.server_time()
             return now if told is None else min(now, told)
 
         return earlier

@@ -34,7 +34,7 @@ class Work(Links):
 
     def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
         super().__init__(settings, clock)
-        self.steadiness = Steadiness(clock)  # Now: it believes only what it has seen.
+        self.steadiness = Steadiness(self.clock)  # Now: it believes only what it has seen.
 
     @cached_property
     def broker(self) -> InProcessBroker | DurableBroker:

@@ -48,17 +48,24 @@ class Endpoint:
         self._server.server_close()
 
 
-def pages(registry: CollectorRegistry, needs: Mapping[str, Need]) -> dict[str, Callable[[], Page]]:
-    """Return the pages of a process that needs these things, by name, to work."""
+def pages(
+    registry: CollectorRegistry,
+    needs: Mapping[str, Need],
+    facts: Callable[[], Mapping[str, object]] = dict,
+) -> dict[str, Callable[[], Page]]:
+    """Return the pages of a process that needs these things, by name, to work.
+
+    `facts` are told beside, and do not count.
+    """
     askers = [Asker(name, need) for name, need in needs.items()]
     return {
         "/metrics": lambda: Page(200, CONTENT_TYPE_LATEST, generate_latest(registry)),
         "/livez": lambda: _json(200, {"ok": True}),
-        "/readyz": lambda: _readiness(askers),
+        "/readyz": lambda: _readiness(askers, facts()),
     }
 
 
-def _readiness(askers: Sequence[Asker[str | None]]) -> Page:
+def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> Page:
     deadline = time.monotonic() + ANSWER_S
     begun = [(asker.name, asker.begin()) for asker in askers]
     told: list[str] = []
@@ -70,7 +77,7 @@ def _readiness(askers: Sequence[Asker[str | None]]) -> Page:
         except Exception as error:  # noqa: BLE001  # Its text may hold a password.
             missing = f"{name}: {type(error).__name__}"
         told += [missing] if missing else []
-    return _json(503 if told else 200, {"ok": not told, "missing": told})
+    return _json(503 if told else 200, {"ok": not told, "missing": told, **facts})
 
 
 def _json(status: int, body: Mapping[str, object]) -> Page:

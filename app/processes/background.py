@@ -7,6 +7,7 @@ from prometheus_client.registry import Collector
 
 from app.container import Container
 from app.doctor import warn_at_start
+from app.metrics.clock_offset import CLOCK_OFFSET, ClockOffset
 from app.metrics.endpoint import Endpoint, Need, pages
 from app.metrics.roles import WITH_BROKER
 from app.metrics.roles import Role as Shown
@@ -52,7 +53,9 @@ def listen(
     needs: dict[str, Need] = {"database": lambda: what_is_missing(container), **others}
     if role in WITH_BROKER:
         needs["broker"] = lambda: missing_broker(container)
-    shown = pages(container.metrics.registry(role, counted), needs)
+    registry = container.metrics.registry(role, counted)
+    registry.register(ClockOffset(container.time))
+    shown = pages(registry, needs, lambda: {CLOCK_OFFSET: round(container.time.offset_s, 3)})
     try:
         return Endpoint(settings.host, settings.metrics_port, shown)
     except OSError as error:

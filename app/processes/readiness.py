@@ -24,10 +24,11 @@ logger = logging.getLogger(__name__)
 def wait_until_ready(container: Container, stop: Event) -> bool:
     """Wait for the database and its tables; False when told to end before that.
 
-    Raises WrongCurrency when CURRENCY is not that of the log.
+    From then on time is the database's. Raises WrongCurrency when CURRENCY is not the log's.
     """
     is_ready = _wait(lambda: what_is_missing(container), stop)
     if is_ready:
+        container.time.measure()
         container.currency.check()
     return is_ready
 

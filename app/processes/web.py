@@ -73,6 +73,8 @@ def _run(container: Container) -> None:
     # Workers are spawned, so nothing that is open here crosses into them; metrics still ask.
     if not settings.metrics_port:
         container.close()
+    else:
+        Thread(target=container.time.keep, args=(stop,), name="time", daemon=True).start()
     Workers(listeners, settings.web_workers).run(
         stop, lambda: logger.info("serving %s", settings.public)
     )

@@ -7,7 +7,7 @@ import socket
 import sys
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection
-from threading import Thread
+from threading import Event, Thread
 
 from app.container import Container
 from app.metrics.several import WorkerGauges
@@ -36,6 +36,8 @@ def run(listeners: list[socket.socket], ready: Connection) -> None:
     try:
         container.complete()
         _require_currency(container)
+        container.time.measure()
+        Thread(target=container.time.keep, args=(Event(),), name="time", daemon=True).start()
         container.waker.start()
         Thread(target=container.offline_lookup.warm, name="warm", daemon=True).start()
         if settings.metrics_port:

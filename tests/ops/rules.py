@@ -18,7 +18,17 @@ PLAIN = re.compile(r"[A-Za-z0-9./#_-]+")
 # In PromQL: what stands in quotes or braces, and after by and without, is no metric.
 LABELS = re.compile(r'"[^"]*"|\{[^}]*\}|\b(?:by|without|on|ignoring) ?\([^)]*\)|\[[^]]*\]')
 WORD = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-FUNCTIONS = {"sum", "max", "min", "count", "rate", "absent", "histogram_quantile", "label_replace"}
+FUNCTIONS = {
+    "abs",
+    "sum",
+    "max",
+    "min",
+    "count",
+    "rate",
+    "absent",
+    "histogram_quantile",
+    "label_replace",
+}
 LANGUAGE = FUNCTIONS | {"or", "and", "by"}
 
 

@@ -63,6 +63,7 @@ def readyz() -> Response:
         "missing": missing,
         "failed_read_models": failed,
         "signing_keys": no_keys is None,
+        "clock_offset_seconds": round(container().time.offset_s, 3),
     }
     return json_response(body, 200 if body["ok"] else 503)
 

@@ -36,6 +36,12 @@ class Readiness(Output):
         required=True,
         metadata=described("Read models that have stopped; what they show is old."),
     )
+    clock_offset_seconds = fields.Float(
+        required=True,
+        metadata=described(
+            "How far the database's clock is ahead of this machine's. It is added to every time."
+        ),
+    )
     signing_keys = fields.Boolean(
         required=True, metadata=described("Whether tokens can be signed and checked.")
     )

@@ -40,6 +40,7 @@ def test_without_its_log_nothing_is_healthy_but_the_process_lives(
         "missing": ready.json["missing"],
         "failed_read_models": [],
         "signing_keys": True,
+        "clock_offset_seconds": 0.0,
     }
     assert len(ready.json["missing"]) == 1
     assert away.get("/livez").status_code == 200
@@ -72,6 +73,7 @@ def test_a_running_service_is_live_and_ready(service: Service) -> None:
         "missing": [],
         "failed_read_models": [],
         "signing_keys": True,
+        "clock_offset_seconds": 0.0,
     }
 
 
