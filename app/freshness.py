@@ -1,16 +1,20 @@
-"""Read-your-writes: a short, bounded wait until read models have passed a place in the log."""
+"""How old read models are, and a short, bounded wait until they have passed a place in the log."""
 
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from datetime import datetime, timedelta
 from threading import Event
 
 from domain.application import Log
+from domain.cause import Clock
 from projections.database import Database
-from projections.positions import Positions
+from projections.positions import Position, Positions
 
 WAIT_S = 0.25  # A projector that runs needs a few milliseconds; one that does not costs no more.
 STEP_MIN_S = 0.001
 STEP_MAX_S = 0.01
+STALE = timedelta(seconds=5)  # A projector that lives notes four times a second that it is there.
+LOOK_S = 1.0  # For so long a process knows how old its read models are.
 
 
 def wait_until_projected(
@@ -38,3 +42,27 @@ def wait_until_projected(
             return False
         pause.wait(step_s)
         step_s = min(2 * step_s, STEP_MAX_S)
+
+
+class Freshness:
+    """What a process knows of the age of read models; it looks once a second, not per request."""
+
+    def __init__(self, log: Log, database: Database, positions: Positions, clock: Clock) -> None:
+        self._log = log
+        self._database = database
+        self._positions = positions
+        self._clock = clock
+        self._known: Mapping[str, Position] = {}
+        self._looked_at = -LOOK_S
+
+    def is_stale(self, name: str) -> tuple[bool, datetime | None]:
+        """Tell whether a read model lacks events and has for long, and when it last did not."""
+        if time.monotonic() >= self._looked_at + LOOK_S:
+            self._known, self._looked_at = self._positions.all(self._database), time.monotonic()
+        place = self._known.get(name)
+        if place is None:
+            return True, None
+        as_of = place.caught_up_at
+        if as_of is not None and self._clock() - as_of <= STALE:
+            return False, as_of
+        return place.position < self._log.head(), as_of

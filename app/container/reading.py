@@ -3,6 +3,7 @@
 from functools import cached_property
 
 from app.container.storage import Storage
+from app.freshness import Freshness
 from app.persistence import ListeningWaker
 from projections.api_clients import ApiClients
 from projections.jobs import Jobs
@@ -111,6 +112,11 @@ class Reading(Storage):
     def waker(self) -> ListeningWaker:
         """What tells followers that the log has grown."""
         return self.persistence.waker(self.log.appended)
+
+    @cached_property
+    def freshness(self) -> Freshness:
+        """How old the read models are."""
+        return Freshness(self.log, self.views, self.positions, self.clock)
 
     @cached_property
     def projector(self) -> Projector:

@@ -53,8 +53,13 @@ def json_response(
 
 def _meta() -> dict[str, Any]:
     context = request_context()
-    return {
+    meta: dict[str, Any] = {
         "timestamp": format_time(container().clock()),
         "response_time_ms": context.elapsed_ms(),
         "request_id": context.request_id,
     }
+    if context.stale:
+        meta["stale"] = True
+        if context.as_of is not None:
+            meta["as_of"] = format_time(context.as_of)
+    return meta

@@ -8,7 +8,7 @@ import msgspec
 from msgspec.structs import asdict
 
 from app.container import Container
-from app.freshness import wait_until_projected
+from app.http.age import note_age, wait_for
 from app.http.envelope import format_time
 from domain.bulk_job import BulkJob, PersonalNumbers
 from domain.errors import NotFound
@@ -69,9 +69,10 @@ def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
     """
     row = _stored_job(parts, organization_id, job_id)
     if row is None:
-        wait_until_projected(parts.log, parts.views, parts.positions, [parts.jobs.name])
+        wait_for(parts, parts.jobs.name)
         row = _stored_job(parts, organization_id, job_id)
     if row is not None:
+        note_age(parts, parts.jobs.name)
         return row
     job = parts.log.find(BulkJob, job_id)
     if job is None or job.organization_id != organization_id:

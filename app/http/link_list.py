@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID
 
 from app.container import Container
-from app.freshness import wait_until_projected
+from app.http.age import wait_for
 from app.http.link_view import show_row
 from app.http.paging import offset_of
 from domain.commands.link_readings import usage_of
@@ -23,7 +23,7 @@ def list_items(
     parts: Container, organization_id: UUID, query: Mapping[str, Any]
 ) -> tuple[list[dict[str, Any]], int]:
     """Return one page of links, newest first, and how many there are in all."""
-    wait_until_projected(parts.log, parts.views, parts.positions, [parts.links.name])
+    wait_for(parts, parts.links.name)
     rows, total = find_links(parts, organization_id, query)
     seen = parts.readings.find([row.id for row in rows])
     now = parts.clock()

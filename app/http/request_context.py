@@ -4,6 +4,7 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import cast
 from uuid import UUID
 
@@ -20,12 +21,17 @@ _REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z)[A-Za-z0-9._~:/@=+-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request; `scope` is what its operation asks for, once that is known."""
+    """One request; `scope` is what its operation asks for, once that is known.
+
+    `stale`: its reply shows a read model that is behind, and shows the log `as_of` a moment.
+    """
 
     request_id: str
     started_s: float
     scope: str | None = None
     organization_id: UUID | None = None
+    stale: bool = False
+    as_of: datetime | None = None
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, to a tenth of a millisecond."""

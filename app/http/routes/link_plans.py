@@ -6,7 +6,7 @@ from typing import Any
 from flask import Response
 
 from app.authorization import Caller
-from app.freshness import wait_until_projected
+from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.commanding import REPLAYED, current_cause, replay_headers
 from app.http.envelope import failure, success
@@ -73,7 +73,7 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
     that share a country with a plan of the link come first, then the others, each by price.
     """
     parts = container()
-    wait_until_projected(parts.log, parts.views, parts.positions, [parts.plans.name])
+    wait_for(parts, parts.plans.name)
     profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
     with parts.views.reading() as connection:
         rows = parts.plans.compatible(

@@ -5,8 +5,8 @@ from typing import Any
 from flask import Response
 
 from app.authorization import Caller
-from app.freshness import wait_until_projected
 from app.http import transaction_view
+from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.commanding import current_cause, replay_headers
 from app.http.envelope import success
@@ -134,7 +134,7 @@ def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Resp
     These are its activation, its top-ups, their refunds, and the monthly fees that count it.
     """
     parts = container()
-    wait_until_projected(parts.log, parts.views, parts.positions, [parts.transactions.name])
+    wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entries, total = parts.transactions.link_history(
             connection,

@@ -6,7 +6,7 @@ import msgspec
 from flask import Response
 
 from app.authorization import Caller
-from app.freshness import wait_until_projected
+from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.conditional import conditional
 from app.http.identifiers import parse_id
@@ -107,7 +107,7 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
 def _wait() -> None:
     """Let the read model pass what an operator has just changed."""
     parts = container()
-    wait_until_projected(parts.log, parts.views, parts.positions, [parts.plans.name])
+    wait_for(parts, parts.plans.name)
 
 
 def _reply(data: object) -> Response:

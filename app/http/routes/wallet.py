@@ -8,6 +8,7 @@ from flask import Response
 from app.authorization import Caller
 from app.freshness import wait_until_projected
 from app.http import transaction_view
+from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.envelope import success
 from app.http.identifiers import parse_id
@@ -96,7 +97,8 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
 def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
     """Read a balance, from the log itself while its read model is behind."""
     parts = container()
-    if not _wait_for(parts.wallets.name):
+    names = [parts.wallets.name]
+    if not wait_until_projected(parts.log, parts.views, parts.positions, names):
         return parts.log.find(Wallet, wallet_id(organization_id))
     with parts.views.reading() as connection:
         return parts.wallets.get(connection, organization_id)
@@ -105,4 +107,4 @@ def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
 def _wait_for(model: str) -> bool:
     """Let a read model pass what the caller may have been told already."""
     parts = container()
-    return wait_until_projected(parts.log, parts.views, parts.positions, [model])
+    return wait_for(parts, model)

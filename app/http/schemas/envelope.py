@@ -36,6 +36,15 @@ class ReplyMeta(Output):
             example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
         ),
     )
+    stale = fields.Boolean(
+        metadata=described(
+            "There when the data lack what has happened in the last seconds or longer.",
+            enum=[True],
+        )
+    )
+    as_of = fields.String(
+        metadata=described("Beside `stale`: when they last lacked nothing.", format="date-time")
+    )
 
 
 def reply(name: str, data: fields.Field[Any], meta: type[Schema] = ReplyMeta) -> type[Schema]:
