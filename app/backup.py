@@ -59,6 +59,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     position: int
     stream_id: str
     stream_version: int
+    state_sha256: str
     tables: dict[str, int]
     secret_pepper: str | None
     files: dict[str, File]
@@ -116,6 +117,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
         position=end.position,
         stream_id=end.stream_id,
         stream_version=end.stream_version,
+        state_sha256=end.state_sha256,
         tables=table_versions(container),
         secret_pepper=_fingerprint(container),
         files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},
@@ -250,8 +252,11 @@ def _holds(log: Log, manifest: Manifest) -> bool:
         return True
     at = manifest.position
     found = log.recorder.select_notifications(at, 1, stop=at)
-    place = (manifest.stream_id, manifest.stream_version)
-    return bool(found) and (str(found[0].originator_id), found[0].originator_version) == place
+    if not found:
+        return False
+    event, told = found[0], (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
+    digest = hashlib.sha256(event.state).hexdigest()
+    return (str(event.originator_id), event.originator_version, digest) == told
 
 
 def _engine(container: Container) -> Literal["sqlite", "postgresql"]:

@@ -32,6 +32,7 @@ class LogEnd:
     position: int
     stream_id: str
     stream_version: int
+    state_sha256: str  # Some events have the same place in every log.
 
 
 class Persistence(Protocol):

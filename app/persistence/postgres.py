@@ -4,6 +4,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -28,7 +29,7 @@ POOL_WAIT_S = 3.0
 MIGRATE = "migrate"
 DUMP = "database.dump"
 LAST_EVENT = (
-    "SELECT notification_id, originator_id, originator_version FROM log_events "
+    "SELECT notification_id, originator_id, originator_version, state FROM log_events "
     "ORDER BY notification_id DESC LIMIT 1"
 )
 
@@ -113,7 +114,9 @@ class PostgresDatabase:
         """Copy nothing; return where the log ends: a dump that begins now goes at least so far."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute(LAST_EVENT).fetchone()
-        return LogEnd(row[0], str(row[1]), row[2]) if row else LogEnd(0, "", 0)
+        if row is None:
+            return LogEnd(0, "", 0, "")
+        return LogEnd(row[0], str(row[1]), row[2], sha256(row[3]).hexdigest())
 
     def dump_commands(self, directory: Path) -> list[str]:
         """Return `pg_dump` and `pg_restore` for this database, without its password."""

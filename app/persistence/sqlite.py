@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
@@ -20,7 +21,8 @@ from projections.database import Database
 
 LOG_LOCK_TIMEOUT_S = 10
 LAST_EVENT = (
-    "SELECT rowid, originator_id, originator_version FROM stored_events ORDER BY rowid DESC LIMIT 1"
+    "SELECT rowid, originator_id, originator_version, state "
+    "FROM stored_events ORDER BY rowid DESC LIMIT 1"
 )
 
 
@@ -172,7 +174,9 @@ def _copy_database(file: Path, copy: Path) -> None:
 def _end_of(log: Path) -> LogEnd:
     with closing(sqlite3.connect(log)) as connection:
         row = connection.execute(LAST_EVENT).fetchone()
-    return LogEnd(row[0], str(UUID(row[1])), row[2]) if row else LogEnd(0, "", 0)
+    if row is None:
+        return LogEnd(0, "", 0, "")
+    return LogEnd(row[0], str(UUID(row[1])), row[2], sha256(row[3]).hexdigest())
 
 
 def _draft_of(file: Path) -> Path:
