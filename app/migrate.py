@@ -12,20 +12,14 @@ from projections.health import strangers
 from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
-STORES_VERSION = 2
-NUMBERS_VERSION = 1
-IN_HAND_VERSION = 1
-NETWORK_VERSION = 1
-KEYS_VERSION = 1
-NOTES_VERSION = 1
-POSITIONS_VERSION = 1
-KNOWN = {
-    "stores": STORES_VERSION,
-    "network_numbers": NUMBERS_VERSION,
-    "simulated_network": NETWORK_VERSION,
-    "personal_keys": KEYS_VERSION,
-    "notes": NOTES_VERSION,
-    "positions": POSITIONS_VERSION,
+VERSIONS = {
+    "stores": 2,
+    "network_numbers": 1,
+    "slices_in_hand": 1,
+    "simulated_network": 1,
+    "personal_keys": 1,
+    "notes": 1,
+    "positions": 1,
 }
 
 
@@ -65,32 +59,31 @@ def _create_stores(container: Container) -> None:
         container.readings,
     )
     tables = [store.metadata for store in own]
-    ensure(container.stores, "stores", STORES_VERSION, tables, cheap=True)
+    ensure(container.stores, "stores", VERSIONS["stores"], tables, cheap=True)
     numbers = [container.readings.parts.metadata]
-    ensure(container.stores, "network_numbers", NUMBERS_VERSION, numbers, cheap=True)
+    ensure(container.stores, "network_numbers", VERSIONS["network_numbers"], numbers, cheap=True)
     container.readings.mend()
     in_hand = [container.slices_in_hand.metadata]
-    ensure(container.stores, "slices_in_hand", IN_HAND_VERSION, in_hand, cheap=True)
+    ensure(container.stores, "slices_in_hand", VERSIONS["slices_in_hand"], in_hand, cheap=True)
     network = [container.simulated_network.metadata]
-    ensure(container.stores, "simulated_network", NETWORK_VERSION, network, cheap=True)
+    ensure(
+        container.stores, "simulated_network", VERSIONS["simulated_network"], network, cheap=True
+    )
     keys = container.vault
-    ensure(keys.database, "personal_keys", KEYS_VERSION, [keys.metadata], cheap=False)
-    ensure(keys.database, "notes", NOTES_VERSION, [container.notes.metadata], cheap=True)
+    ensure(keys.database, "personal_keys", VERSIONS["personal_keys"], [keys.metadata], cheap=False)
+    ensure(keys.database, "notes", VERSIONS["notes"], [container.notes.metadata], cheap=True)
     # Without positions every read model is rebuilt and the dispatcher sweeps.
     positions = [container.positions.metadata]
-    ensure(container.views, "positions", POSITIONS_VERSION, positions, cheap=True)
+    ensure(container.views, "positions", VERSIONS["positions"], positions, cheap=True)
 
 
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
-    return (
-        is_current(container.stores, "stores", STORES_VERSION)
-        and is_current(container.stores, "network_numbers", NUMBERS_VERSION)
-        and is_current(container.stores, "slices_in_hand", IN_HAND_VERSION)
-        and is_current(container.stores, "simulated_network", NETWORK_VERSION)
-        and is_current(container.vault.database, "personal_keys", KEYS_VERSION)
-        and is_current(container.vault.database, "notes", NOTES_VERSION)
-        and is_current(container.views, "positions", POSITIONS_VERSION)
+    beside_the_log = dict.fromkeys(("personal_keys", "notes"), container.vault.database)
+    places = {**beside_the_log, "positions": container.views}
+    return all(
+        is_current(places.get(name, container.stores), name, version)
+        for name, version in VERSIONS.items()
     )
 
 
@@ -101,7 +94,7 @@ def table_versions(container: Container) -> dict[str, int]:
 
 def newer_tables(found: Mapping[str, int]) -> list[str]:
     """Return the sets of tables that are of a later release than this one."""
-    return [name for name, version in found.items() if version > KNOWN.get(name, 0)]
+    return [name for name, version in found.items() if version > VERSIONS.get(name, 0)]
 
 
 def _build_models(container: Container, progress: Progress) -> list[str]:
