@@ -28,8 +28,8 @@ from workers.publisher import Publisher
 from workers.routes import slice_message
 
 LEASE = timedelta(seconds=8)  # Renewed each second; a killed worker's slices wait for its end.
-SETTLED = timedelta(seconds=3)  # So long the read model may still show a slice that has ended,
-STALE = timedelta(minutes=1)  # and one that was found to have ended before: it has stopped.
+SETTLED = timedelta(seconds=0.3)  # So long the read model may still show a slice that has ended,
+STALE = timedelta(seconds=5)  # and one that was found to have ended before: it has stopped.
 # After so many starts of a slice that failed: trouble that is short is over for the broker's second
 # try (a quarter of a second later at least), other trouble has minutes before the last one.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
@@ -51,8 +51,8 @@ class Held(NamedTuple):
 class SlicesInHand(Protocol):
     """What workers have in hand. It decides nothing: losing it costs a second lookup."""
 
-    def all(self) -> Sequence[Held]:
-        """Return all rows, lapsed ones too."""
+    def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
+        """Return the rows that end after now and not beyond `latest`."""
         ...
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:
@@ -150,7 +150,7 @@ class LookupTurns:
 
     def _held(self, now: datetime) -> list[Held]:
         """Return what is in hand or rests now; the rest has lapsed, or a clock was set back."""
-        return [each for each in self._in_hand.all() if now < each.until <= now + REST_MAX]
+        return [*self._in_hand.all(now, now + REST_MAX)]
 
     def _unknown(
         self, connection: Connection, bell: Slice, held: Sequence[Held]

@@ -33,10 +33,13 @@ class SqlSlicesInHand:
             columns.slice_index == bindparam("slice"),
         )
         self._mine = (*self._this, columns.holder == bindparam("me"))
-        self._select = select(self._rows)
+        self._select = select(self._rows).where(
+            columns.until > bindparam("now"), columns.until <= bindparam("latest")
+        )
 
-    def all(self) -> Sequence[Held]:
-        """Return all rows, lapsed ones too."""
+    def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
+        """Return the rows that end after now and not beyond `latest`."""
+        values = {"now": to_micros(now), "latest": to_micros(latest)}
         with self._database.reading() as connection:
             return [
                 Held(
@@ -45,7 +48,7 @@ class SqlSlicesInHand:
                     row.holder,
                     from_micros(row.until),
                 )
-                for row in connection.execute(self._select)
+                for row in connection.execute(self._select, values)
             ]
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:

@@ -222,7 +222,7 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     provider = GatedProvider(gate)
     process = installation.process(provider=provider)
     provider.slow = process.organization()
-    slow = create_job(process, provider.slow, numbers(4 * SLICE_ITEMS))
+    slow = [create_job(process, provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
     quick = create_job(process, process.organization(), numbers(1))
     process.projector.catch_up()
     process.sweep_everything()  # One message for each slice.
@@ -233,8 +233,8 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
             wait_until(lambda: process.publisher.backlog("lookup") == 0)  # None holds a thread.
             assert len(started(process)) == share + 1
         gate.open()
-        wait_until(lambda: is_finished(process, slow) and is_finished(process, quick))
-    assert len(started(process)) == 5
+        wait_until(lambda: all(is_finished(process, each) for each in (*slow, quick)))
+    assert len(started(process)) == 9
     assert check_log(process.log).failures == []
 
 
