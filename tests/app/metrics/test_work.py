@@ -15,7 +15,8 @@ from workers.routes import Message
 
 def work_on(process: Process, message: Message) -> None:
     process.publisher.publish(message)
-    worker = Worker(process.broker, worker_timeout=10)
+    # One thread: with two, the slice that is taken second may have its line first.
+    worker = Worker(process.broker, worker_timeout=10, worker_threads=1)
     worker.start()
     for queue in list(process.broker.queues):
         process.broker.join(queue, fail_fast=False)
