@@ -1,6 +1,7 @@
 """One application, one log: every aggregate is loaded from it and appended to it here."""
 
 import logging
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -58,6 +59,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     ledger.Ledger,
 )
 
+MEET_AGAIN_S = 1.0  # After a server that could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
 
 R = TypeVar("R", bound=Root)
@@ -110,6 +112,8 @@ class Log(Application[UUID]):
         self.server: str | None = None  # Which has answered last, to whatever thread.
         self._seen = 0  # The highest position that this process knows of.
         self._meeting = Lock()
+        self._meet_at = 0.0  # On the monotonic clock: not before.
+        self._untold = ""  # The server that could not be told of a loss, which is said once.
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use exactly the given settings: the library would also read the process environment."""
@@ -275,8 +279,8 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
 
     def _see(self, position: int) -> int:
-        self.answered()
-        self._seen = max(self._seen, position)
+        if self.answered() == self.server:  # Else what the one before had seen is still compared.
+            self._seen = max(self._seen, position)
         return position
 
     def answered(self) -> str:
@@ -287,16 +291,26 @@ class Log(Application[UUID]):
         return server
 
     def _meet(self, server: str) -> None:
-        """Go on with another server; what it has lost of what was seen is a fact of the log."""
-        if not self._meeting.acquire(blocking=False):
-            return  # Another thread is at it.
+        """Go on with another server; what it has lost of what was seen is a fact of the log.
+
+        A standby cannot be told: it is tried seldom, for each try costs new sessions.
+        """
+        if time.monotonic() < self._meet_at or not self._meeting.acquire(blocking=False):
+            return  # It has just failed, or another thread is at it.
         try:
             if self.server is not None:
-                logger.warning("the log is on another server now: %s", server)
                 self._note_loss(server)
-            self.server = server
+                logger.warning("the log is on another server now: %s", server)
+            self.server, self._meet_at, self._untold = server, 0.0, ""
         except PersistenceError:
-            logger.warning("what the log has lost is looked for again", exc_info=True)
+            self._meet_at = time.monotonic() + MEET_AGAIN_S
+            if self._untold != server:
+                logger.warning(
+                    "the log answers from %s; what it has lost is looked for again",
+                    server,
+                    exc_info=True,
+                )
+            self._untold = server
         finally:
             self._meeting.release()
 

@@ -6,6 +6,7 @@ import pytest
 from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
 
 from domain.application import Log, Poisoned
+from domain.discontinuity import Discontinuity
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.number_lookup import NumberLookup
 from domain.organization import Organization
@@ -75,6 +76,57 @@ def test_the_loser_of_a_race_gets_a_conflict_that_names_its_stream(log: Log) -> 
         log.append(second)
     assert caught.value.stream_id == organization.id
     assert log.get(Organization, organization.id).price_micros == 1
+
+
+class Elsewhere:
+    """Gives a log a second server, which has lost what is behind a position."""
+
+    def __init__(self, log: Log) -> None:
+        self.name, self.is_sick, self.asked = "one", False, 0
+        self._end = log.head()
+        log.recorder.server = lambda: self.name  # type: ignore[attr-defined]  # As on PostgreSQL.
+        log.recorder.last_position_up_to = self._last  # type: ignore[attr-defined]  # The same.
+        log.server = "one"
+
+    def _last(self, position: int) -> int:
+        self.asked += 1
+        if self.is_sick:
+            raise OperationalError
+        return min(self._end, position)
+
+
+def losses(log: Log) -> list[Discontinuity.Noticed]:
+    return [
+        each.event for each in log.read(0, 100) if isinstance(each.event, Discontinuity.Noticed)
+    ]
+
+
+def test_a_loss_is_told_though_the_new_server_was_sick_and_others_went_on(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.application.MEET_AGAIN_S", 0.0)
+    log.append(register())
+    elsewhere = Elsewhere(log)
+    log.append(register(), register())
+    elsewhere.name, elsewhere.is_sick = "two", True
+    last = log.append(register())  # Behind the gap that a promotion leaves.
+    elsewhere.is_sick = False
+    log.head()
+    assert [(each.last_position, each.seen_position) for each in losses(log)] == [(1, 3)]
+    assert log.server == "two"
+    assert log.head() > last
+
+
+def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.append(register())
+    elsewhere = Elsewhere(log)
+    elsewhere.name, elsewhere.is_sick = "a standby", True
+    for _ in range(50):
+        log.head()
+    assert elsewhere.asked <= 2
+    assert len(caplog.records) == 1
 
 
 def test_appending_nothing_changes_nothing(log: Log) -> None:
