@@ -31,16 +31,17 @@ class Currency:
     def append(self, make: Callable[[], Sequence[Root]], cause: Cause) -> None:
         """Append what brings this currency into the log: a wallet, a fee.
 
-        The first one brings the ledger too. Its Conflict may be the ledger's, then all is made and
+        The first one brings the ledger too, in front: the last event of a commit tells which log
+        it is (`belongs`), and the ledger has one place in every log. Its Conflict may be the ledger's, then all is made and
         tried once more; the next one is raised. Raises WrongCurrency as `check`.
         """
         ledger = self._new_ledger(cause)
         try:
-            self._log.append(*make(), *ledger)
+            self._log.append(*ledger, *make())
         except Conflict:
             if not ledger:
                 raise
-            self._log.append(*make(), *self._new_ledger(cause))
+            self._log.append(*self._new_ledger(cause), *make())
 
     def _new_ledger(self, cause: Cause) -> list[Ledger]:
         """Return what has to come too; asks the log each time, which may have lost its end."""

@@ -387,9 +387,12 @@ def test_a_damaged_log_is_restored_but_told(paid: Shell, elsewhere: Shell, tmp_p
 
 def test_an_older_log_beside_newer_read_models_is_noticed(paid: Shell, copy: Path) -> None:
     paid.run("wallet", "deposit", paid.new_organization(), "5", "--reference", "later")
+    paid.run("org", "list")  # It projects what the log holds.
     for end in ("", "-wal", "-shm"):
         paid.database.with_name(f"service.db{end}").unlink(missing_ok=True)
     shutil.copy(copy / "log.db", paid.database)
+    assert "migrate" in paid.refusal("org", "list")
+    assert "wallets" in paid.json("migrate")["built"]
     assert len(paid.json("org", "list")["data"]) == 1
     assert paid.json("audit", "verify")["ok"] is True
 

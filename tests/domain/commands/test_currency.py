@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,6 +18,7 @@ from domain.ledger import Ledger
 from domain.organization import Organization
 from domain.wallet import Wallet, wallet_id
 from projections.audit import check_log
+from projections.health import belongs
 from tests.installation import CountingProvider, Installation, Process
 from tests.plan_files import import_plans, plan
 from tests.workers.fees import customer
@@ -161,3 +163,16 @@ def test_the_audit_finds_a_ledger_of_another_currency(process: Process) -> None:
     process.log.append(Wallet.open(uuid4(), "USD", process.cause()))
     process.log.append(Ledger.open("EUR", process.cause()))
     assert not check_log(process.log).ok
+
+
+def test_the_first_wallet_of_one_log_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    one, other = (Installation(tmp_path / each) for each in ("one", "other"))
+    for each in (one, other):
+        each.process().organization("0")
+    followed = one.process()
+    followed.projector.catch_up()
+    place = followed.positions.all(followed.views)["wallets"]
+    assert belongs(followed.log, place)
+    assert not belongs(other.process().log, place)
+    one.close()
+    other.close()
