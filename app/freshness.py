@@ -63,6 +63,7 @@ class Freshness:
         if place is None:
             return True, None
         as_of = place.caught_up_at
-        if as_of is not None and self._clock() - as_of <= STALE:
+        # One from the future was written before the clock of the database was set back.
+        if as_of is not None and abs(self._clock() - as_of) <= STALE:
             return False, as_of
         return place.position < self._log.head(), as_of

@@ -52,3 +52,18 @@ def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     assert (balance["data"]["balance"], "stale" in balance["meta"]) == ("99.99", False)
     stopped.container.projector.catch_up()
     assert "stale" not in tenant.get(path).json["meta"]
+
+
+def test_a_clock_that_was_set_back_does_not_make_old_replies_new(stopped: Service) -> None:
+    tenant = stopped.tenant()
+    parts = stopped.container
+    parts.projector.catch_up()
+    ahead = parts.clock() + timedelta(hours=1)
+    with parts.views.writing() as connection:
+        for name, place in parts.positions.all(parts.views).items():
+            parts.positions.caught_up(connection, [name], place.position, ahead)
+    assert tenant.create_job(numbers(1)).status_code == 202
+    assert tenant.get("/v1/transactions").json["meta"]["stale"] is True
+    newest = parts.log.head()
+    behind = {lag.name: seconds for lag, seconds in parts.follower_lags() if lag.position < newest}
+    assert behind["transactions"]
