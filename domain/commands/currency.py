@@ -32,8 +32,9 @@ class Currency:
         """Append what brings this currency into the log: a wallet, a fee.
 
         The first one brings the ledger too, in front: the last event of a commit tells which log
-        it is (`belongs`), and the ledger has one place in every log. Its Conflict may be the ledger's, then all is made and
-        tried once more; the next one is raised. Raises WrongCurrency as `check`.
+        it is (`belongs`), and the ledger has one place in every log. The Conflict of the first one
+        may be the ledger's, then all is made and tried once more; the next one is raised. Raises
+        WrongCurrency as `check`.
         """
         ledger = self._new_ledger(cause)
         try:

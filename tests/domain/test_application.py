@@ -79,11 +79,11 @@ def test_the_loser_of_a_race_gets_a_conflict_that_names_its_stream(log: Log) -> 
 
 
 class Elsewhere:
-    """Gives a log a second server, which has lost what is behind a position."""
+    """Gives a log a second server, which lacks positions that were seen: from `lost` to `to`."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, lost: int, to: int) -> None:
         self.name, self.is_sick, self.asked = "one", False, 0
-        self._end = log.head()
+        self._lost = range(lost, to + 1)
         log.recorder.server = lambda: self.name  # type: ignore[attr-defined]  # As on PostgreSQL.
         log.recorder.last_position_up_to = self._last  # type: ignore[attr-defined]  # The same.
         log.server = "one"
@@ -92,7 +92,7 @@ class Elsewhere:
         self.asked += 1
         if self.is_sick:
             raise OperationalError
-        return min(self._end, position)
+        return self._lost.start - 1 if position in self._lost else position
 
 
 def losses(log: Log) -> list[Discontinuity.Noticed]:
@@ -106,7 +106,7 @@ def test_a_loss_is_told_though_the_new_server_was_sick_and_others_went_on(
 ) -> None:
     monkeypatch.setattr("domain.application.MEET_AGAIN_S", 0.0)
     log.append(register())
-    elsewhere = Elsewhere(log)
+    elsewhere = Elsewhere(log, 2, 3)
     log.append(register(), register())
     elsewhere.name, elsewhere.is_sick = "two", True
     last = log.append(register())  # Behind the gap that a promotion leaves.
@@ -121,7 +121,7 @@ def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(
     log: Log, caplog: pytest.LogCaptureFixture
 ) -> None:
     log.append(register())
-    elsewhere = Elsewhere(log)
+    elsewhere = Elsewhere(log, 1, 1)
     elsewhere.name, elsewhere.is_sick = "a standby", True
     for _ in range(50):
         log.head()
