@@ -34,6 +34,7 @@ STALE = timedelta(seconds=5)  # and one that was found to have ended before: it 
 # try (a quarter of a second later at least), other trouble has minutes before the last one.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
 REST_MAX = timedelta(minutes=5)  # A row that lasts longer is of a clock that was set back since.
+LEFT_MAX = 1_000  # Messages of new slices that this process remembers; the sweep knows the others.
 TRIES_MAX = 20  # Slices that turn out to be taken or ended; the next message looks again.
 
 logger = logging.getLogger(__name__)
@@ -100,6 +101,7 @@ class LookupTurns:
         self._turn = 0
         self._served: dict[UUID, int] = {}  # The turn in which an organization was served last.
         self._is_left = False  # Something was left to a thread that is still at work.
+        self._left: dict[Slice, None] = {}  # The same, of what only its own message tells of.
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and ring again while there is more.
@@ -156,7 +158,7 @@ class LookupTurns:
         self, connection: Connection, bell: Slice, held: Sequence[Held]
     ) -> tuple[UUID, Slice] | None:
         """Return what a message names, if the read model does not have it yet."""
-        if self._open.knows(connection, bell.job_id) or any(each.slice == bell for each in held):
+        if self._open.knows(connection, bell.job_id) or bell in self._busy(held):
             return None
         job = self._log.find(BulkJob, bell.job_id)
         if job is None:
@@ -165,7 +167,8 @@ class LookupTurns:
         if not job.open_items(bell.slice_index):
             return None
         if not self._may_hold(job.organization_id):
-            self._is_left = True
+            if len(self._left) < LEFT_MAX:
+                self._left[bell] = None
             return None
         return job.organization_id, bell
 
@@ -174,7 +177,7 @@ class LookupTurns:
 
         At most two of each organization, for nobody asks for more.
         """
-        busy = {each.slice for each in held}
+        busy = self._busy(held)
         counts = Counter(each.organization_id for each in held if each.holder is not None)
         known = Counter(each.organization_id for each in held)
         owners = self._open.organizations_of(connection)
@@ -187,6 +190,10 @@ class LookupTurns:
                 continue
             for each in free:
                 yield owner, each
+
+    def _busy(self, held: Sequence[Held]) -> set[Slice]:
+        """Return what nobody may take: also what is in hand here and could not be renewed."""
+        return {each.slice for each in held} | self._mine.keys()
 
     def _may_hold(self, organization_id: UUID) -> bool:
         return [*self._mine.values()].count(organization_id) < self._share
@@ -213,10 +220,16 @@ class LookupTurns:
             with self._lock:
                 del self._mine[this]
                 left, self._is_left = self._is_left, False
+                new = next(iter(self._left), None)
+                if new is not None:
+                    del self._left[new]
             with suppress(Exception):  # It lapses by itself.
                 self._in_hand.rest(this, self._me, self._clock() + rest)
             if left:
                 self._ring(this)
+            if new is not None:
+                with suppress(Exception):  # As below; then it waits for the sweep.
+                    self._publisher.publish(slice_message(*new))
         return worked
 
     def _rest_after_failure(self, this: Slice) -> timedelta:

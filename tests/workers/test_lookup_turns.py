@@ -29,6 +29,7 @@ from tests.installation import (
 )
 from tests.projections.histories import create_job
 from workers.lookup_turns import LEASE, RESTS, Held
+from workers.routes import slice_message
 
 BACKLOG_JOBS = 15
 DELAY_S_MAX = 5.0  # Beside seven other programs; alone it is a tenth of it.
@@ -158,6 +159,22 @@ def test_who_works_for_long_keeps_its_slice(
     assert is_finished(process, job_id)
 
 
+def test_nobody_here_takes_what_is_in_hand_here_though_it_could_not_be_renewed(
+    process: Process, provider: CountingProvider, clock: SetClock
+) -> None:
+    job_id = create_job(process, process.organization(), numbers(1))
+    process.projector.catch_up()
+
+    def lapse() -> None:
+        clock.forward(seconds=LEASE.total_seconds() + 1)
+        process.lookup_turns.answer(job_id, 0)
+
+    provider.on_call(1, lapse)
+    process.lookup_turns.answer(job_id, 0)
+    assert len(started(process)) == 1
+    assert is_finished(process, job_id)
+
+
 def test_a_store_that_is_lost_costs_a_second_lookup_and_no_second_settlement(
     process: Process, provider: CountingProvider, clock: SetClock, installation: Installation
 ) -> None:
@@ -236,6 +253,27 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
         wait_until(lambda: all(is_finished(process, each) for each in (*slow, quick)))
     assert len(started(process)) == 9
     assert check_log(process.log).failures == []
+
+
+def test_what_only_its_message_tells_of_is_not_lost_beyond_the_share(
+    installation: Installation,
+) -> None:
+    gate = Gate()
+    provider = GatedProvider(gate)
+    process = installation.process(provider=provider)
+    provider.slow, other = process.organization(), process.organization()
+    slow = [create_job(process, provider.slow, numbers(4 * SLICE_ITEMS)) for _ in range(2)]
+    for job_id in slow:
+        for index in range(4):
+            process.publisher.publish(slice_message(job_id, index))
+    with working(process):
+        wait_until(lambda: process.publisher.backlog("lookup") == 0)
+        quick = create_job(process, other, numbers(1))
+        process.publisher.publish(slice_message(quick, 0))
+        wait_until(lambda: is_finished(process, quick))
+        gate.open()
+        wait_until(lambda: all(is_finished(process, each) for each in slow))
+    assert len(started(process)) == 9
 
 
 def delay_of(process: Process) -> float:
