@@ -1,5 +1,6 @@
 """What the front holds is bounded, and its end is clean: over an application that waits."""
 
+import gc
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ import pytest
 from app.http import calling
 from app.http import front as front_module
 from app.http.bodies import BODY_BYTES_MAX
-from app.http.calling import RequestThreads
+from app.http.calling import Request, RequestThreads
 from app.http.front import Front
 from app.http.listening import bind, listen
 from app.http.own_replies import OwnReplies
@@ -23,6 +24,7 @@ from tests.installation import wait_until
 ALIVE = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
 WAIT = b"GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
 QUICK = b"GET /quick HTTP/1.1\r\nHost: a\r\n\r\n"
+CLOSE = b"Connection: close\r\n\r\n"
 UPLOAD = b"POST /quick HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % BODY_BYTES_MAX
 
 
@@ -69,6 +71,10 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     made.front.stop()
     made.thread.join(15)
     assert not made.thread.is_alive()
+
+
+def requests_read() -> int:
+    return sum(isinstance(each, Request) for each in gc.get_objects())
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -134,6 +140,21 @@ def test_of_too_many_bodies_the_longest_under_way_give_way(served: Served) -> No
         assert whole.recv(12) == b"HTTP/1.1 200"
         slow[-1].sendall(b"x" * (BODY_BYTES_MAX - BODY_BYTES_MAX * 3 // 4))
         assert slow[-1].recv(12) == b"HTTP/1.1 200"
+
+
+@pytest.mark.parametrize("more", [b"", b"Connection: upgrade\r\nUpgrade: a\r\n"])
+def test_of_many_requests_at_once_few_are_read_before_their_turn(
+    served: Served, more: bytes
+) -> None:
+    one = QUICK[:-2] + more + b"\r\n"
+    count = 60_000 // len(one)
+    with ExitStack() as stack:
+        connection = served.connect(stack, WAIT + one * count + QUICK[:-2] + CLOSE)
+        wait_until(lambda: served.at_work == 1)
+        read = requests_read()
+        assert 0 < read <= front_module.PARSE_BYTES // len(one) + 2
+        served.go.set()
+        assert read_all(connection).count(b"HTTP/1.1 200 OK\r\n") == count + 2
 
 
 def test_of_too_many_connections_the_longest_idle_give_way(served: Served) -> None:
