@@ -140,7 +140,8 @@ class Accounts:
             try:
                 self.committer.commit(wallet_id(organization_id), change, booking)
             except Conflict:
-                self._is_made(booking)
+                if not self._is_made(booking):  # A failover has lost what was first.
+                    raise
         return self.wallet(organization_id)
 
     def wallet(self, organization_id: UUID) -> Wallet:
