@@ -32,7 +32,11 @@ def note_keys(container: Container, *, made: bool) -> list[str]:
 
 
 def note_pepper(container: Container) -> None:
-    """Note the pepper before a secret is hashed with it; raises SigningKeysError if it is lost."""
+    """Note the pepper before a secret is hashed with it; raises SigningKeysError if it is lost.
+
+    By the clock that stamps the secret: the note of one that is ahead would make it an older one.
+    """
+    container.time.measure()
     container.notes.add("pepper", container.secret_hasher.fingerprint(), container.clock())
 
 

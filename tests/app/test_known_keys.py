@@ -1,10 +1,13 @@
 """Keys that are made anew beside clients are told from the first ones, whenever it is asked."""
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from app.cli.installation import cause_of
+from app.database_clock import DatabaseClock
 from app.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from domain.organization import api_client_id
 from tests.installation import Installation, Process, SetClock
@@ -95,3 +98,22 @@ def test_another_pepper_by_setting_is_noticed(installation: Installation, clock:
     (told,) = start(other)
     assert "pepper" in told
     assert "another" not in told
+
+
+def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
+    started: Process, clock: SetClock
+) -> None:
+    shutil.rmtree(keys_of(started))
+    ensure_keys(started)
+    for name in ("keys", "secret_hasher"):
+        started.__dict__.pop(name, None)
+    clock.forward(days=1)
+    started.time = started.clock = DatabaseClock(clock, lambda: clock() - timedelta(seconds=2))
+    with started.views.reading() as connection:
+        clients = [row.client_id for row in started.clients.all(connection)]
+    note_pepper(started)  # As `client rotate-secret` does, before anything has measured.
+    cause = cause_of(started)
+    for each in clients:
+        started.accounts.change_client(each, lambda held: held.rotate_secret("1" * 64, cause))
+    started.projector.catch_up()
+    assert lost_keys(started) == []
