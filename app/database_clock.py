@@ -29,10 +29,13 @@ class DatabaseClock:
         local: Clock,
         ask: Callable[[], datetime | None],
         monotonic: Callable[[], float] = time.monotonic,
+        server: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._local = local
         self._ask = ask
         self._monotonic = monotonic
+        self._server = server  # Another one has another clock.
+        self._asked_of: str | None = None
         self._measured: tuple[datetime, float] | None = None
         self._tried_s: float | None = None
         self._warned = False
@@ -48,7 +51,7 @@ class DatabaseClock:
         return self.offset.total_seconds()
 
     def keep(self, stop: Event) -> None:
-        """Measure each minute, and as soon as somebody has set this machine's clock."""
+        """Measure each minute, and at once after a failover or a set clock of this machine."""
         while not stop.wait(LOOK_S):
             self.measure_if_due()
 
@@ -56,7 +59,7 @@ class DatabaseClock:
         """Measure when the last measurement holds no more."""
         since_s = MEASURE_S if self._tried_s is None else self._monotonic() - self._tried_s
         wait_s = MEASURE_S if self._measured is not None else RETRY_S
-        if since_s >= wait_s or self._was_set():
+        if since_s >= wait_s or self._was_set() or self._is_another():
             self.measure()
 
     def measure(self) -> None:
@@ -66,7 +69,7 @@ class DatabaseClock:
         between our question and its answer. So on one machine it is exactly 0.
         """
         before, begun_s = self._local(), self._monotonic()
-        self._tried_s = begun_s
+        self._tried_s, self._asked_of = begun_s, self._server()
         try:
             told = self._ask()
         except Exception as error:  # noqa: BLE001 - whatever it is: others say what a database lacks.
@@ -81,6 +84,9 @@ class DatabaseClock:
             self.offset = least + (most - least) / 2
         self._measured = after, ended_s
         self._say()
+
+    def _is_another(self) -> bool:
+        return self._server() != self._asked_of
 
     def _was_set(self) -> bool:
         if self._measured is None:

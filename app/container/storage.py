@@ -27,7 +27,7 @@ class Storage:
     def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
         self.settings = settings
         self.local_clock = clock
-        self.time = DatabaseClock(clock, self._server_time)
+        self.time = DatabaseClock(clock, self._server_time, server=lambda: self.log.server)
         self.clock: Clock = self.time
 
     def _server_time(self) -> datetime | None:

@@ -30,7 +30,10 @@ class Host:
         self.off_s = off_s
         self.is_away = False
         self.asked = 0
-        self.clock = DatabaseClock(self.local, self.told, lambda: self.passed_s)
+        self.server = "one"
+        self.clock = DatabaseClock(
+            self.local, self.told, lambda: self.passed_s, lambda: self.server
+        )
 
     def local(self) -> datetime:
         return START + timedelta(seconds=self.passed_s + self.set_by_s)
@@ -72,6 +75,16 @@ def test_a_measurement_is_as_good_as_the_way_is_short() -> None:
     host = Host(28.0, way_s=0.2)
     host.clock.measure()
     assert abs(host.clock.offset_s - 28.0) <= 0.1
+
+
+def test_a_server_that_takes_over_is_asked_for_its_time_at_once() -> None:
+    host = Host()
+    host.clock.measure()
+    host.server, host.off_s = "two", 28.0
+    host.clock.measure_if_due()
+    assert host.clock.offset_s == 28.0
+    host.clock.measure_if_due()
+    assert host.asked == 2
 
 
 def test_while_the_database_is_away_the_last_offset_holds() -> None:
