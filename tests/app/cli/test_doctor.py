@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from app.database_clock import DatabaseClock
 from app.demo import prepare_demo
 from app.doctor import examine, warning_at_start
 from app.known_keys import ensure_keys, note_keys
@@ -102,8 +103,9 @@ def test_what_is_wrong_with_an_installation_is_said(
 
 
 @postgresql_only("a file has no clock of its own")
-def test_a_clock_that_is_off_is_said(healthy: Process, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("app.doctor.utc_now", SetClock(utc_now() - timedelta(seconds=28)))
+def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
+    behind = SetClock(utc_now() - timedelta(seconds=28))
+    healthy.time = DatabaseClock(behind, healthy.views.server_time)
     assert checks(healthy) == {"clock"}
 
 
