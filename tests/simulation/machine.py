@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from threading import Event
+from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -139,6 +139,8 @@ class Machine(Process):
         """No handler of a read model ever fails, whoever else projects."""
         projector = super().projector
         projector.on_failure = lambda name, why: self.world.stopped.append(f"{name}: {why}")
+        # One thread plays everybody: a step amid another of its process would wait for itself.
+        projector._turn = cast("Any", RLock())  # noqa: SLF001 - no other place needs it.
         return projector
 
     @cached_property
@@ -160,7 +162,7 @@ class Machine(Process):
 
     @cached_property
     def lookup_cache(self) -> SqlLookupCache:
-        return WrittenAtOnce(self.stores)
+        return WrittenAtOnce(self.stores, self._faults("lookup_cache"))
 
     @cached_property
     def vault(self) -> PersonalKeys:
