@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from threading import Event, Lock
+from threading import Event, RLock
 
 from domain.application import Log, Poisoned, Recorded
 from domain.cause import Clock
@@ -40,7 +40,7 @@ class Projector:
         self._positions = positions
         self._models = {model.name: model for model in models}
         self._clock = clock
-        self._turn = Lock()
+        self._turn = RLock()  # The simulation comes back to it within a step.
         self._heartbeat_at: datetime | None = None
         self._server: str | None = None  # Whose log was followed last.
         self._stopped: dict[str, _Pause] = {}
