@@ -18,19 +18,24 @@ class Faults:
         self._store = store
         self._place = place
         self._count = count
-        self._is_out = False
+        self._failing: set[str] = set()
 
     @contextmanager
-    def swallowed(self) -> Iterator[None]:
-        """Go on behind the block when its database fails."""
+    def swallowed(self, use: str) -> Iterator[None]:
+        """Go on behind the block when its database fails.
+
+        It is over when each use that failed works: a full disk may still be read.
+        """
         try:
             yield
         except SQLAlchemyError as error:
             self._count(self._store)
-            if not self._is_out:
-                self._is_out = True
+            first = not self._failing
+            self._failing.add(use)
+            if first:
                 logger.error("%s is done without: %s", self._store, trouble_of(error, self._place))  # noqa: TRY400  # The reason says it all.
         else:
-            if self._is_out:
-                self._is_out = False
-                logger.warning("%s works again", self._store)
+            if use in self._failing:
+                self._failing.discard(use)
+                if not self._failing:
+                    logger.warning("%s works again", self._store)

@@ -50,7 +50,7 @@ class SqlLeases:
         columns = self._rows.c
         row = {"key": key, "holder": holder, "fingerprint": fingerprint, "until": to_micros(until)}
         lapsed = self._rows.delete().where(columns.key == key, self._is_lapsed())
-        with self._faults.swallowed():
+        with self._faults.swallowed("claim"):
             try:
                 with self._database.writing() as connection:
                     connection.execute(lapsed)
@@ -68,7 +68,7 @@ class SqlLeases:
         """Give one's own claim back; one that cannot be given back lapses by itself."""
         columns = self._rows.c
         mine = self._rows.delete().where(columns.key == key, columns.holder == holder)
-        with self._faults.swallowed(), self._database.writing() as connection:
+        with self._faults.swallowed("give back"), self._database.writing() as connection:
             connection.execute(mine)
 
     def forget_lapsed(self) -> int:

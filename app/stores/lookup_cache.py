@@ -68,7 +68,7 @@ class SqlLookupCache:
         if not others:
             return found
         rows: Sequence[Sequence[Any]] = ()
-        with self._faults.swallowed():
+        with self._faults.swallowed("find"):
             rows = self._read(organization_id, others, to_micros(not_before))
         answers = ((number, _decoded(answer)) for number, answer in rows)
         return {number: answer for number, answer in answers if answer is not None} | found
@@ -103,7 +103,7 @@ class SqlLookupCache:
             for organization_id, answers in sorted(kept.items())
             for number, answer in sorted(answers.items())
         ]
-        with self._faults.swallowed(), self._database.writing() as connection:
+        with self._faults.swallowed("keep"), self._database.writing() as connection:
             upsert(connection, self._rows, rows)
 
     def forget(

@@ -65,7 +65,7 @@ class SqlReadings:
     def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
         """Return what was last seen of these links; a link never seen is left out."""
         rows: Sequence[Row[*tuple[Any, ...]]] = ()
-        with self._faults.swallowed(), self._database.reading() as connection:
+        with self._faults.swallowed("find"), self._database.reading() as connection:
             rows = connection.execute(self._find, {"links": [*link_ids]}).all()
         readings = ((row.link_id, _read(row.msisdn, row.usage, row.status)) for row in rows)
         return {link_id: reading for link_id, reading in readings if reading is not None}
@@ -87,7 +87,7 @@ class SqlReadings:
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
         """Return links whose MSISDN holds these characters, at most so many, by id."""
         found: list[UUID] = []
-        with self._faults.swallowed():
+        with self._faults.swallowed("search"):
             found += self.parts.find(self._database, organization_id, part, limit)
         return found
 
@@ -125,7 +125,7 @@ class SqlReadings:
             set_=values,
             where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
         )
-        with self._faults.swallowed(), self._database.writing() as connection:
+        with self._faults.swallowed("keep"), self._database.writing() as connection:
             connection.execute(statement)
             if part.get("msisdn"):  # The row is locked now, by whoever kept it.
                 self.parts.follow(connection, link_id)

@@ -60,25 +60,42 @@ WAYS: dict[Callable[[Process], None], tuple[str, str]] = {
 }
 
 
+def rename(process: Process, old: str, new: str) -> None:
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [each for each in caplog.records if each.name == "app.stores.faults"]
+
+
 @pytest.mark.parametrize("use", WAYS)
 def test_an_outage_is_two_lines_and_every_error_counts(
     process: Process, caplog: pytest.LogCaptureFixture, use: Callable[[Process], None]
 ) -> None:
     store, table = WAYS[use]
-
-    def rename(old: str, new: str) -> None:
-        with process.stores.writing() as connection:
-            connection.exec_driver_sql(f"ALTER TABLE {old} RENAME TO {new}")
-
     use(process)
-    rename(table, "gone")
+    rename(process, table, "gone")
     for _ in range(3):
         use(process)
-    rename("gone", table)
+    rename(process, "gone", table)
     use(process)
-    lines = [each for each in caplog.records if each.name == "app.stores.faults"]
+    lines = lines_of(caplog)
     assert [each.levelno for each in lines] == [logging.ERROR, logging.WARNING]
     assert lines[0].getMessage().startswith(f"{store} is done without: ")
     assert lines[1].getMessage() == f"{store} works again"
     shown = generate_latest(process.metrics.registry("worker")).decode()
     assert f'store_errors_total{{store="{store}"}} 3.0' in shown
+
+
+def test_an_outage_of_one_use_is_not_over_while_another_one_works(
+    process: Process, caplog: pytest.LogCaptureFixture
+) -> None:
+    rename(process, "network_number_parts", "gone")
+    for _ in range(3):
+        find_number(process)
+        find_reading(process)
+    assert [each.levelno for each in lines_of(caplog)] == [logging.ERROR]
+    rename(process, "gone", "network_number_parts")
+    find_number(process)
+    assert [each.levelno for each in lines_of(caplog)] == [logging.ERROR, logging.WARNING]
