@@ -4,6 +4,7 @@ Losing it costs warnings only: keys that were made anew are then taken for the f
 """
 
 from datetime import datetime
+from itertools import groupby
 from typing import Literal, NamedTuple
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
@@ -35,12 +36,13 @@ class Notes:
         )
 
     def all(self, subject: Subject) -> list[Note]:
-        """Return the notes on a subject, oldest first."""
+        """Return the notes on a subject, oldest first; what two have noted at once comes once."""
         columns = self._rows.c
         statement = select(columns.at, columns.value).where(columns.subject == subject)
         with self._database.reading() as connection:
             found = connection.execute(statement.order_by(columns.at)).all()
-        return [Note(from_micros(row.at), row.value) for row in found]
+        alike = groupby(found, key=lambda row: str(row.value))
+        return [Note(from_micros(next(rows).at), value) for value, rows in alike]
 
     def newest(self, subject: Subject) -> Note | None:
         """Return the last note on a subject."""

@@ -9,6 +9,7 @@ import pytest
 from app.cli.installation import cause_of
 from app.database_clock import DatabaseClock
 from app.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
+from app.stores.notes import Notes
 from domain.organization import api_client_id
 from tests.installation import Installation, Process, SetClock
 
@@ -117,3 +118,16 @@ def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_sec
         started.accounts.change_client(each, lambda held: held.rotate_secret("1" * 64, cause))
     started.projector.catch_up()
     assert lost_keys(started) == []
+
+
+def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(
+    installation: Installation, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = installation.process(clock)
+    process.client(process.organization())
+    with monkeypatch.context() as both:
+        both.setattr(Notes, "newest", lambda *_: None)  # Each looks before the other one writes.
+        start(process)
+        clock.forward(seconds=0.01)
+        start(process)
+    assert lost_keys(process) == []
