@@ -167,6 +167,6 @@ def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
         for sample in family.samples
         for label in sample.labels
     }
-    known = {"kind", "outcome", "source", "name", "part", "queue", "release", "python"}
+    known = {"kind", "outcome", "source", "name", "part", "queue", "release", "python", "store"}
     implementation = {"implementation", "major", "minor", "patchlevel", "version"}
     assert labels <= known | implementation

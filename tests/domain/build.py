@@ -99,16 +99,22 @@ def pay_in(committer: Committer, amount: str, organization: UUID = ORGANIZATION)
     )
 
 
-def take(committer: Committer, amount: str, organization: UUID = ORGANIZATION) -> int:
+def take(
+    committer: Committer, amount: str, organization: UUID = ORGANIZATION, currency: str = "EUR"
+) -> int:
     """Charge an amount for a lookup of its own."""
-    return pay_for(committer, lookup(), amount, organization)
+    return pay_for(committer, lookup(), amount, organization, currency)
 
 
 def pay_for(
-    committer: Committer, answer: NumberLookup, amount: str, organization: UUID = ORGANIZATION
+    committer: Committer,
+    answer: NumberLookup,
+    amount: str,
+    organization: UUID = ORGANIZATION,
+    currency: str = "EUR",
 ) -> int:
     """Charge an amount for this lookup."""
-    wanted = charge(amount)
+    wanted = charge(amount, currency=currency)
     return committer.commit(
         wallet_id(organization), lambda wallet: wallet.charge(wanted, cause()), answer
     )

@@ -103,9 +103,10 @@ class Life:
                 continue  # No money left, or the provider is down: that is life, too.
 
     def finish(self) -> None:
-        """Let the jobs end, and everything happen to links that can."""
+        """Let the jobs end but for a new one, and everything happen to links that can."""
         for job_id in self._jobs:
             finish_job(self._process, job_id)
+        create_job(self._process, self._process.organization("1.00", "Busy"), numbers(3))
         self._links.one_of_each(self._process.organization("10.00", "Fleet"))
 
     def _register(self) -> None:

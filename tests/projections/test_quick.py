@@ -15,7 +15,7 @@ ENDED = (  # It waits until they have: a server that only was asked to still ans
     "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
     " WHERE datname = current_database()"
 )
-OTHERS = " AND pid <> pg_backend_pid() AND application_name = 'carrier-links'"
+OTHERS = " AND pid <> pg_backend_pid() AND application_name LIKE 'carrier-links%'"
 CROWD = 8
 
 

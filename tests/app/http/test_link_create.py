@@ -51,6 +51,8 @@ def test_a_new_link_has_the_fields_of_the_contract(acme: Buyer) -> None:
         "activation_url": apple,
         "data_used_mb": 0.0,
         "data_remaining_mb": 1000.0,
+        "data_total_mb": 1000.0,
+        "expires_at": None,
         "installed_at": None,
         "first_used_at": None,
         "usage_as_of": link["usage_as_of"],

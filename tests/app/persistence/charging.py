@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from uuid import UUID
 
 from app.container import Container
@@ -37,13 +38,12 @@ def charging(
 
 def main(url: str, organization: UUID, charges: int) -> None:
     container = Container(Settings.from_env({"DATABASE_URL": url}))
-    take(container.committer, "0.01", organization)
+    charge = partial(take, container.committer, "0.01", organization, "USD")
+    charge()
     sys.stdout.write("charging\n")
     sys.stdout.flush()
     with ThreadPoolExecutor(THREADS) as pool:
-        done = [
-            pool.submit(take, container.committer, "0.01", organization) for _ in range(charges)
-        ]
+        done = [pool.submit(charge) for _ in range(charges)]
     container.close()
     sys.stdout.write(str(1 + sum(each.exception() is None for each in done)))
 

@@ -46,9 +46,8 @@ def plant_snapshot(database: Database, stream_id: UUID, version: int) -> None:
 
 
 def spend(process: Process, organization: UUID, amount: str) -> None:
-    process.committer.commit(
-        wallet_id(organization), lambda wallet: wallet.charge(charge(amount), cause())
-    )
+    wanted = charge(amount, currency="USD")
+    process.committer.commit(wallet_id(organization), lambda wallet: wallet.charge(wanted, cause()))
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 500])
