@@ -178,6 +178,7 @@ class Log(Application[UUID]):
         try:
             position = insert(stored, self.decided_on(aggregates))
         except OtherLog as error:
+            self.answered()  # Who only appends would never know of it.
             raise outdated(stored) from error
         except IntegrityError:
             raise Conflict(events[0].originator_id) from None

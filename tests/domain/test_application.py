@@ -1,11 +1,12 @@
 """The log: loading, appending once, and reading up to what cannot be read."""
 
+from collections.abc import Collection, Sequence
 from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
 
-from domain.application import Log, Poisoned
+from domain.application import Log, OtherLog, Poisoned
 from domain.discontinuity import Discontinuity
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.number_lookup import NumberLookup
@@ -86,7 +87,16 @@ class Elsewhere:
         self._lost = range(lost, to + 1)
         log.recorder.server = lambda: self.name  # type: ignore[attr-defined]  # As on PostgreSQL.
         log.recorder.last_position_up_to = self._last  # type: ignore[attr-defined]  # The same.
+        self.insert = log.recorder.insert_events
+        log.recorder.insert_events = self._insert_here  # type: ignore[method-assign]  # The same.
         log.server = "one"
+
+    def _insert_here(
+        self, stored: Sequence[StoredEvent], servers: Collection[str] = ()
+    ) -> Sequence[int] | None:
+        if {*servers} - {self.name}:
+            raise OtherLog
+        return self.insert(stored)
 
     def _last(self, position: int) -> int:
         self.asked += 1
@@ -109,12 +119,21 @@ def test_a_loss_is_told_though_the_new_server_was_sick_and_others_went_on(
     elsewhere = Elsewhere(log, 2, 3)
     log.append(register(), register())
     elsewhere.name, elsewhere.is_sick = "two", True
-    last = log.append(register())  # Behind the gap that a promotion leaves.
+    elsewhere.insert([log.mapper.to_stored_event(each) for each in register().collect_events()])
+    assert log.head() == 4  # What another process has appended there.
     elsewhere.is_sick = False
     log.head()
     assert [(each.last_position, each.seen_position) for each in losses(log)] == [(1, 3)]
     assert log.server == "two"
-    assert log.head() > last
+
+
+def test_who_only_appends_goes_on_with_another_server_too(log: Log) -> None:
+    log.append(register())
+    elsewhere = Elsewhere(log, 0, 0)
+    elsewhere.name = "two"
+    with pytest.raises(ServiceUnavailable):
+        log.append(register())
+    assert log.append(register()) == 2
 
 
 def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(

@@ -160,6 +160,19 @@ def test_an_aggregate_that_was_read_before_the_loss_is_not_appended_to(
     assert len(check(ours, {})) == 1
 
 
+def test_a_process_that_only_appends_goes_on_as_well(
+    pair: Pair, installation: Installation
+) -> None:
+    """A lookup that is free and has no key reads nothing of the log."""
+    process = installation.process()
+    organization = process.organization("")
+    spend(process, organization, 0)
+    pair.keep_up()
+    pair.fail_over()
+    insist(lambda: spend(process, organization, 0))
+    assert check(process, {}) == []
+
+
 def test_followers_go_back_with_the_log(pair: Pair, installation: Installation) -> None:
     process = installation.process()
     organization = process.organization("10.00")
