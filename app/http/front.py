@@ -46,6 +46,7 @@ LOOK_BYTES = 16 * 1024 * 1024  # After so many bytes all that is held is added u
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are for the rest of the process.
 ROOM_MADE = 256  # So many of the longest idle give way at once: looking at all has its price.
+OWN_REPLIES_MAX = 2  # Of one connection in its turn: the thread of the front is everybody's.
 KEEP_ALIVE_S = 75.0  # Longer than proxies keep theirs, so that they close first.
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 LINGER_S = 2.0  # For the client to read a last reply before unread bytes would reset it.
@@ -171,6 +172,7 @@ class Connection:
 
     def go_on(self, _: object = None) -> None:
         """Do what comes next, once a reply is written."""
+        replies = 0
         while True:
             if self._out:
                 self._front.held_more(len(self._out))
@@ -180,6 +182,11 @@ class Connection:
                 self._linger()
                 return
             if self._ready:
+                if replies == OWN_REPLIES_MAX:
+                    self._enter(_State.WORKING, 0)
+                    self._front.call(self)
+                    return
+                replies += 1
                 if self._answer(self._ready.popleft()):
                     return
             elif self._backlog and not self._failed:
@@ -483,7 +490,7 @@ class Front:
     def _hear_calls(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ_BYTES)
-        while self._calls:
+        for _ in range(len(self._calls)):  # Who calls meanwhile has its turn after the others.
             self._guarded(self._calls.popleft().go_on, None)
 
     def _guarded(self, handle: Callable[[Any], object], given: object) -> None:

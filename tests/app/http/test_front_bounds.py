@@ -157,6 +157,19 @@ def test_of_many_requests_at_once_few_are_read_before_their_turn(
         assert read_all(connection).count(b"HTTP/1.1 200 OK\r\n") == count + 2
 
 
+def test_who_asks_a_thousand_times_at_once_whether_it_lives_delays_nobody(served: Served) -> None:
+    answered: list[object] = []
+    served.front.replies = OwnReplies(utc_now, count=lambda *each: answered.append(each))
+    with ExitStack() as stack:
+        greedy = [served.connect(stack, ALIVE * 1_000) for _ in range(4)]
+        assert served.connect(stack, QUICK).recv(12) == b"HTTP/1.1 200"
+        assert len(answered) < 1_000
+        for each in greedy:
+            received = b""
+            while received.count(b'{"ok":true}') < 1_000:
+                received += each.recv(65_536)
+
+
 def test_of_too_many_connections_the_longest_idle_give_way(served: Served) -> None:
     with ExitStack() as stack:
         first = served.connect(stack, WAIT)
