@@ -37,13 +37,30 @@ class DatabaseClock:
         self._server = server  # Another one has another clock.
         self._asked_of: str | None = None
         self._measured: tuple[datetime, float] | None = None
+        # Both clocks when the offset was found; one value, for many threads tell the time.
+        self._found: tuple[datetime, float, timedelta] | None = None
         self._tried_s: float | None = None
         self._warned = False
-        self.offset = timedelta(0)
+
+    @property
+    def offset(self) -> timedelta:
+        """How far the database's clock is ahead of this machine's, as last measured."""
+        return self._found[2] if self._found is not None else timedelta(0)
 
     def __call__(self) -> datetime:
-        """Return the present moment."""
-        return self._local() + self.offset
+        """Return the present moment.
+
+        When somebody has set this machine's clock, monotonic time goes on until the offset is
+        measured again: else tokens would be refused and deadlines pass in that second.
+        """
+        found, now = self._found, self._local()
+        if found is None:
+            return now
+        wall, then_s, offset = found
+        passed = timedelta(seconds=self._monotonic() - then_s)
+        if abs((now - wall - passed).total_seconds()) > SLIP_S:
+            now = wall + passed
+        return now + offset
 
     @property
     def offset_s(self) -> float:
@@ -80,8 +97,10 @@ class DatabaseClock:
         if told is None or _slip_s(after - before, ended_s - begun_s) > SLIP_S:
             return
         least, most = told - after, told - before
-        if not least <= self.offset <= most:
-            self.offset = least + (most - least) / 2
+        offset = self.offset
+        if not least <= offset <= most:
+            offset = least + (most - least) / 2
+        self._found = after, ended_s, offset
         self._measured = after, ended_s
         self._say()
 

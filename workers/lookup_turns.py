@@ -27,7 +27,7 @@ from workers.bulk_lookup import BulkLookup
 from workers.publisher import Publisher
 from workers.routes import slice_message
 
-LEASE = timedelta(seconds=8)  # Renewed each second; a killed worker's slices wait for its end.
+LEASE = timedelta(seconds=3)  # Renewed each second; a killed worker's slices wait for its end.
 SETTLED = timedelta(seconds=0.3)  # So long the read model may still show a slice that has ended,
 STALE = timedelta(seconds=5)  # and one that was found to have ended before: it has stopped.
 # After so many starts of a slice that failed: trouble that is short is over for the broker's second

@@ -61,6 +61,18 @@ def test_a_host_that_is_off_tells_the_time_of_the_database(off_s: float) -> None
     assert host.clock.offset_s == off_s
 
 
+@pytest.mark.parametrize("set_by_s", [7_200.0, -7_200.0])
+def test_a_clock_that_has_just_been_set_misleads_nobody_before_it_is_measured(
+    set_by_s: float,
+) -> None:
+    host = Host(off_s=28.0)
+    host.clock.measure()
+    host.passed_s, host.set_by_s = 10.0, set_by_s
+    assert host.clock() == host.true
+    host.clock.measure_if_due()
+    assert (host.clock(), host.clock.offset_s) == (host.true, 28.0 - set_by_s)
+
+
 def test_on_one_machine_nothing_is_added_however_long_the_way(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

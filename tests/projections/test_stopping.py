@@ -56,9 +56,9 @@ def test_a_model_that_has_stopped_is_reported(process: Process, projector: Proje
     told: list[tuple[str, str]] = []
     projector.on_failure = lambda name, failure: told.append((name, failure))
     process.organization("1.00")
-    FragileWallets.broken_at = 2
+    FragileWallets.broken_at = 3
     project_all(projector)
-    reason = "RuntimeError on wallet.opened at position 2"
+    reason = "RuntimeError on wallet.opened at position 3"
     assert failures(process) == {"wallets": reason}
     assert told == [("wallets", reason)]
     assert place_of(process, "wallets").failed_at is not None

@@ -19,6 +19,8 @@ USERS = (  # Of the virtual host; each file or room.
     "tests/app/cli/test_dead_letters.py",
     "tests/contracts/test_broker.py",
     "tests/scenarios/",
+    "tests/workers/test_lookup_turns.py",
+    "tests/workers/test_shares.py",
 )
 
 

@@ -10,7 +10,7 @@ from tests.app.cli.shell import Shell
 
 @pytest.fixture
 def used(shell: Shell) -> Shell:
-    """Five events: an organization, its wallet, the ledger; a deposit brings two more."""
+    """Five events: the ledger, an organization, its wallet; a deposit brings two more."""
     organization = shell.new_organization()
     shell.run("wallet", "deposit", organization, "5", "--reference", "r")
     return shell
@@ -29,10 +29,10 @@ def test_a_sound_installation_is_ok(used: Shell) -> None:
 
 
 def test_a_missing_event_is_found_where_it_shows(used: Shell) -> None:
-    change(used.database, "DELETE FROM stored_events WHERE rowid = 2")
+    change(used.database, "DELETE FROM stored_events WHERE topic = 'wallet.opened'")
     report = used.json("audit", "verify", status=1)
     assert report["ok"] is False
-    assert report["failures"][0]["position"] > 2
+    assert report["failures"][0]["position"] > 3
     assert report["failures"][0]["reason"]
     printed = used.run("audit", "verify", status=1)
     assert f"position {report['failures'][0]['position']}: " in printed.stdout

@@ -77,7 +77,7 @@ def test_web_adds_up_its_workers_also_those_that_were_killed(tmp_path: Path) -> 
             lambda: shown("web_workers") == 2 and killed not in worker_ids(tmp_path), START_S
         )
         assert shown(LIVEZ) == 10
-        assert shown("lookup_provider_up") == 1
+        wait_until(lambda: shown("lookup_provider_up") == 1, START_S)
         assert web.stop() == 0
         assert not list(tmp_path.glob("web-metrics-*"))
         lines = [json.loads(line) for line in web.log().splitlines()]
