@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection
 from threading import Event, Thread
 from typing import Literal
 
-from dramatiq import Worker
-
+from app.brokers.waiting import WaitingWorker
 from app.container import Container
 from app.threads import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
 from projections.follower import PACE_S, Follower, Step
@@ -41,7 +40,7 @@ class Runtime:
         self._roles = roles
         self._stop = Event()
         self._threads: list[Thread] = []
-        self._workers: list[Worker] = []
+        self._workers: list[WaitingWorker] = []
         self._standbys: list[Standby] = []
 
     def start(self) -> None:
@@ -79,10 +78,11 @@ class Runtime:
         self._container.close()
 
     def _start_workers(self) -> None:
+        broker = self._container.broker
         self._workers = [
-            self._worker("lookup", LOOKUP_THREADS),
-            self._worker("provision", PROVISION_THREADS),
-            self._worker("billing", BILLING_THREADS),
+            WaitingWorker(broker, "lookup", LOOKUP_THREADS),
+            WaitingWorker(broker, "provision", PROVISION_THREADS),
+            WaitingWorker(broker, "billing", BILLING_THREADS),
         ]
         for worker in self._workers:
             worker.start()
@@ -121,10 +121,6 @@ class Runtime:
         if forgotten:
             container.stores.wipe()
         return AGAIN if forgotten >= PURGE_PARTS * PART_ROWS else None
-
-    def _worker(self, queue: str, threads: int) -> Worker:
-        broker = self._container.broker
-        return Worker(broker, queues={queue}, worker_threads=threads, worker_timeout=100)
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
         """Start a thread's work again if it ends by an error that nobody expected."""
