@@ -2,6 +2,7 @@
 
 import logging
 from collections import Counter as Tally
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -36,7 +37,15 @@ class _Facts(msgspec.Struct):
     indexes: list[int] = []
 
 
+class _Charge(msgspec.Struct, gc=False):
+    """The same of a charge, of which there are more than of all others."""
+
+    kind: str
+    amount_micros: int
+
+
 _decode = msgspec.json.Decoder(_Facts).decode
+_decode_charge = msgspec.json.Decoder(_Charge).decode
 
 
 class EventCounters:
@@ -61,19 +70,28 @@ class EventCounters:
         return [*money, self._links, self._changes, self._items, self._jobs]
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
-        """Count the events of one commit."""
+        """Count the events of one commit; many charges of a kind are one step of their counter."""
         try:
+            charged = defaultdict[str, list[int]](list)
+            has_ended = False
             for event in stored:
-                rule = self._rules.get(event.topic)
-                if rule is not None:
+                if event.topic == Wallet.Charged.TOPIC:
+                    charge = _decode_charge(event.state)
+                    charged[charge.kind].append(charge.amount_micros)
+                elif (rule := self._rules.get(event.topic)) is not None:
                     rule(_decode(event.state))
-            self._note_changes(stored)
+                elif event.topic == PlanChange.Finished.TOPIC:
+                    has_ended = True
+            for kind, amounts in charged.items():
+                self._charges.labels(kind).inc(len(amounts))
+                self._charged.labels(kind).inc(sum(amounts) / MICROS)
+            if has_ended:
+                self._note_changes(stored)
         except Exception:
             logger.exception("events were not counted")
 
     def _table(self) -> dict[str, Callable[[_Facts], None]]:
         return {
-            Wallet.Charged.TOPIC: self._charge,
             Wallet.Refunded.TOPIC: self._refund,
             Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
             ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
@@ -82,10 +100,6 @@ class EventCounters:
             BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", it),
             BulkJob.Finished.TOPIC: lambda _: self._jobs.inc(),
         }
-
-    def _charge(self, facts: _Facts) -> None:
-        self._charges.labels(facts.kind).inc()
-        self._charged.labels(facts.kind).inc(facts.amount_micros / MICROS)
 
     def _refund(self, facts: _Facts) -> None:
         kind = REFUNDED.get(facts.reference.type, "other")
