@@ -104,9 +104,6 @@ class BulkJob(Root):
     settlements: "list[BulkJob.ItemsCompleted | BulkJob.ItemsFailed]"
     finished_at: datetime | None
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def create(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,

@@ -24,9 +24,6 @@ class Discontinuity(Root):
         def apply(self, aggregate: "Discontinuity") -> None:
             """Nothing: it is told, and decides nothing."""
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def notice(cls, server: str, last_position: int, seen_position: int, cause: Cause) -> Self:
         """Record it; whoever notices the same place as well collides with this stream."""

@@ -59,9 +59,6 @@ class Esim(Root):
     link_id: UUID | None
     quarantined_until: datetime | None
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def register(cls, network: str, iccid: str, cause: Cause) -> Self:
         """Begin the stream of an eSIM that no link has had before."""

@@ -26,9 +26,6 @@ class Ledger(Root):
 
     currency: str
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def open(cls, currency: str, cause: Cause) -> Self:
         """Fix the currency; the derived id makes a second one collide."""

@@ -65,9 +65,6 @@ class Link(Root):
     installed_at: datetime | None
     first_used_at: datetime | None
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,

@@ -22,7 +22,7 @@ from eventsourcing.utils import TopicError, get_topic, resolve_topic
 
 COLUMNS = ("originator_id", "originator_version")  # Columns of the log, not part of the state.
 
-_encoder = msgspec.json.Encoder()
+_encode = msgspec.json.Encoder().encode
 
 
 @cache
@@ -52,21 +52,16 @@ class MsgspecMapper(Mapper[UUID]):
 
     def to_stored_event(self, domain_event: DomainEventProtocol[UUID]) -> StoredEvent:
         """Encode the fields in the order of the class; equal events give equal bytes."""
-        state = dict(vars(domain_event))
-        for column in COLUMNS:
-            del state[column]
-        for name in _optional(type(domain_event)):
+        kind = type(domain_event)
+        state = domain_event.__dict__.copy()
+        stream_id, stream_version = state.pop("originator_id"), state.pop("originator_version")
+        for name in _optional(kind):
             if state[name] is None:
                 del state[name]
-        version = getattr(type(domain_event), "class_version", 1)
+        version = getattr(kind, "class_version", 1)
         if version > 1:
             state["class_version"] = version
-        return StoredEvent(
-            originator_id=domain_event.originator_id,
-            originator_version=domain_event.originator_version,
-            topic=get_topic(type(domain_event)),
-            state=_encoder.encode(state),
-        )
+        return StoredEvent(stream_id, stream_version, get_topic(kind), _encode(state))
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
         """Decode and, for an older version of its class, upcast step by step."""

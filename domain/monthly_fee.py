@@ -45,9 +45,6 @@ class MonthlyFee(Root):
     due: Due
     is_charged: bool
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def fall_due(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,

@@ -43,9 +43,6 @@ class NumberLookup(Root):
 
     answer: Answered
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def give(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,

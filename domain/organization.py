@@ -81,9 +81,6 @@ class Organization(Root):
     monthly_link_fee_micros: int
     lookup_enabled: bool
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def register(
         cls,
@@ -179,9 +176,6 @@ class ApiClient(Root):
     scopes: list[str]
     secret_hashes: list[str]
     revoked: bool
-
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
 
     @classmethod
     def register(

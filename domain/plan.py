@@ -120,9 +120,6 @@ class Plan(Root):
     enabled: bool
     excluded: set[UUID]
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @property
     def key(self) -> PlanKey:
         """What it is known by where nobody names its id."""

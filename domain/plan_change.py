@@ -127,9 +127,6 @@ class PlanChange(Root):
     failure: "PlanChange.Failed | None"
     finished_at: datetime | None
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
         cls,

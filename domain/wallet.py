@@ -1,6 +1,7 @@
 """The wallet of an organization, in micro-units of one currency; its deposits and corrections."""
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal, Self
 from uuid import UUID
 
@@ -47,6 +48,7 @@ class Refund(msgspec.Struct, frozen=True):
     metadata: Metadata = {}
 
 
+@lru_cache(maxsize=4_096)  # Each charge asks for it.
 def wallet_id(organization_id: UUID) -> UUID:
     """Return the stream of the one wallet of an organization."""
     return derive_id("wallet", organization_id)
@@ -116,9 +118,6 @@ class Wallet(Root):
     currency: str
     balance_micros: int
     sequence: int
-
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
 
     @classmethod
     def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
@@ -260,9 +259,6 @@ class Deposit(Root):
     amount_micros: int
     transaction_id: UUID
 
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
-
     @classmethod
     def make(cls, organization_id: UUID, reference: str, amount_micros: int, cause: Cause) -> Self:
         """Record the payment; saved together with the wallet that takes it in."""
@@ -310,9 +306,6 @@ class Adjustment(Root):
     amount_micros: int
     reason: str
     transaction_id: UUID
-
-    def __init__(self) -> None:
-        """Nothing: the first event assigns."""
 
     @classmethod
     def make(
