@@ -21,6 +21,7 @@ Measure = Callable[..., Iterator[Row]]
 ROWS = (
     "bulk_items",
     "http_lookup",
+    "lookups",
     "hot_wallet",
     "wallet_processes",
     "projector",

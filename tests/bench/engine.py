@@ -21,7 +21,7 @@ def on_postgres() -> bool:
 
 def database_url(directory: Path) -> str:
     """Return the URL of a new database."""
-    return _databases().new() if on_postgres() else f"sqlite:///{directory}/service.db"
+    return _databases("ours").new() if on_postgres() else f"sqlite:///{directory}/service.db"
 
 
 def broker_settings() -> Mapping[str, str]:
@@ -29,13 +29,35 @@ def broker_settings() -> Mapping[str, str]:
     return {"BROKER_URL": _rabbit().new_vhost()} if on_postgres() else {}
 
 
+def peer_database_url() -> str:
+    """Return the URL of a new database of a peer, on a server that only peers use."""
+    return _databases("peers").new()
+
+
+def server_pids() -> Mapping[str, int]:
+    """Return the processes of the servers that we stand on, by what they are."""
+    if not on_postgres():
+        return {}
+    return {"postgresql": _postgres("ours").pid, "rabbitmq": _rabbit().pid}
+
+
+def peer_server_pids() -> Mapping[str, int]:
+    """Return those that the peers stand on."""
+    return {"postgresql": _postgres("peers").pid}
+
+
 @cache
-def _databases() -> Databases:
-    server = PostgresServer(DURABLE)
-    atexit.register(server.close)
-    databases = Databases(server.url())
+def _databases(whose: str) -> Databases:
+    databases = Databases(_postgres(whose).url())
     atexit.register(databases.close)
     return databases
+
+
+@cache
+def _postgres(whose: str) -> PostgresServer:  # noqa: ARG001  # One for each.
+    server = PostgresServer(DURABLE)
+    atexit.register(server.close)
+    return server
 
 
 @cache

@@ -1,33 +1,60 @@
-"""Load in a process of its own: kept connections, each sending its next request on each answer.
+"""Load in a process of its own, over kept connections: as much as there can be, or at a pace.
 
-`python -m tests.bench.load` reads a `Load` as JSON from standard input and prints the rate.
+`python -m tests.bench.load` reads a `Load` as JSON from standard input and prints an `Outcome`.
 """
 
 import asyncio
+import random
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Sequence
 from functools import partial
-from itertools import cycle
+from itertools import count
 from time import perf_counter
+from typing import cast
+from uuid import uuid4
 
 import msgspec
+import uvloop
+
+from tests.bench.measure import percentile
 
 LOAD_S_MAX = 120.0
+SEED = 1
 
 
 class Load(msgspec.Struct, frozen=True):
-    """One connection for each token; all ask the same paths, each from another one on."""
+    """One connection for each token; all ask the same paths, each from another one on.
+
+    `keyed`: each request has an Idempotency-Key of its own. `per_s`: requests come by chance, so
+    many a second, however late the answers are; without it each answer lets the next one go.
+    """
 
     host: str
     port: int
     duration_s: float
     tokens: Sequence[str]
     paths: Sequence[str]
+    keyed: bool = False
+    per_s: float | None = None
 
 
-def requests_per_second(load: Load) -> float:
-    """Run the load in another process and return the rate that it has reached."""
+class Outcome(msgspec.Struct, frozen=True):
+    """How many were answered, and how long one took; at a pace with the wait for a connection."""
+
+    answered: int
+    took_s: float
+    p50_ms: float
+    p99_ms: float
+
+    @property
+    def per_s(self) -> float:
+        return self.answered / self.took_s
+
+
+def outcome_of(load: Load) -> Outcome:
+    """Run the load in another process; any answer but 200 ends the measurement."""
     done = subprocess.run(
         [sys.executable, "-m", __name__],
         input=msgspec.json.encode(load),
@@ -35,25 +62,99 @@ def requests_per_second(load: Load) -> float:
         timeout=LOAD_S_MAX,
         check=True,
     )
-    return float(done.stdout)
+    return msgspec.json.decode(done.stdout, type=Outcome)
+
+
+class Crowd:
+    """All connections, what waits for one of them, and the times of what was answered."""
+
+    def __init__(self, load: Load) -> None:
+        self.load = load
+        self.times_ms: list[float] = []
+        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._idle: deque[Connection] = deque()
+        self._waiting: deque[float] = deque()
+
+    async def run(self) -> Outcome:
+        """Keep going for the duration; raises RuntimeError for a wrong answer."""
+        loop = asyncio.get_running_loop()
+        for place, token in enumerate(self.load.tokens):
+            make = partial(Connection, self, token, place)
+            _, connection = await loop.create_connection(make, self.load.host, self.load.port)
+            self._idle.append(connection)
+        began_s = perf_counter()
+        if self.load.per_s is not None:
+            pacing = loop.create_task(self._pace(self.load.per_s))
+        else:
+            pacing = None
+            while self._idle:
+                self._idle.popleft().send(perf_counter())
+        await asyncio.wait([self.failed], timeout=self.load.duration_s)
+        if pacing is not None:
+            pacing.cancel()
+        if self.failed.done():
+            self.failed.result()
+        return self._outcome(began_s)
+
+    def _outcome(self, began_s: float) -> Outcome:
+        ended_s = perf_counter()
+        # What nobody has taken up yet has waited that long at least.
+        times_ms = [*self.times_ms, *((ended_s - due_s) * 1_000 for due_s in self._waiting)]
+        figures = [percentile(times_ms, percent) for percent in (50, 99)]
+        return Outcome(len(self.times_ms), ended_s - began_s, *figures)
+
+    async def _pace(self, per_s: float) -> None:
+        chance = random.Random(SEED)
+        due_s = perf_counter()
+        while not self.failed.done():
+            now_s = perf_counter()
+            while due_s <= now_s:
+                if self._idle:
+                    self._idle.popleft().send(now_s)
+                else:
+                    self._waiting.append(now_s)
+                due_s += chance.expovariate(per_s)
+            await asyncio.wait([self.failed], timeout=due_s - now_s)
+
+    def answered(self, connection: "Connection", asked_s: float) -> None:
+        """Take the time, and let the connection ask again when something is due."""
+        now_s = perf_counter()
+        self.times_ms.append((now_s - asked_s) * 1_000)
+        if self.load.per_s is None:
+            connection.send(now_s)
+        elif self._waiting:
+            connection.send(self._waiting.popleft())
+        else:
+            self._idle.append(connection)
+
+    def fail(self, reason: str) -> None:
+        """End the measurement."""
+        if not self.failed.done():
+            self.failed.set_exception(RuntimeError(reason))
 
 
 class Connection(asyncio.Protocol):
-    """Counts answers with status 200; any other one ends the measurement."""
+    """One request after the other."""
 
-    def __init__(self, load: Load, token: str, first: int) -> None:
-        self.count = 0
-        self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        tail = f" HTTP/1.1\r\nHost: {load.host}\r\nAuthorization: Bearer {token}\r\n"
-        tail += "Content-Length: 0\r\n\r\n"
-        paths = [*load.paths[first:], *load.paths[:first]]
-        self._requests = cycle([f"POST {path}{tail}".encode() for path in paths])
+    def __init__(self, crowd: Crowd, token: str, place: int) -> None:
+        self._crowd = crowd
+        load = crowd.load
+        self._places = count(place * len(load.paths) // len(load.tokens))
+        self._tail = f" HTTP/1.1\r\nHost: {load.host}\r\nAuthorization: Bearer {token}\r\n"
+        self._tail += "Content-Length: 0\r\n"
+        self._asked_s = 0.0
         self._received = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-        transport.write(next(self._requests))
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's own is no subclass.
+
+    def send(self, asked_s: float) -> None:
+        """Ask the next path; the answer takes its time from that moment on."""
+        self._asked_s = asked_s
+        load = self._crowd.load
+        path = load.paths[next(self._places) % len(load.paths)]
+        key = f"Idempotency-Key: {uuid4()}\r\n" if load.keyed else ""
+        self._transport.write(f"POST {path}{self._tail}{key}\r\n".encode())
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -61,18 +162,13 @@ class Connection(asyncio.Protocol):
         if not mark or len(body) < _content_length(head):
             return
         if not head.startswith(b"HTTP/1.1 200 "):
-            self._fail(self._received.decode(errors="replace"))
+            self._crowd.fail(self._received.decode(errors="replace"))
             return
         self._received = b""
-        self.count += 1
-        self._transport.write(next(self._requests))
+        self._crowd.answered(self, self._asked_s)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._fail(f"the connection was lost: {error}")
-
-    def _fail(self, reason: str) -> None:
-        if not self.failed.done():
-            self.failed.set_exception(RuntimeError(reason))
+        self._crowd.fail(f"the connection was lost: {error}")
 
 
 def _content_length(head: bytes) -> int:
@@ -80,25 +176,10 @@ def _content_length(head: bytes) -> int:
     return int(rest.partition(b"\r\n")[0])
 
 
-async def run(load: Load) -> float:
-    """Keep all connections busy for the duration; raises RuntimeError for a wrong answer."""
-    loop = asyncio.get_running_loop()
-    connections = []
-    started = perf_counter()
-    for place, token in enumerate(load.tokens):
-        first = place * len(load.paths) // len(load.tokens)
-        _, connection = await loop.create_connection(
-            partial(Connection, load, token, first),
-            load.host,
-            load.port,
-        )
-        connections.append(connection)
-    failures = [connection.failed for connection in connections]
-    done, _ = await asyncio.wait(failures, timeout=load.duration_s)
-    for each in done:
-        each.result()
-    return sum(connection.count for connection in connections) / (perf_counter() - started)
+async def _run(load: Load) -> Outcome:
+    return await Crowd(load).run()
 
 
 if __name__ == "__main__":
-    print(asyncio.run(run(msgspec.json.decode(sys.stdin.buffer.read(), type=Load))))
+    asked = msgspec.json.decode(sys.stdin.buffer.read(), type=Load)
+    print(msgspec.json.encode(uvloop.run(_run(asked))).decode())

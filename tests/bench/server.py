@@ -1,20 +1,30 @@
-"""A server in a process of its own: the service, or the bare view beside it."""
+"""A server in a process of its own: the service, the bare view or the plain service beside it."""
 
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from time import perf_counter
 
-from tests.bench.engine import broker_settings, on_postgres
+import msgspec
+
+from tests.bench.engine import (
+    broker_settings,
+    on_postgres,
+    peer_server_pids,
+    server_pids,
+)
 from tests.bench.limits import bare_view
+from tests.bench.peers import plain_service
 
 HOST = "127.0.0.1"
 BACKGROUND = ("projector", "dispatcher", "worker")
+PLAIN_WORKERS = 2  # As `web` has.
 READY_S = 60.0
 LOOK_S = 0.01
 STOP_S = 30.0
@@ -28,46 +38,70 @@ def free_port() -> int:
         return port
 
 
+@dataclass(frozen=True)
+class Running:
+    """A server that answers: what it took until `/livez` did, and its processes by what they do."""
+
+    ready_s: float
+    pids: Mapping[str, int]
+
+
 @contextmanager
-def service(environment: Mapping[str, str], port: int, log: Path) -> Iterator[float]:
-    """Run `serve`, or on PostgreSQL the processes; yields the seconds until `/livez` answers."""
+def service(environment: Mapping[str, str], port: int, log: Path) -> Iterator[Running]:
+    """Run `serve`, or on PostgreSQL the processes."""
     settings = {**environment, **broker_settings(), "HOST": HOST, "PORT": str(port)}
     if not on_postgres():
-        with _running(["app", "serve"], settings, port, log) as ready_s:
-            yield ready_s
+        with _running(["app", "serve"], settings, port, log) as running:
+            yield running
         return
     with ExitStack() as stack:
-        for role in BACKGROUND:
-            stack.enter_context(process(role, settings, log))
-        yield stack.enter_context(_running(["app", "web"], settings, port, log))
+        pids = {role: stack.enter_context(process(role, settings, log)) for role in BACKGROUND}
+        web = stack.enter_context(_running(["app", "web"], settings, port, log))
+        yield Running(web.ready_s, {**web.pids, **pids, **server_pids()})
 
 
 @contextmanager
-def process(role: str, settings: Mapping[str, str], log: Path) -> Iterator[None]:
+def process(role: str, settings: Mapping[str, str], log: Path) -> Iterator[int]:
     """Run a process without HTTP; it takes up its work when it is ready."""
-    with _started(["app", role], settings, log):
-        yield
+    with _started(["app", role], settings, log) as started:
+        yield started.pid
 
 
 @contextmanager
-def bare_server(body: bytes, port: int, directory: Path) -> Iterator[float]:
+def plain_server(config: plain_service.Config, port: int, log: Path) -> Iterator[Running]:
+    """Run the plain service in as many processes as `web` has."""
+    factory = ["uvicorn", "--factory", f"{plain_service.__name__}:create"]
+    where = ["--host", HOST, "--port", str(port), "--workers", str(PLAIN_WORKERS)]
+    how = ["--loop", "uvloop", "--http", "httptools", "--log-level", "warning", "--no-access-log"]
+    settings = {"PEER": msgspec.json.encode(config).decode()}
+    with _running([*factory, *where, *how], settings, port, log) as running:
+        yield Running(running.ready_s, {**running.pids, **peer_server_pids()})
+
+
+@contextmanager
+def bare_server(body: bytes, port: int, directory: Path) -> Iterator[Running]:
     """Run the bare view; yields the same as `service`."""
     file = directory / "body.json"
     file.write_bytes(body)
     workers = "2" if on_postgres() else "1"
     arguments = [bare_view.__name__, str(port), str(file), workers]
-    with _running(arguments, {}, port, directory / "bare.log") as ready_s:
-        yield ready_s
+    with _running(arguments, {}, port, directory / "bare.log") as running:
+        yield running
 
 
 @contextmanager
 def _running(
     arguments: list[str], settings: Mapping[str, str], port: int, log: Path
-) -> Iterator[float]:
-    started = perf_counter()
-    with _started(arguments, settings, log) as process:
-        _wait_until_ready(process, port, log)
-        yield perf_counter() - started
+) -> Iterator[Running]:
+    began_s = perf_counter()
+    with _started(arguments, settings, log) as started:
+        _wait_until_ready(started, port, log)
+        yield Running(perf_counter() - began_s, {_role(arguments): started.pid})
+
+
+def _role(arguments: Sequence[str]) -> str:
+    """Name the process: that of the Procfile, or the program."""
+    return arguments[1] if arguments[0] == "app" else arguments[0]
 
 
 @contextmanager

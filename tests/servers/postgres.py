@@ -87,9 +87,7 @@ class PostgresServer:
 
     def kill(self) -> None:
         """Let it end as in a power cut of the server alone: `kill -9`."""
-        pid = pid_in(self._data / "postmaster.pid")
-        assert pid is not None, "the server does not run"
-        send(pid, signal.SIGKILL)
+        send(self.pid, signal.SIGKILL)
 
     def restart(self) -> None:
         self.stop()
@@ -102,6 +100,13 @@ class PostgresServer:
     def close(self) -> None:
         """Stop and leave nothing behind."""
         self._home.close()
+
+    @property
+    def pid(self) -> int:
+        """The process that all others of the server descend from."""
+        pid = pid_in(self._data / "postmaster.pid")
+        assert pid is not None, "the server does not run"
+        return pid
 
     @property
     def _server_log(self) -> Path:

@@ -74,6 +74,13 @@ class RabbitServer:
         self._home.close()
 
     @property
+    def pid(self) -> int:
+        """The process of the broker."""
+        pid = pid_in(self._pid_file)
+        assert pid is not None, "the server does not run"
+        return pid
+
+    @property
     def _environment(self) -> Mapping[str, str]:
         home = self._home.path
         return {
@@ -102,9 +109,7 @@ class RabbitServer:
         return self._run(*command) == 0
 
     def _end(self, number: int) -> None:
-        pid = pid_in(self._pid_file)
-        assert pid is not None, "the server does not run"
-        assert send(pid, number), "the server did not end"
+        assert send(self.pid, number), "the server did not end"
 
     def _run(self, *arguments: str) -> int:
         return self._home.run([self._programs / "rabbitmqctl", *arguments], self._environment)

@@ -10,7 +10,7 @@ from app.container import Container
 from app.migrate import migrate
 from app.settings import Settings
 from tests.bench.installation import environment
-from tests.bench.load import Load, requests_per_second
+from tests.bench.load import Load, outcome_of
 from tests.bench.measure import medians
 from tests.bench.numbers import real_numbers
 from tests.bench.partners import Partner, new_partner, tokens
@@ -59,7 +59,7 @@ def _partners(settings: dict[str, str], count: int) -> list[Partner]:
 
 
 def _rate(port: int, bearers: list[str], paths: list[str]) -> float:
-    return requests_per_second(Load(HOST, port, DURATION_S, bearers, paths))
+    return outcome_of(Load(HOST, port, DURATION_S, bearers, paths)).per_s
 
 
 def _answer(port: int, bearer: str, path: str) -> bytes:

@@ -23,13 +23,13 @@ def measure() -> Iterator[Row]:
 def _service_s() -> float:
     with TemporaryDirectory(prefix="bench-") as name:
         directory = Path(name)
-        with service(environment(directory), free_port(), directory / "serve.log") as ready_s:
-            return ready_s
+        with service(environment(directory), free_port(), directory / "serve.log") as running:
+            return running.ready_s
 
 
 def _bare_s() -> float:
     with (
         TemporaryDirectory(prefix="bench-") as name,
-        bare_server(b"{}", free_port(), Path(name)) as ready_s,
+        bare_server(b"{}", free_port(), Path(name)) as running,
     ):
-        return ready_s
+        return running.ready_s
