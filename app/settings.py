@@ -200,7 +200,9 @@ class Settings:
     currency: str = _setting("the one currency of this installation (ISO 4217)", "USD", _currency)
     number_lookup_enabled: bool = _setting("whether lookups are on at all", "true", _switch)
     lookup_cache_ttl_s: int = _setting(
-        "how long an answer is kept, 0 for never", "86400", _whole(0, 31_536_000)
+        "how long an answer of a remote provider is kept, 0 for never",
+        "86400",
+        _whole(0, 31_536_000),
     )
     bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
     job_items_open_max: int = _setting(

@@ -128,9 +128,3 @@ class Leases(Protocol):
     def release(self, key: UUID, holder: UUID) -> None:
         """Give one's own claim back; a lapsed one is no error."""
         ...
-
-
-class BalanceHint(Protocol):
-    """The balance as a read model last saw it, in micro-units; it may be old, so never decides."""
-
-    def __call__(self, organization_id: UUID) -> int | None: ...

@@ -7,7 +7,7 @@ from threading import local
 from typing import Any, Protocol
 from uuid import UUID
 
-from sqlalchemy import Connection, Dialect, Engine, Select
+from sqlalchemy import Connection, Dialect, Engine, Select, TextClause
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import psycopg
 from sqlalchemy.pool import PoolProxiedConnection
@@ -30,7 +30,7 @@ class Quick:
     compiled for each call, but `OneOf`.
     """
 
-    def __init__(self, statement: Select[*tuple[Any, ...]]) -> None:
+    def __init__(self, statement: Select[*tuple[Any, ...]] | TextClause) -> None:
         self.statement = statement
         self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
 

@@ -50,9 +50,15 @@ class CountingProvider:
     """Answers every number as not valid, except those that are down, and remembers its calls."""
 
     name = "counting"
-    remote = False
 
-    def __init__(self, down: Sequence[str] = (), meanwhile: Callable[[], object] = int) -> None:
+    def __init__(
+        self,
+        down: Sequence[str] = (),
+        meanwhile: Callable[[], object] = int,
+        *,
+        remote: bool = False,
+    ) -> None:
+        self.remote = remote
         self.asked: list[str] = []
         self.down = set(down)
         self.all_down = False

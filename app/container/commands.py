@@ -23,7 +23,6 @@ from domain.commands.single_lookup import SingleLookup
 from domain.committer import Committer
 from domain.errors import NotPossible
 from domain.ports import NumberLookup
-from domain.wallet import wallet_id
 
 CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
 CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.
@@ -76,25 +75,17 @@ class Commands(Reading):
     @cached_property
     def single_lookup(self) -> SingleLookup:
         """The command of a single lookup."""
+        has_slow_calls = self.provider.remote or self.settings.sandbox
         return SingleLookup(
             log=self.log,
             committer=self.committer,
             vault=self.vault,
             answers=self.answers,
-            leases=self.leases,
-            balance_hint=self._balance_hint,
+            leases=self.leases if has_slow_calls else None,
             in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
             clock=self.clock,
             new_id=uuid4,
         )
-
-    def _balance_hint(self, organization_id: UUID) -> int | None:
-        held = self.committer.held_balance(wallet_id(organization_id))
-        if held is not None:
-            return held
-        with self.views.reading() as connection:
-            wallet = self.wallets.get(connection, organization_id)
-        return wallet.balance_micros if wallet is not None else None
 
     @cached_property
     def bulk_create(self) -> BulkCreate:

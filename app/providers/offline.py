@@ -1,5 +1,7 @@
 """Number lookup from the numbering plans inside the `phonenumbers` package; needs no network."""
 
+from functools import lru_cache
+from threading import Timer
 from typing import Final
 from uuid import UUID
 
@@ -24,6 +26,9 @@ LINE_TYPES: Final[dict[int, LineType]] = {
     PhoneNumberType.VOICEMAIL: "voicemail",
 }
 
+REMEMBERED_MAX: Final = 10_000  # Numbers; some 7 MB.
+REMEMBERED_S: Final = 60.0  # Then all are forgotten, so that no number outlives its erasure.
+
 # The types that the package keeps carrier names for.
 _CARRIER_TYPES: Final = frozenset(
     {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE, PhoneNumberType.PAGER}
@@ -36,7 +41,8 @@ _COUNTRY_CODES: Final[dict[str | None, str | None]] = {"AC": "SH", "TA": "SH", "
 class OfflineLookup:
     """Answers from number ranges: the carrier is the holder of the range, ported numbers too.
 
-    Thread-safe. A lookup costs some 30 µs of one core, and a few ms the first time in a region.
+    Thread-safe. A lookup costs some 30 µs of one core, and a few ms the first time in a region;
+    one that was asked within the last minute costs nothing, by whomever: who it was is not kept.
     """
 
     name = "offline"
@@ -46,6 +52,8 @@ class OfflineLookup:
         # Without it every lookup compiles its patterns anew: ten times slower over mixed regions.
         phonenumbers.enable_pattern_cache()
         self._networks = networks
+        self._facts = lru_cache(REMEMBERED_MAX)(self._facts_of)
+        self._will_forget = False
 
     def warm(self) -> None:
         """Load the plans of all regions (some 60 ms), which lookups else load one by one.
@@ -61,6 +69,25 @@ class OfflineLookup:
     # The organization is part of the port; here everybody gets the same answer.
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The port has it for sandboxes and logs.
         """Return the facts of one E.164 number; what no plan knows is not valid."""
+        facts = self._facts(phone_number)
+        if not self._will_forget:  # Two threads that both find it so end in two timers, no harm.
+            self._will_forget = True
+            self._start_timer()
+        return facts
+
+    def _start_timer(self) -> None:
+        timer = Timer(REMEMBERED_S, self._forget)
+        timer.daemon = True
+        try:
+            timer.start()
+        except RuntimeError:  # No thread is to be had: then nothing is remembered.
+            self._forget()
+
+    def _forget(self) -> None:
+        self._will_forget = False  # First: what comes while all is forgotten has a timer again.
+        self._facts.cache_clear()
+
+    def _facts_of(self, phone_number: str) -> NumberFacts:
         try:
             number = phonenumbers.parse(phone_number)
         except phonenumbers.NumberParseException:

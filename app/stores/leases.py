@@ -11,18 +11,36 @@ from sqlalchemy import (
     String,
     Table,
     Uuid,
+    bindparam,
     or_,
-    select,
+    text,
 )
-from sqlalchemy.exc import IntegrityError
 
 from app.stores.faults import Faults
 from domain.cause import Clock
 from projections.database import Database, to_micros
 from projections.in_parts import change_in_parts
+from projections.quick import Quick
 
 # No claim lasts so long: one that seems to was made before the clock was set back.
 LEASE_MAX = timedelta(minutes=1)
+
+# Only a claim that has lapsed gives way, or our own whose reply was lost.
+_KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))
+_CLAIM = Quick(
+    text(
+        "INSERT INTO leases (key, holder, fingerprint, until)"
+        " VALUES (:key, :holder, :fingerprint, :until)"
+        " ON CONFLICT (key) DO UPDATE SET holder = excluded.holder,"
+        " fingerprint = excluded.fingerprint, until = excluded.until"
+        " WHERE leases.holder = excluded.holder"
+        " OR leases.until < :now OR leases.until > :latest RETURNING 1"
+    ).bindparams(*_KEYS)
+)
+_RUNNING = Quick(text("SELECT fingerprint FROM leases WHERE key = :key").bindparams(_KEYS[0]))
+_GIVE_BACK = Quick(
+    text("DELETE FROM leases WHERE key = :key AND holder = :holder RETURNING 1").bindparams(*_KEYS)
+)
 
 
 class SqlLeases:
@@ -47,29 +65,33 @@ class SqlLeases:
 
         Where no lease is to be had the log refuses a twin anyway.
         """
-        columns = self._rows.c
-        row = {"key": key, "holder": holder, "fingerprint": fingerprint, "until": to_micros(until)}
-        lapsed = self._rows.delete().where(columns.key == key, self._is_lapsed())
         with self._faults.swallowed("claim"):
-            try:
-                with self._database.writing() as connection:
-                    connection.execute(lapsed)
-                    connection.execute(self._rows.insert().values(row))
-            except IntegrityError:
-                with self._database.reading() as connection:
-                    running: str | None = connection.execute(
-                        select(columns.fingerprint).where(columns.key == key)
-                    ).scalar_one_or_none()
-                # Released between the two statements: claim again at the caller's next look.
-                return fingerprint if running is None else running
+            running = self._claim(key, holder, fingerprint, until)
+            if running is not None:
+                return running
         return None
+
+    def _claim(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
+        now = self._clock()
+        claimed = self._database.rows(
+            _CLAIM,
+            key=key,
+            holder=holder,
+            fingerprint=fingerprint,
+            until=to_micros(until),
+            now=to_micros(now),
+            latest=to_micros(now + LEASE_MAX),
+        )
+        if claimed:
+            return None
+        running = self._database.rows(_RUNNING, key=key)
+        # Released between the two statements: claim again at the caller's next look.
+        return running[0][0] if running else fingerprint
 
     def release(self, key: UUID, holder: UUID) -> None:
         """Give one's own claim back; one that cannot be given back lapses by itself."""
-        columns = self._rows.c
-        mine = self._rows.delete().where(columns.key == key, columns.holder == holder)
-        with self._faults.swallowed("give back"), self._database.writing() as connection:
-            connection.execute(mine)
+        with self._faults.swallowed("give back"):
+            self._database.rows(_GIVE_BACK, key=key, holder=holder)
 
     def forget_lapsed(self) -> int:
         """Delete claims that nobody gave back; return how many."""

@@ -50,14 +50,13 @@ class SqlLookupCache:
             sqlite_with_rowid=False,
         )
         columns = self._rows.c
-        # Built once: every lookup asks it.
-        self._find = Quick(
-            select(columns.phone_number, columns.answer).where(
-                columns.organization_id == bindparam("organization"),
-                OneOf(columns.phone_number, "numbers"),
-                columns.as_of >= bindparam("oldest"),
-            )
+        # Built once: every lookup asks one of them. For one number by the whole key there is but
+        # one plan, whatever the planner knows of the table; a condition on the age opens others.
+        found = select(columns.phone_number, columns.answer).where(
+            columns.organization_id == bindparam("organization")
         )
+        self._find_one = Quick(found.where(columns.phone_number == bindparam("number")))
+        self._find_many = Quick(found.where(OneOf(columns.phone_number, "numbers")))
 
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
@@ -69,15 +68,16 @@ class SqlLookupCache:
             return found
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("find"):
-            rows = self._read(organization_id, others, to_micros(not_before))
+            rows = self._read(organization_id, others)
         answers = ((number, _decoded(answer)) for number, answer in rows)
-        return {number: answer for number, answer in answers if answer is not None} | found
+        fresh = {n: each for n, each in answers if each is not None and each.as_of >= not_before}
+        return fresh | found
 
-    def _read(
-        self, organization_id: UUID, numbers: Sequence[str], oldest: int
-    ) -> Sequence[Sequence[Any]]:
-        of = {"organization": organization_id, "oldest": oldest}
-        return self._database.rows(self._find, numbers=[*numbers], **of)
+    def _read(self, organization_id: UUID, numbers: Sequence[str]) -> Sequence[Sequence[Any]]:
+        ask = self._database.rows
+        if len(numbers) == 1:
+            return ask(self._find_one, organization=organization_id, number=numbers[0])
+        return ask(self._find_many, organization=organization_id, numbers=[*numbers])
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
         """Keep answers, replacing older ones of the same number; they are written soon after."""

@@ -1,4 +1,4 @@
-"""Where the facts of a number come from: the organization's cache first, then the provider."""
+"""Where the facts of a number come from: the provider; before a remote one, the cache."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,10 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """`cache_ttl` of zero turns the cache off; `uncached` names numbers that always skip it."""
+    """`cache_ttl` of zero turns the cache off; `uncached` names numbers that always skip it.
+
+    A provider in this process is asked each time: that costs less than the cache.
+    """
 
     cache_ttl: timedelta
     uncached: Callable[[str], bool]
@@ -97,7 +100,8 @@ class Answers:
             self._cache.keep(organization_id, kept)
 
     def _may_cache(self, number: str) -> bool:
-        return bool(self._rules.cache_ttl) and not self._rules.uncached(number)
+        kept = self._provider.remote and bool(self._rules.cache_ttl)
+        return kept and not self._rules.uncached(number)
 
     def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Answer]:
         if self._provider.remote and len(numbers) > 1:

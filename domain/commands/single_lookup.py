@@ -25,7 +25,7 @@ from domain.errors import (
 )
 from domain.ids import derive_id
 from domain.number_lookup import NumberLookup, PersonalAnswer, number_lookup_id
-from domain.ports import BalanceHint, Leases, NumberFacts, Vault
+from domain.ports import Leases, NumberFacts, Vault
 from domain.price import Price
 from domain.wallet import Charge, Reference, Wallet, wallet_id
 
@@ -56,14 +56,17 @@ class LookupResult:
 
 @dataclass(frozen=True)
 class SingleLookup:
-    """Answers one number and charges for it."""
+    """Answers one number and charges for it.
+
+    Leases spare a remote provider the calls of twins. One in this process is asked sooner than
+    they are: then `leases` is None, and the log alone refuses the twin.
+    """
 
     log: Log
     committer: Committer
     vault: Vault
     answers: Answers
-    leases: Leases
-    balance_hint: BalanceHint
+    leases: Leases | None
     in_flight: InFlight
     clock: Clock
     new_id: Callable[[], UUID]
@@ -83,34 +86,45 @@ class SingleLookup:
         if replayed is not None:
             return replayed
         with self.in_flight.enter(request.organization_id):  # A twin that waits holds a thread too.
-            return self._keyed(request, stream_id, cause)
+            if self.leases is None:
+                return self._first(request, stream_id, cause)
+            return self._alone(self.leases, request, stream_id, cause)
 
-    def _keyed(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
+    def _alone(
+        self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
+    ) -> LookupResult:
         """Be the one who answers, or wait for the outcome of whoever does."""
         holder = self.new_id()
-        replayed = self._claim(request, stream_id, holder)
+        replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
             return replayed
         try:
             # The first request may have ended between our look and our claim.
-            return self._replay(request, stream_id) or self._fresh(request, stream_id, cause)
+            return self._replay(request, stream_id) or self._first(request, stream_id, cause)
+        finally:
+            leases.release(stream_id, holder)
+
+    def _first(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
+        """Answer for a key that was free when we looked."""
+        try:
+            return self._fresh(request, stream_id, cause)
         except Refused:
             # Whoever had the key before us may have spent what we were refused for.
             replayed = self._replay(request, stream_id)
             if replayed is None:
                 raise
             return replayed
-        finally:
-            self.leases.release(stream_id, holder)
 
-    def _claim(self, request: LookupRequest, stream_id: UUID, holder: UUID) -> LookupResult | None:
+    def _claim(
+        self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: UUID
+    ) -> LookupResult | None:
         """Take the lease of a key, or wait for the outcome of whoever has it."""
         # So short that it tells requests apart but cannot be traced back to a number.
         fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
         deadline = time.monotonic() + WAIT_S
         while True:
             seen = self.log.appended.count
-            running = self.leases.acquire(stream_id, holder, fingerprint, self.clock() + LEASE)
+            running = leases.acquire(stream_id, holder, fingerprint, self.clock() + LEASE)
             if running is None:
                 return None
             if running != fingerprint:
@@ -142,10 +156,11 @@ class SingleLookup:
 
     def _check_balance(self, request: LookupRequest) -> None:
         """Spare the provider a call that cannot be paid; the wallet itself decides later."""
-        hint = self.balance_hint(request.organization_id)
-        if hint is not None and hint >= request.price_micros:
+        payer = wallet_id(request.organization_id)
+        held = self.committer.held_balance(payer)
+        if held is not None and held >= request.price_micros:
             return
-        wallet = self.log.find(Wallet, wallet_id(request.organization_id))
+        wallet = self.log.find(Wallet, payer)
         if wallet is None:
             raise BillingNotConfigured
         if wallet.balance_micros < request.price_micros:

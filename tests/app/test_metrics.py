@@ -111,7 +111,7 @@ def test_a_charge_that_was_refused_is_not_counted(process: Process) -> None:
 
 
 def test_lookups_are_counted_by_their_source(installation: Installation) -> None:
-    process = installation.process()
+    process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
     organization_id = process.organization()
     answers = super(Process, process).answers  # As every process but a test has it.
     answers.one(organization_id, "+447400123456")

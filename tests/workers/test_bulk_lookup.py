@@ -190,13 +190,13 @@ def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) 
 def test_what_an_earlier_job_has_learned_is_asked_again_by_others_only(
     installation: Installation,
 ) -> None:
-    first, provider = Work(installation, numbers(5)), CountingProvider()
+    first, provider = Work(installation, numbers(5)), CountingProvider(remote=True)
     process = worker(installation, provider)
     process.bulk_lookup.work(first.job_id, 0)
     again = create_job(process, first.organization_id, numbers(6))
     process.bulk_lookup.work(again, 0)
-    assert provider.asked == numbers(6)
+    assert sorted(provider.asked) == numbers(6)
     other = Work(installation, numbers(6))
     process.bulk_lookup.work(other.job_id, 0)
-    assert provider.asked == numbers(6) * 2
+    assert sorted(provider.asked) == sorted(numbers(6) * 2)
     other.check()

@@ -1,5 +1,7 @@
 """The offline provider: odd numbers, line types, and what it does not claim to know."""
 
+import threading
+from collections.abc import Callable
 from typing import get_args
 from uuid import UUID
 
@@ -140,3 +142,91 @@ def test_warming_changes_no_answer() -> None:
     lookup.warm()
 
     assert lookup.look_up(ORGANIZATION, "+254712123456") == before
+
+
+class Timers:
+    """Timers that run out when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+        self.has_threads = True
+
+    def __call__(self, interval: float, function: Callable[[], None]) -> "Timers":
+        assert 0 < interval <= 60
+        self.function = function
+        return self
+
+    def start(self) -> None:
+        if not self.has_threads:
+            raise RuntimeError
+        self.waiting.append(self.function)
+
+    def run_out(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for function in waiting:
+            function()
+
+
+@pytest.fixture
+def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
+    timers = Timers()
+    monkeypatch.setattr("app.providers.offline.Timer", timers)
+    return timers
+
+
+@pytest.fixture
+def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The numbers that were really looked up."""
+    parsed, parse = list[str](), phonenumbers.parse
+
+    def noted(phone_number: str) -> phonenumbers.PhoneNumber:
+        parsed.append(phone_number)
+        return parse(phone_number)
+
+    monkeypatch.setattr(phonenumbers, "parse", noted)
+    return parsed
+
+
+def test_a_number_is_remembered_until_its_time_has_run_out(
+    timers: Timers, parsed: list[str]
+) -> None:
+    lookup = OfflineLookup(SHIPPED)
+    for _ in range(2):
+        answers = [lookup.look_up(ORGANIZATION, "+254712123456") for _ in range(3)]
+        assert answers == [look_up("+254712123456")] * 3
+        assert parsed == ["+254712123456"] * 2  # One of them for the line above.
+        parsed.clear()
+        timers.run_out()
+        assert timers.waiting == []
+
+
+def test_so_many_numbers_are_remembered_and_no_more(
+    timers: Timers, parsed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.providers.offline.REMEMBERED_MAX", 2)
+    lookup = OfflineLookup(SHIPPED)
+    wanted = ["+254712123456", "+254712123457", "+254712123458"]
+    for number in [*wanted, *wanted]:
+        lookup.look_up(ORGANIZATION, number)
+    assert parsed == [*wanted, *wanted]
+    assert len(timers.waiting) == 1
+
+
+def test_without_a_thread_for_the_timer_nothing_is_remembered(
+    timers: Timers, parsed: list[str]
+) -> None:
+    timers.has_threads = False
+    lookup = OfflineLookup(SHIPPED)
+    for _ in range(2):
+        assert lookup.look_up(ORGANIZATION, "+254712123456").valid
+    assert len(parsed) == 2
+
+
+def test_the_timer_keeps_no_process_alive(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("app.providers.offline.REMEMBERED_S", 600.0)
+    before = {*threading.enumerate()}
+    look_up("+254712123456")
+    (timer,) = {*threading.enumerate()} - before
+    assert timer.daemon
+    assert isinstance(timer, threading.Timer)
+    timer.cancel()

@@ -41,6 +41,13 @@ def test_a_lease_that_was_given_back_is_free(process: Process, clock: SetClock) 
     assert process.leases.acquire(KEY, uuid4(), "second", clock() + TERM) is None
 
 
+def test_who_lost_the_reply_to_a_claim_may_claim_again(process: Process, clock: SetClock) -> None:
+    holder = uuid4()
+    for _ in range(2):
+        assert process.leases.acquire(KEY, holder, "first", clock() + TERM) is None
+    assert process.leases.acquire(KEY, uuid4(), "second", clock() + TERM) == "first"
+
+
 def test_a_lease_lapses_after_its_term(process: Process, clock: SetClock) -> None:
     process.leases.acquire(KEY, uuid4(), "first", clock() + TERM)
     clock.now += TERM

@@ -1,4 +1,4 @@
-"""Answers: the cache of the organization first, then the provider, and outages never kept."""
+"""Answers: of a remote provider the organization's cache first; outages are never kept."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,8 +20,8 @@ DAY = timedelta(days=1)
 class Desk:
     """Answers over a real cache, with everything else in the hands of the test."""
 
-    def __init__(self, process: Process, ttl: timedelta = DAY) -> None:
-        self.provider = CountingProvider()
+    def __init__(self, process: Process, ttl: timedelta = DAY, *, remote: bool = True) -> None:
+        self.provider = CountingProvider(remote=remote)
         self.clock = SetClock()
         self.pauses: list[float] = []
         rules = AnswerRules(ttl, lambda number: number == "+15005550001", self.pauses.append)
@@ -72,6 +72,16 @@ def test_a_cache_that_is_off_keeps_nothing(make: Callable[..., Desk]) -> None:
     assert make().answers.one(ORGANIZATION, NUMBER).source == "live"
 
 
+def test_a_provider_in_this_process_is_asked_every_time(
+    make: Callable[..., Desk], process: Process
+) -> None:
+    make().sources(NUMBER)  # What a remote one has said is not for it.
+    desk = make(remote=False)
+    assert [desk.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
+    assert desk.sources(NUMBER, OTHER) == desk.sources(OTHER, NUMBER) == ["live", "live"]
+    assert not process.lookup_cache.find(ORGANIZATION, [OTHER], desk.clock())
+
+
 def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
     for _ in range(2):
         assert desk.sources("+15005550001") == ["live"]
@@ -108,7 +118,6 @@ def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
 def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
     desk: Desk,
 ) -> None:
-    desk.provider.remote = True
     together, lock, running, most = Barrier(CONCURRENCY_MAX), Lock(), [0], [0]
 
     def meanwhile() -> None:

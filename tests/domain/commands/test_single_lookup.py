@@ -43,14 +43,17 @@ def test_an_answer_and_its_charge_are_one_commit(asker: Asker) -> None:
     asker.check()
 
 
+@pytest.mark.parametrize("provider", [CountingProvider(), CountingProvider(remote=True)])
 def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
-    asker: Asker, provider: CountingProvider
+    installation: Installation, provider: CountingProvider
 ) -> None:
+    asker, remote = Asker(installation, provider), provider.remote
+    provider.asked.clear()  # It is that of both databases.
     first, second = asker.look_up().lookup.answer, asker.look_up().lookup.answer
-    assert (first.source, second.source) == ("live", "cache")
-    assert second.as_of == first.as_of
+    assert (first.source, second.source) == ("live", "cache" if remote else "live")
+    assert (second.as_of == first.as_of) is remote
     assert (first.provider, second.provider) == ("counting", "counting")
-    assert provider.asked == [NUMBER]
+    assert provider.asked == [NUMBER] * (1 if remote else 2)
     assert asker.balance_micros == 1_000_000 - 2 * PRICE_MICROS
     asker.check()
 
@@ -102,8 +105,6 @@ def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
 def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
     asker: Asker, provider: CountingProvider
 ) -> None:
-    asker.process.projector.catch_up()  # The hint says that there is enough.
-
     def spend() -> None:
         process, organization_id = asker.other, asker.organization_id
         process.accounts.adjust(
@@ -119,11 +120,11 @@ def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
     asker.check()
 
 
-def test_money_that_was_paid_in_elsewhere_counts_though_the_hint_does_not_know(
+def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not_know(
     installation: Installation, provider: CountingProvider
 ) -> None:
-    asker = Asker(installation, provider, "0")
-    asker.process.projector.catch_up()
+    asker = Asker(installation, provider, "0.005")
+    asker.look_up()
     process = asker.other
     process.accounts.deposit(asker.organization_id, 5_000, "bank-2", process.cause())
     assert asker.look_up().facts.phone_number == NUMBER
