@@ -9,8 +9,11 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, TextIO
+
+import msgspec
 
 # These say each request or each message at INFO; our own lines say it better.
 QUIET = (
@@ -34,6 +37,10 @@ SECRET = re.compile(
     |(?P<password>(?<=://)[^\s:@/'"]*:[^\s@'"]+(?=@)|\bpassword=[^\s&'"]+)""",
     re.VERBOSE,
 )
+
+# Nothing of it is in one of these, and each request has a new one.
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_SHORT_CHARS = 64  # Texts that come again: names of fields, routes, roles.
 
 # PostgreSQL says in DETAIL and CONTEXT which values it met; SQLAlchemy lists parameters.
 _VALUES = re.compile(r"^\s*(DETAIL|CONTEXT|\[parameters|LINE \d+):?")
@@ -71,7 +78,16 @@ def end_work() -> None:
 
 def mask(text: str) -> str:
     """Replace what must be in no line by a word for it."""
+    if _UUID.fullmatch(text):
+        return text
+    return _mask_short(text) if len(text) <= _SHORT_CHARS else _mask(text)
+
+
+def _mask(text: str) -> str:
     return SECRET.sub(lambda found: f"[{found.lastgroup}]", text)
+
+
+_mask_short = lru_cache(1024)(_mask)
 
 
 def without_values(text: str) -> str:
@@ -128,7 +144,7 @@ class JsonFormatter(_Formatter):
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
             line["stack"] = mask(record.stack_info)
-        return json.dumps(line)
+        return _encode(line)
 
 
 class TextFormatter(_Formatter):
@@ -140,6 +156,15 @@ class TextFormatter(_Formatter):
         line = f"{at} {record.levelname:<7} {mask(message_of(record))}"
         text = " ".join([line, *fields])
         return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+def _encode(line: dict[str, Any]) -> str:
+    """Return JSON in ASCII, which every terminal and every reader takes."""
+    try:
+        encoded = msgspec.json.encode(line)
+    except UnicodeEncodeError:  # A lone surrogate.
+        return json.dumps(line)
+    return encoded.decode("ascii") if encoded.isascii() else json.dumps(line)
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
@@ -162,6 +187,22 @@ def _text(value: Any) -> str:
         return str(value)
     except Exception:  # noqa: BLE001  # As in `message_of`.
         return type(value).__name__
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Make the line first: so the threads of HTTP wait for each other's writing alone."""
+        if not self.filter(record):
+            return False
+        try:
+            line = self.format(record) + self.terminator
+            assert self.lock is not None
+            with self.lock:
+                self.stream.write(line)
+                self.stream.flush()
+        except Exception:  # noqa: BLE001  # As in the library.
+            self.handleError(record)
+        return True
 
 
 class About(logging.Filter):
@@ -189,7 +230,10 @@ def configure_logging(
 
     Warnings, and errors that end a thread or the process, become lines as well.
     """
-    handler = logging.StreamHandler(sys.stderr)
+    # What no line of ours says is not looked for: who called, thread and process.
+    logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = _Lines(sys.stderr)
     handler.addFilter(About(request_id))
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
