@@ -1,10 +1,8 @@
 """Whether a reply shows what is old: read models are waited for, and `meta` says if in vain."""
 
-from flask import has_request_context
-
 from app.container import Container
 from app.freshness import wait_until_projected
-from app.http.request_context import request_context
+from app.http.request_context import CURRENT
 
 
 def wait_for(parts: Container, name: str) -> bool:
@@ -17,6 +15,6 @@ def wait_for(parts: Container, name: str) -> bool:
 
 def note_age(parts: Container, name: str) -> None:
     """Let the reply say so if a read model that it shows is stale."""
-    if has_request_context():
-        stale, as_of = parts.freshness.is_stale(name)
-        request_context().stale, request_context().as_of = stale, as_of
+    context = CURRENT.get(None)
+    if context is not None:
+        context.stale, context.as_of = parts.freshness.is_stale(name)

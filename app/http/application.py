@@ -8,9 +8,9 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.container import Container
-from app.http import access_log, errors, openapi, outages, reply_headers, request_context
-from app.http.bodies import BODY_BYTES_MAX
+from app.http import openapi, outages
 from app.http.calling import RequestThreads
+from app.http.edge import Edge
 from app.http.front import Front
 from app.http.own_replies import LIVEZ, OwnReplies
 from app.http.paths import Paths, token_paths
@@ -22,16 +22,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = uuid4) -> Flas
 
     `new_id` makes the ids of requests that bring none.
     """
-    app = Flask(__name__, static_folder=None)
-    app.config.update(MAX_CONTENT_LENGTH=BODY_BYTES_MAX, PROVIDE_AUTOMATIC_OPTIONS=False)
-    app.url_map.merge_slashes = False  # A redirect would have a body in HTML.
-    request_context.register(app, container, new_id)
-    reply_headers.register(app)
-    access_log.register(app)
-    if container.settings.metrics_port:
-        app.extensions[access_log.METRICS] = container.metrics
-    outages.register(app, container)
-    errors.register(app)
+    app = Edge(container, new_id)
+    app.extensions[outages.PART] = outages.Outages(container)
     groups = (
         auth.blueprint,
         lookups.blueprint,

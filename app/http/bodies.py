@@ -3,15 +3,17 @@
 import json
 from typing import Any
 
-from flask import request
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
+
+from app.http.request_context import current_request
 
 BODY_BYTES_MAX = 1024 * 1024
 
 
 def check_body() -> None:
     """Read the body; refuse one that is too large or not declared as JSON. None at all is fine."""
+    request = current_request()
     body = request.get_data()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
         raise RequestEntityTooLarge  # Of a body without a length no more than that is read.
@@ -22,7 +24,7 @@ def check_body() -> None:
 
 def read_json() -> Any:
     """Return the parsed body, or an empty object when there is no body."""
-    data = request.get_data()
+    data = current_request().get_data()
     return parse_json(data) if data else {}
 
 

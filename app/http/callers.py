@@ -2,15 +2,14 @@
 
 import re
 
-from flask import request
-
 from app.authorization import Caller
-from app.http.request_context import container, request_context
+from app.http.request_context import current_request, request_context
 from app.tokens.jwt import MALFORMED
 from domain.errors import InsufficientScope, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
 
+ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # Repeated ones are one value here, with commas.
 MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
@@ -19,17 +18,18 @@ _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
 
 def authenticate(scope: str) -> Caller:
     """Return the caller of this request, or raise why there is none: token, organization, scope."""
-    context, parts = request_context(), container()
+    context = request_context()
     context.scope = scope
-    sent = request.headers.get("Authorization", "")
+    environ = context.request.environ
+    sent = environ.get("HTTP_AUTHORIZATION", "")
     match = _BEARER.fullmatch(sent)
     if match is None:
         raise Unauthorized(MALFORMED if _PRESENTED.match(sent) else MISSING)
-    claims = parts.verifier.verify(match[1])
-    caller = parts.authorizer.authorize(
+    claims = context.container.verifier.verify(match[1])
+    caller = context.container.authorizer.authorize(
         claims.client_id,
         claims.organization_id,
-        request.headers.getlist("X-Organization-Id"),
+        [environ[ORGANIZATION]] if ORGANIZATION in environ else [],
         claims.scopes,
         scope,
     )
@@ -44,6 +44,6 @@ def challenge(refusal: Refused) -> dict[str, str]:
     parts = [REALM]
     if isinstance(refusal, InsufficientScope):
         parts += ['error="insufficient_scope"', f'scope="{request_context().scope}"']
-    elif _PRESENTED.match(request.headers.get("Authorization", "")):
+    elif _PRESENTED.match(current_request().environ.get("HTTP_AUTHORIZATION", "")):
         parts.append('error="invalid_token"')
     return {"WWW-Authenticate": ", ".join([*parts, f'error_description="{refusal}"'])}

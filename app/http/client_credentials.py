@@ -4,11 +4,11 @@ from base64 import b64decode
 from dataclasses import dataclass
 from urllib.parse import parse_qsl, unquote_plus
 
-from flask import request
 from webargs.core import is_json
 from werkzeug.exceptions import UnsupportedMediaType
 
 from app.http.oauth_errors import FORM, NOT_A_FORM, InvalidClient, InvalidRequest
+from app.http.request_context import current_request
 
 FIELDS_MAX = 32
 UNREADABLE_FORM = "The form cannot be read."
@@ -28,6 +28,7 @@ class ClientCredentials:
 
 def read_form() -> dict[str, str]:
     """Return the parameters of the body; one without a value counts as omitted (RFC 6749 §3.2)."""
+    request = current_request()
     body = request.get_data()
     if body and is_json(request.mimetype):
         raise InvalidRequest(NOT_A_FORM)
@@ -62,7 +63,7 @@ def read_credentials(form: dict[str, str]) -> ClientCredentials:
 
 def _read_basic() -> tuple[str, str] | None:
     """Return what HTTP Basic says, each half decoded from its form encoding; None without it."""
-    scheme, _, encoded = request.headers.get("Authorization", "").partition(" ")
+    scheme, _, encoded = current_request().headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None
     try:

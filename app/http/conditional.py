@@ -5,9 +5,10 @@ from hashlib import blake2b
 from typing import Any
 
 import msgspec
-from flask import Response, request
+from flask import Response
 
 from app.http.envelope import success
+from app.http.request_context import current_request
 
 ETAG_BYTES = 16
 
@@ -25,7 +26,7 @@ def tagged(
     The data are made only for who does not have them.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
-    if request.if_none_match.contains_weak(tag):
+    if current_request().if_none_match.contains_weak(tag):
         response = Response(status=304)
         response.headers.update(headers or {})
         del response.headers["Content-Type"]

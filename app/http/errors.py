@@ -1,9 +1,11 @@
 """Error handlers: whatever is raised becomes one JSON reply, and nothing of ours leaks into it."""
 
 import logging
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from eventsourcing.persistence import PersistenceError
-from flask import Flask, Response
+from flask import Response
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
@@ -19,16 +21,12 @@ from domain.errors import Conflict, Refused, ServiceUnavailable
 logger = logging.getLogger(__name__)
 
 
-def register(app: Flask) -> None:
-    """Handle every exception of an app."""
-    app.register_error_handler(Refused, answer_refusal)
-    app.register_error_handler(OAuthRefused, oauth_refusal)
-    app.register_error_handler(HTTPException, answer_http)
-    app.register_error_handler(Exception, answer_unexpected)
-    app.register_error_handler(SigningKeysError, answer_without_keys)
-    # A Conflict that reaches the edge took nothing: the same request may be sent again.
-    for unreachable in (SQLAlchemyError, PersistenceError, Conflict):
-        app.register_error_handler(unreachable, answer_unavailable)
+def answer(error: Exception) -> Response:
+    """Answer an exception by the nearest of its classes; one in doing so is a bug of ours."""
+    try:
+        return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)(error)
+    except Exception as bug:  # noqa: BLE001  # Whatever it is.
+        return answer_unexpected(bug)
 
 
 def answer_refusal(refusal: Refused) -> Response:
@@ -65,3 +63,16 @@ def _answer(problem: Problem, headers: dict[str, str]) -> Response:
     if is_token_request():
         return oauth_problem(problem, headers)
     return failure(problem, headers)
+
+
+# A Conflict that reaches the edge took nothing: the same request may be sent again.
+_ANSWERS: Mapping[type, Callable[[Any], Response]] = {
+    Refused: answer_refusal,
+    OAuthRefused: oauth_refusal,
+    HTTPException: answer_http,
+    SQLAlchemyError: answer_unavailable,
+    PersistenceError: answer_unavailable,
+    Conflict: answer_unavailable,
+    SigningKeysError: answer_without_keys,
+    Exception: answer_unexpected,
+}

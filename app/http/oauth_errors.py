@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from typing import ClassVar
 
-from flask import Response, request
+from flask import Response
 
 from app.http.envelope import json_response
 from app.http.problems import Problem
+from app.http.request_context import current_request
 
 TOKEN_PATH = "/auth/token"  # noqa: S105 - the path of the endpoint, no secret.
 FORM = "application/x-www-form-urlencoded"
@@ -63,7 +64,7 @@ class SlowDown(OAuthRefused):
 
 def is_token_request() -> bool:
     """Tell whether the request is one for the token endpoint, whatever its method."""
-    return request.path == TOKEN_PATH
+    return current_request().path == TOKEN_PATH
 
 
 def oauth_refusal(refused: OAuthRefused) -> Response:

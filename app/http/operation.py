@@ -88,16 +88,8 @@ def public(
     security: Sequence[dict[str, list[str]]] = (),
 ) -> Callable[[View], View]:
     """Document an operation that needs no token."""
-
-    def decorate(view: View) -> View:
-        @wraps(view)
-        def called(*args: Any, **kwargs: Any) -> Response:
-            return view(*args, **kwargs)
-
-        documentation = {"security": list(security), "responses": dict(responses or {})}
-        return _documented(called, documentation)
-
-    return decorate
+    documentation = {"security": list(security), "responses": dict(responses or {})}
+    return lambda view: _documented(view, documentation)
 
 
 def _responses(refusals: Sequence[Refused], *, takes_body: bool) -> dict[int, dict[str, Any]]:

@@ -5,12 +5,11 @@ import time
 from threading import Lock
 from typing import cast
 
-from flask import Flask, current_app
-
 from app.container import Container
+from app.http.request_context import request_context
 from app.persistence.trouble import trouble_of
 
-EXTENSION = "outages"
+PART = "outages"
 REASONS_MAX = 100  # Texts of errors may differ each time.
 SAY_EVERY_S = 10.0  # A process that nobody reaches gets hundreds of requests a second.
 
@@ -41,11 +40,6 @@ class Outages:
         return reason
 
 
-def register(app: Flask, container: Container) -> None:
-    """Let an app say why it cannot serve."""
-    app.extensions[EXTENSION] = Outages(container)
-
-
 def outages() -> Outages:
     """Return those of the app that answers."""
-    return cast("Outages", current_app.extensions[EXTENSION])
+    return cast("Outages", request_context().parts[PART])

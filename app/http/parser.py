@@ -1,43 +1,82 @@
-"""How marshmallow schemas meet a request: one webargs parser, whose errors are our refusals."""
+"""How marshmallow schemas meet a request: what they load of it, and their errors as refusals."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal
 
-from flask import Request
-from marshmallow import Schema, ValidationError
-from webargs.flaskparser import FlaskParser
+from marshmallow import Schema, ValidationError, missing
 
 from app.http.bodies import read_json
+from app.http.request_context import current_request
 from domain.errors import ValidationFailed
 
 TWICE = "Must be given once."
 NOT_AN_OBJECT = "The body must be a JSON object."
 
+Location = Literal["json", "query", "headers"]
+Given = Callable[[], dict[str, Any]]
 
-class Parser(FlaskParser):
-    """Loads bodies strictly and queries as plain values."""
 
-    def load_json(self, _: Request, schema: Schema) -> Any:
-        """Return the body; what is no object lacks every field that is required."""
+def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None = None) -> Given:
+    """Return what loads a part of the request.
+
+    Where nothing was sent, and nothing is required or assumed, nothing is loaded; `needed` tells
+    whether even so something is missing.
+    """
+    given = _GIVEN[location]([field.data_key or name for name, field in schema.fields.items()])
+    optional = not any(
+        field.required or field.load_default is not missing for field in schema.fields.values()
+    )
+
+    def load() -> dict[str, Any]:
+        found = given()
+        if optional and not found and not (needed is not None and needed()):
+            return found
+        try:
+            loaded: dict[str, Any] = schema.load(found)
+        except ValidationError as error:
+            raise ValidationFailed(flatten(error.messages_dict)) from None
+        return loaded
+
+    return load
+
+
+def _body(names: Iterable[str]) -> Given:
+    def given() -> dict[str, Any]:
         body = read_json()
-        if not isinstance(body, dict):
-            raise ValidationFailed({name: [NOT_AN_OBJECT] for name in schema.fields or ("body",)})
+        if not isinstance(body, dict):  # It lacks every field that is required.
+            raise ValidationFailed({name: [NOT_AN_OBJECT] for name in names or ("body",)})
         return body
 
-    def load_querystring(self, req: Request, schema: Schema) -> Any:
-        """Return the query; a parameter that is read and comes twice is refused."""
-        read = {field.data_key or name for name, field in schema.fields.items()}
-        given = {name: values for name, values in req.args.lists() if name in read}
-        twice = {name: [TWICE] for name, values in given.items() if len(values) > 1}
+    return given
+
+
+def _query(names: Iterable[str]) -> Given:
+    def given() -> dict[str, Any]:
+        query = current_request().args
+        read = {name: values for name in names if (values := query.getlist(name))}
+        twice = {name: [TWICE] for name, values in read.items() if len(values) > 1}
         if twice:
             raise ValidationFailed(twice)
-        return {name: value for name, (value,) in given.items()}
+        return {name: value for name, (value,) in read.items()}
 
-    def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
-        """Raise what the fields say, without the name of the place they came from."""
-        assert isinstance(error.messages, dict)
-        (messages,) = error.messages.values()
-        raise ValidationFailed(flatten(messages)) from None
+    return given
+
+
+def _headers(names: Iterable[str]) -> Given:
+    keys = {name: f"HTTP_{name.upper().replace('-', '_')}" for name in names}
+
+    def given() -> dict[str, Any]:
+        environ = current_request().environ
+        return {name: environ[key] for name, key in keys.items() if key in environ}
+
+    return given
+
+
+_GIVEN: Mapping[Location, Callable[[list[str]], Given]] = {
+    "json": _body,
+    "query": _query,
+    "headers": _headers,
+}
 
 
 def flatten(

@@ -9,9 +9,8 @@ from typing import Any
 from urllib.parse import urlsplit
 from wsgiref.types import StartResponse, WSGIApplication
 
-from flask import request
-
 from app.http.oauth_errors import TOKEN_PATH
+from app.http.request_context import current_request
 from app.settings import Settings
 
 NOWHERE = "//"  # No route is like it.
@@ -58,4 +57,4 @@ def below(url: str, root: str) -> str:
 
 def reached(url: str) -> str:
     """Return a URL of ours as the client of this request reaches it."""
-    return below(url, request.script_root)
+    return below(url, current_request().script_root)

@@ -2,17 +2,16 @@
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
-from typing import cast
+from typing import Any
 from uuid import UUID
 
-from flask import Flask, current_app, g, has_request_context, request
+from werkzeug.wrappers import Request
 
 from app.container import Container
-
-EXTENSION = "container"
 
 # What logs and other services take without escaping; anything else gets an id of ours.
 # Nor does one in the form of a phone number pass: the id is kept for ever, in clear.
@@ -21,13 +20,18 @@ _REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z)[A-Za-z0-9._~:/@=+-]{1,128}")
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request; `scope` is what its operation asks for, once that is known.
+    """One request to an installation; `scope` and `route` are those of its operation, if known.
 
+    `parts` are what its application keeps beside the container.
     `stale`: its reply shows a read model that is behind, and shows the log `as_of` a moment.
     """
 
+    container: Container
+    parts: Mapping[str, Any]
+    request: Request
     request_id: str
     started_s: float
+    route: str | None = None
     scope: str | None = None
     organization_id: UUID | None = None
     stale: bool = False
@@ -38,15 +42,7 @@ class RequestContext:
         return round((time.perf_counter() - self.started_s) * 1000, 1)
 
 
-def register(app: Flask, container: Container, new_id: Callable[[], UUID]) -> None:
-    """Give every request of an app its context, and views their container."""
-    app.extensions[EXTENSION] = container
-
-    @app.before_request
-    def begin() -> None:
-        given = request.headers.get("X-Request-Id", "")
-        request_id = given if is_request_id(given) else str(new_id())
-        g.context = RequestContext(request_id, time.perf_counter())
+CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 
 def is_request_id(given: str) -> bool:
@@ -55,15 +51,21 @@ def is_request_id(given: str) -> bool:
 
 
 def container() -> Container:
-    """Return the parts of the installation that this app serves."""
-    return cast("Container", current_app.extensions[EXTENSION])
+    """Return the parts of the installation that answers this request."""
+    return CURRENT.get().container
 
 
 def request_context() -> RequestContext:
     """Return the context of the request that is being answered."""
-    return cast("RequestContext", g.context)
+    return CURRENT.get()
+
+
+def current_request() -> Request:
+    """Return the request that is being answered."""
+    return CURRENT.get().request
 
 
 def current_request_id() -> str | None:
     """Return the id of the request that this thread answers, if any, for log lines."""
-    return request_context().request_id if has_request_context() and "context" in g else None
+    context = CURRENT.get(None)
+    return None if context is None else context.request_id

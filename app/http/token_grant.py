@@ -4,8 +4,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from ipaddress import ip_address, ip_network
 
-from flask import request
-
 from app.http.client_credentials import ClientCredentials
 from app.http.oauth_errors import (
     InvalidClient,
@@ -14,7 +12,7 @@ from app.http.oauth_errors import (
     SlowDown,
     UnsupportedGrantType,
 )
-from app.http.request_context import container
+from app.http.request_context import container, current_request
 from domain.organization import ApiClient, api_client_id
 
 GRANT_TYPE = "client_credentials"
@@ -78,7 +76,7 @@ def _hash(subject: str) -> str:
 
 def _address() -> str:
     """Name where the request comes from; in IPv6 whoever has one address has 2**64 of them."""
-    address = str(request.remote_addr)
+    address = str(current_request().remote_addr)
     try:
         parsed = ip_address(address)
     except ValueError:

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from flask import Blueprint, Response, current_app, request
+from flask import Blueprint, Response
 
+from app.http.request_context import current_request, request_context
 from domain.errors import NotFound
 
 STATIC = Path(__file__).parents[1] / "static"
@@ -28,9 +29,8 @@ blueprint = Blueprint("docs", __name__)
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
     """Return the OpenAPI document, made once when the app was."""
-    return _static(
-        current_app.extensions[DOCUMENT][request.script_root], "application/json", REVALIDATED
-    )
+    document = request_context().parts[DOCUMENT][current_request().script_root]
+    return _static(document, "application/json", REVALIDATED)
 
 
 @blueprint.get("/docs")
@@ -53,5 +53,5 @@ def _static(content: bytes, media_type: str, cache_control: str) -> Response:
     response = Response(content, mimetype=media_type)
     response.headers["Cache-Control"] = cache_control
     response.add_etag()
-    response.make_conditional(request)
+    response.make_conditional(current_request())
     return response

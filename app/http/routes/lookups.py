@@ -24,7 +24,7 @@ from app.http.operation import operation
 from app.http.paths import reached
 from app.http.request_context import container
 from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
-from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply
+from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply, no_number_in_query
 from app.http.schemas.request_headers import IdempotencyHeader
 from domain.commands.bulk_create import BulkRequest
 from domain.commands.single_lookup import LookupRequest, LookupResult
@@ -44,7 +44,7 @@ blueprint = Blueprint(
 @blueprint.route("/number-lookup", methods=["POST"])
 @operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(LookupQuery, location="query")
-@blueprint.arguments(LookupBody, location="json", required=False)
+@blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
 @blueprint.arguments(IdempotencyHeader, location="headers")
 @blueprint.alt_response(
     200,

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import Any, get_args
 
-from flask import request
 from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
+from app.http.request_context import current_request
 from app.http.schemas.envelope import Output, ReplyMeta, described, reply
 from app.http.schemas.phone_number import EXAMPLE, PATTERN, PhoneNumber
 from domain.ports import LineType
@@ -30,6 +30,11 @@ class LookupQuery(Schema):
         return data
 
 
+def no_number_in_query() -> bool:
+    """Tell whether the number has to stand in the body."""
+    return "phone_number" not in current_request().args
+
+
 class LookupBody(Schema):
     """The number in the body, for who does not want it in a URL."""
 
@@ -38,14 +43,14 @@ class LookupBody(Schema):
     @pre_load
     def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Leave the number of the body alone when there is one in the query."""
-        if "phone_number" in request.args:
+        if not no_number_in_query():
             return {name: value for name, value in data.items() if name != "phone_number"}
         return data
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
         """Tell of a missing number beside what else is wrong: another name was meant for it."""
-        if "phone_number" not in given and "phone_number" not in request.args:
+        if "phone_number" not in given and no_number_in_query():
             raise ValidationError(MISSING, "phone_number")
 
 

@@ -1,0 +1,66 @@
+"""The routes of Flask, with as little around a request as its promises allow."""
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+from uuid import UUID
+from wsgiref.types import StartResponse
+
+from flask import Flask, Response
+from werkzeug.wrappers import Request
+
+from app.container import Container
+from app.http.access_log import note
+from app.http.bodies import BODY_BYTES_MAX
+from app.http.errors import answer
+from app.http.request_context import CURRENT, RequestContext, is_request_id
+
+
+class _Request(Request):
+    max_content_length = BODY_BYTES_MAX
+
+
+class Edge(Flask):
+    """An application of Flask without its hooks, signals, sessions, proxies and coroutines.
+
+    Nothing of ours uses them, and together they cost more than all that a lookup does here: see
+    `app.http.request_context` for what a view asks instead of `flask.request` and `flask.g`.
+    """
+
+    def __init__(self, container: Container, new_id: Callable[[], UUID]) -> None:
+        super().__init__(__name__, static_folder=None)
+        self.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+        self.url_map.merge_slashes = False  # A redirect would have a body in HTML.
+        self._urls = self.url_map.bind("localhost")
+        self._container = container
+        self._new_id = new_id
+
+    def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
+        """Answer a request, log and count it."""
+        given = environ.get("HTTP_X_REQUEST_ID", "")
+        request_id = given if is_request_id(given) else str(self._new_id())
+        request = _Request(environ)
+        context = RequestContext(
+            self._container, self.extensions, request, request_id, time.perf_counter()
+        )
+        before = CURRENT.set(context)
+        try:
+            response = self._answer(context)
+            headers = response.headers
+            headers.add("X-Request-Id", request_id)
+            headers.add("X-Content-Type-Options", "nosniff")
+            headers.setdefault("Cache-Control", "no-store")  # Unless an operation says otherwise.
+            note(context, response.status_code)
+            return response(environ, start_response)
+        finally:
+            CURRENT.reset(before)
+
+    def _answer(self, context: RequestContext) -> Response:
+        """Call the view; whatever is raised becomes a reply."""
+        path = context.request.environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
+        try:
+            rule, arguments = self._urls.match(path, context.request.method, return_rule=True)
+            context.route = rule.rule
+            return cast("Response", self.view_functions[rule.endpoint](**arguments))
+        except Exception as error:  # noqa: BLE001  # There is an answer to every one.
+            return answer(error)
