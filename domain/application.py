@@ -29,6 +29,7 @@ from domain import (
     esim,
     ledger,
     link,
+    link_events,
     monthly_fee,
     number_lookup,
     organization,
@@ -58,6 +59,20 @@ AGGREGATES: tuple[type[Root], ...] = (
     discontinuity.Discontinuity,
     ledger.Ledger,
 )
+
+# What is only on the way to an outcome: nobody who waits for a stream waits for these.
+STEPS = {
+    get_topic(each)
+    for each in (
+        link_events.Requested,
+        link_events.EsimReserved,
+        link_events.EndpointRequested,
+        link_events.StatusRequested,
+        plan_change.PlanChange.Requested,
+        plan_change.PlanChange.PlanRemovalStarted,
+        plan_change.PlanChange.PlanAdditionStarted,
+    )
+}
 
 MEET_AGAIN_S = 1.0  # After a server that could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
@@ -208,7 +223,7 @@ class Log(Application[UUID]):
         return self._see(positions[-1] if positions else 0)
 
     def _tell(self, stored: Sequence[StoredEvent]) -> None:
-        self.appended.call({event.originator_id for event in stored})
+        self.appended.call(with_news(stored))
         self.observer(stored)
 
     def holds(self, stored: Sequence[StoredEvent]) -> bool:
@@ -357,6 +372,11 @@ def _unobserved(_: Sequence[StoredEvent]) -> None:
 
 def _the_only_one() -> str:
     return ""
+
+
+def with_news(stored: Iterable[StoredEvent]) -> set[UUID | str]:
+    """Return the streams of a commit that somebody may wait for: steps alone are no news."""
+    return {event.originator_id for event in stored if event.topic not in STEPS}
 
 
 def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:

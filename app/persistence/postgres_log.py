@@ -31,7 +31,7 @@ from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import tell
-from domain.application import NothingInserted, OtherLog
+from domain.application import NothingInserted, OtherLog, with_news
 
 POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
 POOL_WAIT_S = 3.0
@@ -229,7 +229,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             [event.state for event in stored_events],
             self._lock_key,
             self.channel_name,
-            tell({event.originator_id for event in stored_events}),
+            tell(with_news(stored_events)),
         ]
 
     def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:

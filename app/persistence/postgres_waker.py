@@ -22,6 +22,7 @@ PACE_S = 0.002  # Between two looks at what has come.
 PROBE_S = 5.0  # A quiet connection is asked so often whether it still hears.
 PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 100  # A notification holds 8,000 bytes.
+NONE = "-"  # Followers are woken by it, and nobody who waits for one stream.
 
 
 class PostgresWaker:
@@ -100,12 +101,15 @@ class PostgresWaker:
 
 def tell(streams: Collection[UUID | str]) -> str:
     """Name the streams of a commit, for who waits for one; empty when they are too many."""
+    if not streams:
+        return NONE
     return ",".join(map(str, streams)) if len(streams) <= STREAMS_MAX else ""
 
 
 def hear(payloads: Collection[bytes]) -> Collection[UUID | str] | None:
     """Return the streams of notifications; None when one does not tell them."""
     try:
-        return {UUID(each) for payload in payloads for each in payload.decode().split(",")}
+        named = (each for payload in payloads for each in payload.decode().split(","))
+        return {UUID(each) for each in named if each != NONE}
     except ValueError:  # Too many, or somebody else's; it wakes everybody.
         return None

@@ -101,7 +101,7 @@ class LinkCreate:
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
         with self.waiting.place(request.organization_id):
-            link = wait_for(self.log, Link, earlier.id, _is_answered, until_s)
+            link = wait_for(self.log, earlier, _is_answered, until_s)
         if not _is_answered(link):
             if self.clock() < link.requested.deadline:
                 raise IdempotencyInProgress
@@ -110,9 +110,11 @@ class LinkCreate:
 
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new)
-        with self.waiting.place(request.organization_id):
-            self._request(request, new, terms, cause)
-            link = wait_for(self.log, Link, new, _is_answered, until_s)
+        link = self._requested(request, new, terms, cause)
+        place = self.waiting.place(request.organization_id)
+        with place, self.log.appended.watching(new) as news:
+            self.log.append(link)
+            link = wait_for(self.log, link, _is_answered, until_s, news)
             return _outcome(link if _is_answered(link) else self._expire(link))
 
     def _check(self, request: LinkRequest, new: UUID) -> PlanTerms:
@@ -139,8 +141,8 @@ class LinkCreate:
             raise ValidationFailed({"plan_id": [NOT_SOLD]})
         return terms
 
-    def _request(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> None:
-        link = Link.request(
+    def _requested(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> Link:
+        return Link.request(
             new,
             cause,
             organization_id=request.organization_id,
@@ -150,7 +152,6 @@ class LinkCreate:
             currency=self.rules.currency,
             deadline=cause.at + self.rules.deadline,
         )
-        self.log.append(link)
 
     def _expire(self, link: Link) -> Link:
         """Fail a link whose deadline has passed; whoever else does, it fails once."""

@@ -94,9 +94,12 @@ class LinkPlans:
             new = self.new_id()
             if request.key is not None:
                 new = plan_change_id(request.organization_id, request.key, attempt + 1)
-            with suppress(Conflict), self._place(request):
-                self._begin(request, new, until_s, cause)
-                return self._await(new, until_s), False
+            watching = self.log.appended.watching(new)
+            with suppress(Conflict), self._place(request), watching as news:
+                change = self._begin(request, new, until_s, cause)
+                change = wait_for(self.log, change, _is_answered, until_s, news)
+                change = change if change.is_answered else self._expire(change)
+                return _outcome(change, replayed=False), False
             if time.monotonic() > until_s:
                 break
         raise ServiceUnavailable(BUSY)  # Others keep changing the link.
@@ -131,33 +134,34 @@ class LinkPlans:
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
         with self.waiting.place(request.organization_id):
-            change = wait_for(self.log, PlanChange, earlier.id, _is_answered, until_s)
+            change = wait_for(self.log, earlier, _is_answered, until_s)
         if not change.is_answered:
             if self.clock() < change.requested.deadline:
                 raise IdempotencyInProgress
             change = self._expire(change)
         return _outcome(change, replayed=True)
 
-    def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> None:
+    def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
         """Do as `_try` says, unless a twin with the same key was first: that is a Conflict too.
 
         What the twin has done may be the very reason for a refusal: it took the money, or removed
         the plan.
         """
         try:
-            self._try(request, new, until_s, cause)
+            return self._try(request, new, until_s, cause)
         except Refused:
-            if self.log.find(PlanChange, new) is None:
+            change = self.log.find(PlanChange, new)
+            if change is None:
                 raise
             if request.key is not None:
                 raise Conflict(new) from None
-            # Nobody else knows this id: it is our own commit, of which the reply was lost.
+            return change  # Nobody else knows this id: our own commit, of which the reply was lost.
 
-    def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> None:
+    def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
         """Validate all of it, then charge all of it in one commit; raises Conflict."""
         link = self.log.get(Link, request.link_id)
         if link.open_change is not None:
-            self._wait_for_turn(link.id, new, until_s)
+            self._wait_for_turn(link, new, until_s)
             raise Conflict(link.id)  # What was waited for may concern the key: decide anew.
         deadline = cause.at + self.rules.deadline
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
@@ -179,17 +183,18 @@ class LinkPlans:
         due = [charge for charge in charges if charge is not None]
         if not due:
             self.log.append(change, link)
-            return
+            return change
         wallet = wallet_id(request.organization_id)
         self.committer.commit(wallet, lambda held: held.charge_all(due, cause), change, link)
+        return change
 
-    def _wait_for_turn(self, link_id: UUID, new: UUID, until_s: float) -> None:
+    def _wait_for_turn(self, link: Link, new: UUID, until_s: float) -> None:
         """Wait until a link takes a change, or has been given this very one by a twin."""
 
         def may_go_on(link: Link) -> bool:
             return link.open_change in {None, new}
 
-        if not may_go_on(wait_for(self.log, Link, link_id, may_go_on, until_s)):
+        if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
             raise ServiceUnavailable(BUSY)
 
     def _check(self, request: ChangeRequest, link: Link) -> list[BoughtPlan]:
@@ -211,10 +216,6 @@ class LinkPlans:
         for _, terms in plans:
             check_currency(terms, self.rules.currency)
         return [buy(plan_id, terms) for plan_id, terms in plans]
-
-    def _await(self, change_id: UUID, until_s: float) -> PlanChange:
-        change = wait_for(self.log, PlanChange, change_id, _is_answered, until_s)
-        return _outcome(change if change.is_answered else self._expire(change), replayed=False)
 
     def _expire(self, change: PlanChange) -> PlanChange:
         """Fail a change whose deadline has passed; whoever else does, it fails once."""

@@ -4,7 +4,6 @@ import time
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
-from uuid import UUID
 
 from domain.application import Log
 from domain.cause import Cause, Clock
@@ -39,13 +38,13 @@ class LinkStatusSwitch:
         with self.waiting.place(link.organization_id):
             for _ in range(RACES_MAX):
                 try:
-                    return self._run(link.id, target, cause)
+                    return self._run(link, target, cause)
                 except Conflict:
-                    continue
+                    link = self.log.get(Link, link.id)
         raise ProvisioningError(LATE, UNCHANGED)
 
-    def _run(self, link_id: UUID, target: Target, cause: Cause) -> Link:
-        link = wait_for(self.log, Link, link_id, _has_no_intent, time.monotonic() + CALL_S)
+    def _run(self, link: Link, target: Target, cause: Cause) -> Link:
+        link = wait_for(self.log, link, _has_no_intent, time.monotonic() + CALL_S)
         now_has = self._seen_or_known(link)
         self._keep(link, now_has, cause)
         if link.status_intent is not None:  # Another request may still have its effect.
@@ -77,22 +76,23 @@ class LinkStatusSwitch:
         except ProviderError as error:
             self._settle(link, link.status)
             raise _refusal_of(error) from None
-        self._settle(link, target)
-        return self.log.get(Link, link.id)
+        return self._settle(link, target)
 
-    def _settle(self, told: Link, now_has: LinkStatus) -> None:
+    def _settle(self, link: Link, now_has: LinkStatus) -> Link:
         """Close our intent, whatever else has come upon the link; it may be closed already."""
-        assert told.status_intent is not None
+        intent = link.status_intent
+        assert intent is not None
         for _ in range(RACES_MAX):
-            link = self.log.get(Link, told.id)
-            if link.status_intent != told.status_intent:
-                return
-            link.settle_status(now_has, Cause(self.clock(), told.status_intent.request_id))
+            if link.status_intent != intent:
+                break
+            link.settle_status(now_has, Cause(self.clock(), intent.request_id))
             try:
                 self.log.append(link)
             except Conflict:
+                link = self.log.get(Link, link.id)
                 continue
-            return
+            break
+        return link
 
     def _seen_or_known(self, link: Link) -> LinkStatus:
         """Return the status at the network; that of the log when it cannot be read now."""

@@ -4,7 +4,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import Lock
+from threading import Event, Lock
 from typing import TypeVar
 from uuid import UUID
 
@@ -13,7 +13,10 @@ from domain.application import Log
 from domain.errors import RateLimited, ServiceUnavailable
 
 SHARE = "Too many requests of this organization wait for the network; try again."
-LOOK_S = 0.05  # How often a waiter looks when nothing wakes it, as on SQLite for other processes.
+# A waiter that nothing wakes looks after so long, and then after twice as long each time: on SQLite
+# the commits of other processes wake nobody, and a connection that listens may be deaf.
+LOOK_MIN_S = 0.1
+LOOK_MAX_S = 1.0
 
 R = TypeVar("R", bound=Root)
 
@@ -63,16 +66,24 @@ class Waiting:
 
 
 def wait_for(
-    log: Log, kind: type[R], stream_id: UUID, done: Callable[[R], bool], until_s: float
+    log: Log, aggregate: R, done: Callable[[R], bool], until_s: float, news: Event | None = None
 ) -> R:
-    """Return an aggregate once it is `done`, or as it is at `until_s` of the monotonic clock."""
-    aggregate: R | None = None
-    with log.appended.watching(stream_id) as news:
-        while True:
-            news.clear()
-            aggregate = log.find(kind, stream_id, after=aggregate)
-            assert aggregate is not None, stream_id
-            left_s = until_s - time.monotonic()
-            if done(aggregate) or left_s <= 0:
-                return aggregate
-            news.wait(min(LOOK_S, left_s))
+    """Return an aggregate once it is `done`, or as it is at `until_s` of the monotonic clock.
+
+    `news` has watched its stream since before it was appended or read: until there is some, what
+    is given is the newest, and nobody looks.
+    """
+    if news is None:
+        with log.appended.watching(aggregate.id) as watched:
+            watched.set()  # By what came before anybody watched.
+            return wait_for(log, aggregate, done, until_s, watched)
+    look_s = LOOK_MIN_S
+    while True:
+        if not news.wait(max(0.0, min(look_s, until_s - time.monotonic()))):
+            look_s = min(2 * look_s, LOOK_MAX_S)
+        news.clear()
+        newest = log.find(type(aggregate), aggregate.id, after=aggregate)
+        assert newest is not None, aggregate.id
+        aggregate = newest
+        if done(aggregate) or time.monotonic() >= until_s:
+            return aggregate

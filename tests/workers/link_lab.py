@@ -102,9 +102,10 @@ class Lab:
         request = LinkRequest(self.organization_id, wanted, None, None)
         command = self.process.link_create
         rules = replace(command.rules, deadline=timedelta(seconds=deadline_s))
-        replace(command, rules=rules)._request(  # noqa: SLF001  # What comes before the wait.
+        link = replace(command, rules=rules)._requested(  # noqa: SLF001  # What comes before the wait.
             request, new, self._plans[wanted], self.process.cause()
         )
+        self.process.log.append(link)
         return new
 
     def work(self, link_id: UUID) -> Link:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from uuid import uuid4
 
 import psycopg
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from app.persistence import postgres_waker
 from app.persistence.postgres import conninfo
 from app.persistence.postgres_connection import BoundedConnection
-from app.persistence.postgres_waker import CHANNEL, PostgresWaker
+from app.persistence.postgres_waker import CHANNEL, STREAMS_MAX, PostgresWaker, hear, tell
 from domain.signal import Signal
 from tests.installation import PATIENCE_S, wait_until
 from tests.scenarios.relay import Relay
@@ -69,6 +70,14 @@ def test_a_commit_elsewhere_wakes_within_a_second(waker: PostgresWaker, database
 
 def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
     assert waker.wait(waker.count, PATIENCE_S)
+
+
+def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
+    one, other = uuid4(), uuid4()
+    assert hear({tell({one}).encode(), tell({other, one}).encode()}) == {one, other}
+    assert hear({tell(()).encode(), tell({one}).encode()}) == {one}
+    assert hear({tell(()).encode()}) == set()
+    assert hear({tell([uuid4() for _ in range(STREAMS_MAX + 1)]).encode()}) is None
 
 
 def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from uuid import uuid4
+from itertools import pairwise
+from uuid import UUID, uuid4
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -69,14 +70,14 @@ def test_a_place_is_free_again_when_its_holder_fails() -> None:
 def test_what_is_done_already_is_not_waited_for(process: Process) -> None:
     organization = process.log.get(Organization, process.organization())
     suspend(process, organization)
-    found = wait_for(process.log, Organization, organization.id, is_suspended, time.monotonic() - 1)
+    found = wait_for(process.log, organization, is_suspended, time.monotonic() - 1)
     assert found.version == organization.version
 
 
 def test_a_waiter_is_woken_by_the_event_itself(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "LOOK_S", 10 * PATIENCE_S)
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", 10 * PATIENCE_S)
     assert found_suspended(process, process).version == 2
 
 
@@ -86,9 +87,49 @@ def test_an_event_of_another_process_is_seen_by_looking_again_and_again(
     assert found_suspended(process, installation.process()).version == 2
 
 
+def test_a_waiter_that_nothing_wakes_looks_ever_more_seldom(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", 0.01)
+    monkeypatch.setattr(waiting, "LOOK_MAX_S", 0.04)
+    organization = process.log.get(Organization, process.organization())
+    looks: list[float] = []
+
+    def looked(_: Organization) -> bool:
+        looks.append(time.monotonic())
+        return len(looks) == 6
+
+    wait_for(process.log, organization, looked, time.monotonic() + PATIENCE_S)
+    between = [later - earlier for earlier, later in pairwise(looks)]
+    least = [0.01, 0.02, 0.04, 0.04, 0.04]
+    assert all(found >= wanted for found, wanted in zip(between, least, strict=True)), between
+
+
+def test_the_steps_of_a_worker_wake_nobody_and_its_outcome_does(
+    new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", PATIENCE_S)
+    buyer = new_buyer()
+    buyer.hire()
+    plan_id = buyer.sell()
+    looks: list[Stage] = []
+    find = buyer.process.log.find
+
+    def watched(kind: type[Link], stream_id: UUID, *, after: Link | None = None) -> Link | None:
+        found = find(kind, stream_id, after=after)
+        if after is not None and found is not None:
+            looks.append(found.stage)
+        return found
+
+    monkeypatch.setattr(buyer.process.log, "find", watched)
+    link, _ = buyer.create(plan_id)
+    assert link.stage is Stage.ACTIVE
+    assert looks == [Stage.ACTIVE]
+
+
 def found_suspended(process: Process, by: Process) -> Organization:
     """Wait for an organization that is suspended once somebody waits for it."""
-    stream_id = process.organization()
+    organization = process.log.get(Organization, process.organization())
     waits, found = Gate(), []
 
     def looked(organization: Organization) -> bool:
@@ -97,19 +138,20 @@ def found_suspended(process: Process, by: Process) -> Organization:
 
     def wait() -> None:
         until_s = time.monotonic() + PATIENCE_S
-        found.append(wait_for(process.log, Organization, stream_id, looked, until_s))
+        found.append(wait_for(process.log, organization, looked, until_s))
 
     with ThreadPoolExecutor(1) as pool:
         waiter = pool.submit(wait)
         waits.wait()
-        suspend(by, by.log.get(Organization, stream_id))
+        suspend(by, by.log.get(Organization, organization.id))
         waiter.result(PATIENCE_S / 2)
     return found[0]
 
 
 def test_at_the_end_of_its_time_a_waiter_takes_what_is_there(process: Process) -> None:
+    organization = process.log.get(Organization, process.organization())
     until_s = time.monotonic() + SHORT_S
-    found = wait_for(process.log, Organization, process.organization(), is_suspended, until_s)
+    found = wait_for(process.log, organization, is_suspended, until_s)
     assert not is_suspended(found)
     assert until_s <= time.monotonic() < until_s + PATIENCE_S
 
@@ -117,14 +159,14 @@ def test_at_the_end_of_its_time_a_waiter_takes_what_is_there(process: Process) -
 def test_a_log_out_of_reach_ends_the_wait(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stream_id = process.organization()
+    organization = process.log.get(Organization, process.organization())
 
     def fail(*_: object, **__: object) -> None:
         raise OperationalError
 
     monkeypatch.setattr(process.log.recorder, "select_events", fail)
     with pytest.raises(ServiceUnavailable):
-        wait_for(process.log, Organization, stream_id, is_suspended, time.monotonic() + PATIENCE_S)
+        wait_for(process.log, organization, is_suspended, time.monotonic() + PATIENCE_S)
 
 
 @pytest.mark.parametrize("jump_h", [0, -1], ids=["a clock that stands still", "one set back"])
