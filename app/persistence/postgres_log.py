@@ -27,11 +27,12 @@ from psycopg.rows import dict_row
 from psycopg.sql import SQL, Identifier
 from psycopg_pool import ConnectionPool, PoolTimeout
 
+from app.persistence.postgres_binary import bigint, bigints, byteas, from_bigint, texts, uuids
 from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import tell
-from domain.application import NothingInserted, OtherLog, with_news
+from domain.application import NothingInserted, OtherLog, predecessors, with_news
 
 POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
 POOL_WAIT_S = 3.0
@@ -42,19 +43,17 @@ RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is the
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
 # Nothing is inserted when the event before the first of a stream is missing: one probe of the
-# primary key for each. The arrays are sent once: the driver takes longer over each than the server.
+# primary key for each. A planner that saw how few they are would plan the statement anew each time.
 INSERT = (
-    "WITH e AS MATERIALIZED (SELECT * FROM "  # noqa: S608  # Our own text.
-    "unnest(%b::uuid[], %b::bigint[], %b::text[], %b::bytea[]) "
-    "WITH ORDINALITY AS u (id, version, topic, state, place)), "
-    "locked AS MATERIALIZED (SELECT pg_advisory_xact_lock(%s)), "
-    "whole AS MATERIALIZED (SELECT FROM locked WHERE NOT EXISTS ("
-    "SELECT FROM (SELECT id, min(version) - 1 AS version FROM e GROUP BY id) AS p "
-    "WHERE version > 0 AND (SELECT b.topic FROM {table} AS b "
-    "WHERE b.originator_id = p.id AND b.originator_version = p.version) IS NULL)), "
-    f"told AS MATERIALIZED (SELECT pg_notify(%s, %s), {DURABLE} FROM whole) "
+    "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
+    f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE} WHERE NOT EXISTS ("
+    "SELECT FROM unnest((SELECT $8::uuid[]), (SELECT $9::bigint[])) AS p (id, version) "
+    "WHERE (SELECT b.topic FROM {table} AS b "
+    "WHERE b.originator_id = p.id AND b.originator_version = p.version) IS NULL)) "
     "INSERT INTO {table} (originator_id, originator_version, topic, state) "
-    "SELECT e.id, e.version, e.topic, e.state FROM told, e "
+    "SELECT e.id, e.version, e.topic, e.state "
+    "FROM told, unnest($1::uuid[], $2::bigint[], $3::text[], $4::bytea[]) "
+    "WITH ORDINALITY AS e (id, version, topic, state, place) "
     "ORDER BY e.place RETURNING notification_id"
 )
 
@@ -176,9 +175,8 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         super().__init__(datastore, events_table_name=events_table_name)
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
-        self.insert_statement = SQL(INSERT).format(
-            table=Identifier(self.datastore.schema, events_table_name)
-        )
+        table = Identifier(self.datastore.schema, events_table_name)
+        self._insert_statement = SQL(INSERT).format(table=table).as_bytes()
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
         self.sql_create_statements.append(servers.create_statement)
@@ -206,30 +204,32 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     ) -> Sequence[int]:
         parameters = self._parameters(stored_events)
         try:
-            with self.datastore.get_connection() as connection, connection.cursor() as cursor:
+            with self.datastore.get_connection() as connection:
                 if connection.is_standby:  # Or was one: what it knew then may be no longer true.
                     raise psycopg.errors.ReadOnlySqlTransaction
                 if any(server != connection.server for server in servers):
                     raise OtherLog
-                cursor.execute(self.insert_statement, parameters, prepare=True)
-                rows = cursor.fetchall()
+                found = connection.run_prepared(self._insert_statement, parameters)
         except (InternalError, OperationalError) as error:  # A standby is read only: internal.
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
-        if not rows:
+        if not found.ntuples:
             raise OtherLog
-        return [row["notification_id"] for row in rows]
+        return [from_bigint(found.get_value(row, 0)) for row in range(found.ntuples)]
 
-    def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[Any]:
+    def _parameters(self, stored_events: Sequence[StoredEvent]) -> list[bytes]:
+        before = predecessors(stored_events)
         return [
-            [event.originator_id for event in stored_events],
-            [event.originator_version for event in stored_events],
-            [event.topic for event in stored_events],
-            [event.state for event in stored_events],
-            self._lock_key,
-            self.channel_name,
-            tell(with_news(stored_events)),
+            uuids(event.originator_id for event in stored_events),
+            bigints(event.originator_version for event in stored_events),
+            texts(event.topic for event in stored_events),
+            byteas(event.state for event in stored_events),
+            bigint(self._lock_key),
+            self.channel_name.encode(),
+            tell(with_news(stored_events)).encode(),
+            uuids(before),
+            bigints(before.values()),
         ]
 
     def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:

@@ -172,3 +172,13 @@ def test_a_log_that_cannot_be_written_to_says_that_nothing_was(
 def test_no_events_are_no_call(recorder: PostgresLogRecorder) -> None:
     assert recorder.insert_events([]) == []
     assert recorder.max_notification_id() is None
+
+
+def test_an_insert_is_one_statement_that_is_planned_no_more(recorder: PostgresLogRecorder) -> None:
+    first = event()
+    recorder.insert_events([first])
+    for version in range(2, 12):
+        recorder.insert_events([replace(first, originator_version=version), event()])
+    asked = "SELECT generic_plans, custom_plans FROM pg_prepared_statements"
+    with recorder.datastore.get_connection() as connection:
+        assert [tuple(each.values()) for each in connection.execute(asked)] == [(6, 5)]
