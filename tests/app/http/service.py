@@ -13,7 +13,7 @@ from app.http.application import create_app
 from app.migrate import migrate
 from app.runtime import Runtime
 from app.settings import Settings
-from domain.cause import Cause
+from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
 from domain.organization import Organization
 
@@ -36,12 +36,19 @@ class Service:
     not `migrated` finds no database.
     """
 
-    def __init__(self, directory: Path, *, migrated: bool = True, **environment: str) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        migrated: bool = True,
+        clock: Clock = utc_now,
+        **environment: str,
+    ) -> None:
         files = {
             "DATABASE_URL": f"sqlite:///{directory}/service.db",
             "SIGNING_KEYS": str(directory / "keys"),
         }
-        self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}))
+        self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
         if migrated:
             migrate(self.container)
             self.container.keys.ensure()

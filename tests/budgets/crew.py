@@ -1,0 +1,185 @@
+"""An installation whose processes take turns by hand, so that what they ask can be counted.
+
+On PostgreSQL each role is a process of its own, as in the Procfile; on SQLite one plays them all.
+No thread of theirs runs on its own: whoever was woken works, in one order, on a clock that stands.
+A request that waits looks after each commit that it is told of: it never costs more than this.
+"""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from app.container import Container
+from app.stores.faults import Faults
+from tests.app.http.service import Service
+from tests.budgets.tally import Tally
+from tests.budgets.turns import News, Turns
+from tests.installation import SetClock, wait_until
+from tests.seeds import Seed
+from tests.simulation.machine import WrittenAtOnce
+from workers.routes import Message
+
+OTHERS = ("projector", "dispatcher", "worker")
+
+
+class Crew:
+    """The processes of one installation; requests come in at its `service`."""
+
+    def __init__(self, directory: Path, seed: Seed, tally: Tally) -> None:
+        self.tally, self._seed, self.url = tally, seed, seed.copy(directory)
+        self._is_many = self.url.startswith("postgresql")
+        self._clock, self._turns = SetClock(), Turns()
+        self._messages, self._heard = deque[Message](), 0
+        self._behind = {"projector", "dispatcher"}
+        self.service = Service(
+            directory,
+            migrated=False,
+            clock=self._clock,
+            DATABASE_URL=self.url,
+            SANDBOX="false",
+        )
+        self.web = self.service.container
+        self.web.role = "web"
+        self._others = {role: self._other(role) for role in OTHERS}
+        for container in self._containers:
+            self._prepare(container)
+        self._lend_news()
+        self.web.keys.ensure()
+        self.settle()
+
+    @property
+    def _containers(self) -> list[Container]:
+        return [self.web, *self._others.values()] if self._is_many else [self.web]
+
+    @property
+    def database(self) -> str:
+        return "postgresql" if self._is_many else "sqlite"
+
+    def settle(self, *, look: bool = False) -> None:
+        """Let everybody do what there is to do; `look`: followers look in any case."""
+        self._turns.end()
+        if look:
+            self._behind = {"projector", "dispatcher"}
+        while self._behind or self._messages:
+            self._turns.begin(self._work_with_projector)
+            self._turns.end()
+
+    def close(self) -> None:
+        self._turns.close()
+        for container in self._containers[1:]:
+            container.close()
+        self.service.stop()
+        self._seed.drop(self.url)
+
+    def _other(self, role: str) -> Container:
+        if not self._is_many:
+            return self.web
+        container = Container(self.web.settings, self._clock)
+        container.role = role
+        return container
+
+    def _prepare(self, container: Container) -> None:
+        """Take its messages, and see each commit of it."""
+        parts = vars(container)
+        parts["publisher"] = Messages(self._messages)
+        faults = Faults("lookup_cache", container.persistence.place, print)
+        parts["lookup_cache"] = WrittenAtOnce(container.stores, faults)
+        insert = container.log.insert
+
+        def inserted(*args: Any) -> int:
+            heard = self._heard
+            position = insert(*args)
+            if self._is_many:
+                wait_until(lambda: self._heard > heard)
+            self._behind = {"projector", "dispatcher"}
+            if self._turns.is_theirs and self.web.log.appended.is_watched:
+                with self._playing("web"):
+                    self._turns.give_back()
+            return position
+
+        cast("Any", container.log).insert = inserted
+
+    def _lend_news(self) -> None:
+        """Let requests wait by turns, and know what the listener has heard."""
+        signal: Any = self.web.log.appended
+        watching, call = signal.watching, signal.call
+
+        def called(*args: Any) -> None:
+            call(*args)
+            self._heard += threading.current_thread().name == "listener"
+
+        @contextmanager
+        def lent(*args: Any) -> Iterator[Event]:
+            with watching(*args) as event:
+                yield cast("Event", News(event, self._turns, self._work))
+
+        signal.watching, signal.call = lent, called
+        if self._is_many:
+            self.web.waker.start()
+            wait_until(lambda: self._heard > 0)
+
+    def _work_with_projector(self) -> None:
+        if "projector" in self._behind:
+            self._behind.discard("projector")
+            with self._playing("projector"):
+                self._others["projector"].projector.step()
+        self._work()
+
+    def _work(self) -> None:
+        """Dispatch and do the work, as they do while a request waits."""
+        while "dispatcher" in self._behind or self._messages:
+            with self._playing("dispatcher"):
+                self._behind.discard("dispatcher")
+                self._others["dispatcher"].dispatcher.step()
+            with self._playing("worker"):
+                while self._messages:
+                    self._do(self._messages.popleft())
+
+    def _do(self, message: Message) -> None:
+        worker, first = self._others["worker"], UUID(str(message.arguments[0]))
+        match message.actor:
+            case "work_slice":
+                worker.lookup_turns.answer(first, int(message.arguments[1]))
+            case "work_link":
+                worker.provisioning.work(first)
+            case "work_plan_change":
+                worker.plan_changes.work(first)
+            case _:
+                raise AssertionError(message)
+
+    @contextmanager
+    def _playing(self, role: str) -> Iterator[None]:
+        before, self.tally.playing = self.tally.playing, role
+        yield
+        self.tally.playing = before
+
+
+@pytest.fixture
+def crew(
+    tmp_path: Path, migrated: Seed, tally: Tally, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Crew]:
+    """Processes for which no time passes: what comes once in a while does not come."""
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    made = Crew(tmp_path, migrated, tally)
+    yield made
+    made.close()
+
+
+class Messages:
+    """The queues, as one process reaches them."""
+
+    def __init__(self, waiting: deque[Message]) -> None:
+        self._waiting = waiting
+        self.publish = waiting.append
+
+    def backlog(self, queue: str) -> int:
+        return sum(each.queue == queue for each in self._waiting)

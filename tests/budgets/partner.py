@@ -1,0 +1,64 @@
+"""An organization and what it asks for: each operation that has a budget."""
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from uuid import uuid4
+
+from werkzeug.test import TestResponse
+
+from tests.app.http.buying import BASIC, MORE, Buyer, own_plans
+from tests.app.http.service import Tenant
+from tests.budgets.crew import Crew
+from tests.budgets.tally import Statement
+from tests.plan_files import import_plans
+
+
+class Partner(Buyer):
+    """An organization that knows its plans, whose requests never bring what came before."""
+
+    def __init__(self, crew: Crew) -> None:
+        tenant = crew.service.tenant("1000.00")
+        Tenant.__init__(self, crew.service, tenant.id, tenant.client_id)
+        plans = [{**each, "id": str(uuid4())} for each in own_plans(str(tenant.id))]
+        self.plans = {each["name"]: each["id"] for each in plans}
+        import_plans(crew.web, *plans)
+        crew.settle()
+        self._new = count(0)
+        self.a_link = self.link()
+        self.a_job = self.create_job(self.new_numbers(1000)).json["data"]["job_id"]
+        crew.settle()
+
+    def new_numbers(self, how_many: int) -> list[str]:
+        return [f"+1415{next(self._new):07d}" for _ in range(how_many)]
+
+    def new_key(self) -> dict[str, str]:
+        return {"Idempotency-Key": f"key-{next(self._new)}"}
+
+
+Operation = Callable[[Partner], object]
+
+OPERATIONS: Mapping[str, Operation] = {
+    "token": lambda it: it.service.token(it.client_id),
+    "lookup": lambda it: it.look_up(*it.new_numbers(1)),
+    "lookup with a key": lambda it: it.look_up(*it.new_numbers(1), **it.new_key()),
+    "replay of a lookup": lambda it: it.look_up("+14155550000", **{"Idempotency-Key": "again"}),
+    "job of 1": lambda it: it.create_job(it.new_numbers(1)),
+    "job of 1000": lambda it: it.create_job(it.new_numbers(1000)),
+    "read of a job": lambda it: it.get(f"/number-lookup/bulk/{it.a_job}"),
+    "wallet": lambda it: it.get("/v1/wallet"),
+    "transactions": lambda it: it.get("/v1/transactions"),
+    "link": lambda it: it.create(BASIC),
+    "link with a key": lambda it: it.create(BASIC, next(iter(it.new_key().values()))),
+    "read of a link": lambda it: it.read(it.a_link),
+    "list of links": lambda it: it.get("/v1/links"),
+    "top-up": lambda it: it.change(it.a_link, add=[MORE]),
+}
+
+
+def run_once(crew: Crew, partner: Partner, run: Operation) -> Sequence[Statement]:
+    """Run an operation and all that it brings about; return what was asked for it."""
+    crew.tally.take()
+    reply = run(partner)
+    assert not isinstance(reply, TestResponse) or reply.status_code < 300, reply.text
+    crew.settle()
+    return crew.tally.take()

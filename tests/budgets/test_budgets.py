@@ -1,0 +1,101 @@
+"""What each operation asks of the databases: exactly, for these numbers do not move with the host.
+
+Whoever changes one writes the new number into the table, with its reason.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from tests.budgets.crew import OTHERS, Crew, crew
+from tests.budgets.partner import OPERATIONS, Partner, run_once
+from tests.budgets.tally import NETWORK, Statement, tally, told
+from tests.installation import migrated
+
+__all__ = ["crew", "migrated", "tally"]
+
+
+ROLES = ("web", *OTHERS, NETWORK)
+
+
+class Budget(NamedTuple):
+    """Statements/commits of each role that asks anything."""
+
+    postgresql: str
+    sqlite: str
+
+
+BUDGETS: Mapping[str, Budget] = {
+    # The client's stream, and its wrong secrets.
+    "token": Budget("web 2/0", "web 2/0"),
+    # Who calls; the wallet as it is now; the commit. A provider at hand has no cache.
+    # SQLite inserts event by event, and looks for the one before each stream's first.
+    # The projector: its positions, the events, its fence, the new positions, a row and a balance.
+    "lookup": Budget(
+        "web 3/1, projector 6/1, dispatcher 1/0", "web 4/1, projector 6/1, dispatcher 1/0"
+    ),
+    # And the key's stream.
+    "lookup with a key": Budget(
+        "web 4/1, projector 6/1, dispatcher 1/0", "web 5/1, projector 6/1, dispatcher 1/0"
+    ),
+    # Who calls, and the key's stream.
+    "replay of a lookup": Budget("web 2/0", "web 2/0"),
+    # Four commits of a worker are one slice: taken in hand, begun, settled, given back.
+    "job of 1": Budget(
+        "web 5/1, projector 23/2, dispatcher 3/1, worker 9/4",
+        "web 6/1, projector 21/2, dispatcher 3/1, worker 12/4",
+    ),
+    # Four slices.
+    "job of 1000": Budget(
+        "web 5/1, projector 35/2, dispatcher 3/1, worker 36/16",
+        "web 6/1, projector 21/2, dispatcher 3/1, worker 45/16",
+    ),
+    # Who calls, and the job with its settlements.
+    "read of a job": Budget("web 2/0", "web 2/0"),
+    # Who calls; the head of the log and the positions, for a caller reads what he has written.
+    "wallet": Budget("web 4/0", "web 4/0"),
+    "transactions": Budget("web 5/0", "web 5/0"),
+    # Of the network itself the last ones. A request looks at its link when the worker tells of its
+    # outcome, and at the plan twice.
+    "link": Budget(
+        "web 7/1, projector 17/1, dispatcher 3/1, worker 27/4, network 8/1",
+        "web 7/1, projector 19/1, dispatcher 3/1, worker 19/4, network 8/1",
+    ),
+    "link with a key": Budget(
+        "web 8/1, projector 17/1, dispatcher 3/1, worker 27/4, network 8/1",
+        "web 8/1, projector 19/1, dispatcher 3/1, worker 19/4, network 8/1",
+    ),
+    # The usage is read from the network, and kept.
+    "read of a link": Budget("web 5/1, network 1/0", "web 5/1, network 1/0"),
+    "list of links": Budget("web 7/0", "web 7/0"),
+    "top-up": Budget(
+        "web 12/2, projector 11/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 15/2, projector 11/1, dispatcher 3/1, worker 13/2, network 3/1",
+    ),
+}
+
+
+def test_each_operation_asks_what_is_written_down(crew: Crew) -> None:
+    partner, differences = Partner(crew), list[str]()
+    for name, run in OPERATIONS.items():
+        for _ in range(2):  # First what a process does only once.
+            run_once(crew, partner, run)
+        ran = run_once(crew, partner, run)
+        found, budget = summed(ran), getattr(BUDGETS[name], crew.database)
+        if found != budget:
+            differences.append(f"{name}: {found}\n    instead of: {budget}\n{told(ran)}")
+    assert not differences, f"{crew.database} is asked\n" + "\n\n".join(differences)
+
+
+def test_followers_that_find_nothing_new_ask_nothing_else(crew: Crew) -> None:
+    crew.settle(look=True)  # The first one may still write that all is read.
+    crew.tally.take()
+    crew.settle(look=True)
+    # The positions and the events; the dispatcher knows its own position for a second.
+    assert summed(crew.tally.take()) == "projector 2/0, dispatcher 1/0"
+
+
+def summed(ran: Sequence[Statement]) -> str:
+    counts = Counter((each.role, each.kind) for each in ran)
+    roles = [role for role in ROLES if counts[role, "statement"] or counts[role, "commit"]]
+    return ", ".join(f"{it} {counts[it, 'statement']}/{counts[it, 'commit']}" for it in roles)
