@@ -4,6 +4,9 @@ from collections.abc import Callable, Sequence
 from itertools import chain
 from statistics import median, quantiles
 from time import perf_counter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 Measurement = Callable[[], float]  # One repetition: a rate, or a time.
 Round = Callable[[], Sequence[float]]  # One repetition: how long each of many calls took.
@@ -23,6 +26,14 @@ def all_times(ours: Round, limit: Round, *, repeats: int) -> tuple[list[float], 
     limit()
     pairs = [(ours(), limit()) for _ in range(repeats)]
     return [*chain(*(pair[0] for pair in pairs))], [*chain(*(pair[1] for pair in pairs))]
+
+
+def in_turns(*sides: Callable[[], T], repeats: int) -> list[list[T]]:
+    """Take turns in the same way with any number of sides; return what came of each."""
+    for side in sides:
+        side()
+    rounds = [[side() for side in sides] for _ in range(repeats)]
+    return [list(each) for each in zip(*rounds, strict=True)]
 
 
 def percentile(times: Sequence[float], percent: int) -> float:

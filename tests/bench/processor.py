@@ -1,11 +1,12 @@
 """The time of the processor that processes have taken, with all that they have started."""
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
+US = 1_000_000
 
 
 def spent_s(roots: Collection[int]) -> float:
@@ -18,6 +19,13 @@ def spent_s(roots: Collection[int]) -> float:
         sum(ticks for pid, (_, ticks) in found.items() if _descends(pid, found, roots))
         / TICKS_PER_S
     )
+
+
+def us_each(count: int, pids: Collection[int], run: Callable[[], object]) -> float:
+    """Return what each of `count` things has cost these processes that one call does, in µs."""
+    before_s = spent_s(pids)
+    run()
+    return (spent_s(pids) - before_s) / count * US
 
 
 def _descends(pid: int, found: dict[int, tuple[int, int]], roots: Collection[int]) -> bool:

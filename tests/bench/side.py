@@ -5,9 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tests.bench.load import Load, Outcome, outcome_of
-from tests.bench.processor import spent_s
-
-US = 1_000_000
+from tests.bench.processor import US, spent_s
 
 
 @dataclass(frozen=True)

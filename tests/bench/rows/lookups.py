@@ -23,6 +23,7 @@ from tests.bench.load import Load, Outcome
 from tests.bench.numbers import real_numbers
 from tests.bench.partners import Partner, new_partner
 from tests.bench.peers import plain_tables
+from tests.bench.peers.plain_charges import POOLS
 from tests.bench.peers.plain_service import config_of
 from tests.bench.row import Aim, Row
 from tests.bench.server import HOST, free_port, plain_server, service
@@ -31,7 +32,6 @@ from tests.servers.guard import wait_for
 
 ORGANIZATIONS = 60
 CONNECTIONS = 16
-POOLS = (1, 2, 4, 8, 16)  # Connections of each process of the plain service.
 DURATION_S = 2.0
 TRIAL_S = 1.0
 SETTLE_S = 60.0

@@ -1,5 +1,6 @@
-"""Charges on a thousand wallets at once, against the same on one: what being hot costs or saves."""
+"""Charges on a thousand wallets at once: what one costs, and what being hot costs or saves."""
 
+import os
 from collections.abc import Iterator
 from itertools import cycle
 from threading import Lock
@@ -8,15 +9,20 @@ from uuid import UUID, uuid4
 from app.container import Container
 from domain.wallet import Deposit, Wallet
 from tests.bench.crowd import crowd
+from tests.bench.engine import on_postgres, peer_server_pids, server_pids
 from tests.bench.installation import DEPOSIT_MICROS, cause, installation
 from tests.bench.measure import medians, rate
+from tests.bench.peers.plain_charges import Task, result_of
+from tests.bench.processor import US, spent_s, us_each
 from tests.bench.row import Aim, Row
-from tests.bench.rows.hot_wallet import WAITERS, charge_often
+from tests.bench.rows.hot_wallet import WAITERS, best_plain, charge_often
 
 WALLETS = 1_000
+CLIENTS = 8
 CHARGES_EACH = 100
+CLIENT_CHARGES_EACH = 500
 BATCH = 250
-REPEATS = 5
+REPEATS = 3
 
 
 def measure() -> Iterator[Row]:
@@ -27,7 +33,16 @@ def measure() -> Iterator[Row]:
             lambda: _charges_per_s(container, wallets[:1]),
             repeats=REPEATS,
         )
-    yield Row(f"charges on {WALLETS:,} wallets or one", ours, limit, "charges/s", Aim())
+        yield Row(f"charges on {WALLETS:,} wallets or one", ours, limit, "charges/s", Aim())
+        if on_postgres():
+            yield _beside_one_statement(container, wallets)
+
+
+def _beside_one_statement(container: Container, wallets: list[UUID]) -> Row:
+    task = best_plain(CLIENTS, WALLETS, CLIENT_CHARGES_EACH)
+    ours, limit = medians(lambda: _us(container, wallets), lambda: _plain_us(task), repeats=REPEATS)
+    name = f"charge, {WALLETS:,} wallets, {CLIENTS} clients, beside one statement each"
+    return Row(name, ours, limit, "µs", Aim(ratio_max=0.9))
 
 
 def _open(container: Container) -> list[UUID]:
@@ -40,13 +55,30 @@ def _open(container: Container) -> list[UUID]:
 
 
 def _charges_per_s(container: Container, wallets: list[UUID]) -> float:
-    """Let many threads charge, each time the wallet whose turn it is."""
+    return rate(WAITERS * CHARGES_EACH, lambda: _charge(container, wallets, WAITERS, CHARGES_EACH))
+
+
+def _us(container: Container, wallets: list[UUID]) -> float:
+    """Return the processor time of one charge, with that of the database."""
+    pids, count = [os.getpid(), *server_pids().values()], CLIENTS * CLIENT_CHARGES_EACH
+    return us_each(count, pids, lambda: _charge(container, wallets, CLIENTS, CLIENT_CHARGES_EACH))
+
+
+def _plain_us(task: Task) -> float:
+    pids = peer_server_pids().values()
+    before_s = spent_s(pids)
+    in_client_s = result_of(task).spent_s
+    return (spent_s(pids) - before_s + in_client_s) / (CLIENTS * CLIENT_CHARGES_EACH) * US
+
+
+def _charge(container: Container, wallets: list[UUID], clients: int, each: int) -> None:
+    """Let so many threads charge, each time the wallet whose turn it is."""
     lock, order = Lock(), cycle(wallets)
 
     def charge() -> None:
-        for _ in range(CHARGES_EACH):
+        for _ in range(each):
             with lock:
                 wallet = next(order)
             charge_often(container, wallet, 1)
 
-    return rate(WAITERS * CHARGES_EACH, lambda: crowd(WAITERS, charge))
+    crowd(clients, charge)
