@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
+from threading import Semaphore
 from typing import Any
 
 from sqlalchemy import Connection, Engine, func, select
@@ -12,6 +13,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from projections.quick import Kept, Quick, QuickReads
 
+KEPT_FREE = 2  # Of the connections to a server, for what is hot: an ordinary read may be slow.
 KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
 
 # PostgreSQL takes no writes here, or has ended a session that paused within a transaction: the
@@ -37,6 +39,9 @@ class Database:
         self._keeps = engine.dialect.name == "sqlite"
         self._kept = Kept(self._reading)
         self._quick = QuickReads(engine, self._kept)
+        pool: Any = engine.pool
+        self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
+        self._wait_s = pool.timeout()
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -45,7 +50,7 @@ class Database:
         Read every result to its end: one that is left open would hold on to an old state.
         """
         if not self._keeps:
-            with self._reading.connect() as borrowed:
+            with self._place(), self._reading.connect() as borrowed:
                 yield borrowed
             return
         try:
@@ -53,6 +58,20 @@ class Database:
         except BaseException:
             self._kept.close()  # It may be broken, or in the midst of a result.
             raise
+
+    @contextmanager
+    def _place(self) -> Iterator[None]:
+        """Leave connections to hot reads and to writes, however many slow reads there are."""
+        if self._keeps:
+            yield
+            return
+        if not self._places.acquire(timeout=self._wait_s):
+            message = "all connections for ordinary reads are in use"
+            raise PoolTimeout(message)
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def rows(self, quick: Quick, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read; a driver that fails is asked again as `reading` asks, and raises so."""
@@ -84,7 +103,6 @@ class Database:
     def close(self) -> None:
         """Close what this thread holds and what nobody does; others close with their threads."""
         self._kept.close()
-        self._quick.close()
         self.engine.dispose()
 
     @contextmanager
@@ -92,7 +110,7 @@ class Database:
         """Lend a connection whose statements all see one state; nothing is written."""
         level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
-        with engine.connect() as connection, connection.begin() as transaction:
+        with self._place(), engine.connect() as connection, connection.begin() as transaction:
             with nullcontext() if self._keeps else _taking_its_time(connection):
                 yield connection
             transaction.rollback()

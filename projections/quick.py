@@ -4,13 +4,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from select import POLLIN, poll
 from threading import local
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from uuid import UUID
 
 from sqlalchemy import Connection, Dialect, Engine, Select, TextClause
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.dialects.postgresql import psycopg
-from sqlalchemy.pool import PoolProxiedConnection
 
 from projections.one_of import as_json
 
@@ -19,8 +18,6 @@ _NAMED: Mapping[str, Callable[..., Dialect]] = {
     "postgresql": psycopg.dialect,
 }
 _STYLES = {"sqlite": "named", "postgresql": "pyformat"}
-
-RESTING_MAX = 4  # Connections that wait for the next read; more are given back to the pool.
 
 
 class Quick:
@@ -51,10 +48,6 @@ class Drivers(Protocol):
         """Lend one; it is dropped when the block raises."""
         ...
 
-    def close(self) -> None:
-        """Give back what rests."""
-        ...
-
 
 class QuickReads:
     """Runs quick statements on one engine."""
@@ -64,7 +57,7 @@ class QuickReads:
         self._is_file = engine.dialect.name == "sqlite"
         # As text PostgreSQL writes bytes twice as long.
         self._form: Mapping[str, bool] = {} if self._is_file else {"binary": True}
-        self._drivers: Drivers = kept if self._is_file else _Resting(engine)
+        self._drivers = kept if self._is_file else cast("Drivers", engine.pool)
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     def rows(self, quick: Quick, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
@@ -84,10 +77,6 @@ class QuickReads:
         if not self._is_file:
             return values
         return {name: _on_sqlite(value) for name, value in values.items()}
-
-    def close(self) -> None:
-        """Let go of connections that rest."""
-        self._drivers.close()
 
 
 class Kept:
@@ -124,55 +113,10 @@ class Kept:
             held.close()
 
 
-class _Resting:
-    """On PostgreSQL, where each one is a process of the server, a few rest between reads."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._resting: list[PoolProxiedConnection] = []  # The last one that worked is the first.
-
-    @contextmanager
-    def lent(self) -> Iterator[Any]:
-        lent = self._take()
-        try:
-            yield lent.driver_connection
-        except BaseException:
-            lent.invalidate()
-            raise
-        if len(self._resting) < RESTING_MAX:
-            self._resting.append(lent)
-        else:
-            _give_back(lent)
-
-    def _take(self) -> PoolProxiedConnection:
-        while True:
-            try:
-                lent = self._resting.pop()
-            except IndexError:
-                break
-            if not has_news(lent.driver_connection):
-                return lent
-            lent.invalidate()
-        lent = self._engine.raw_connection()
-        driver: Any = lent.driver_connection
-        driver.autocommit = True
-        return lent
-
-    def close(self) -> None:
-        while self._resting:
-            _give_back(self._resting.pop())
-
-
 def _on_sqlite(value: Any) -> Any:
     if isinstance(value, UUID):
         return value.hex
     return as_json(value) if isinstance(value, list) else value
-
-
-def _give_back(lent: PoolProxiedConnection) -> None:
-    driver: Any = lent.driver_connection
-    driver.autocommit = False
-    lent.close()
 
 
 def has_news(connection: Any) -> bool:

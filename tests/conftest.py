@@ -4,6 +4,7 @@ import pytest
 from hypothesis import settings
 
 from tests.canaries import no_canary_is_logged, watched_logging
+from tests.lending import nobody_waits_for_a_second_connection
 from tests.servers.fixtures import (
     broker_url,
     databases,
@@ -18,6 +19,7 @@ __all__ = [
     "broker_url",
     "databases",
     "no_canary_is_logged",
+    "nobody_waits_for_a_second_connection",
     "pooler",
     "postgres",
     "postgres_up",

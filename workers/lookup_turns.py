@@ -126,8 +126,10 @@ class LookupTurns:
             mine = [*self._mine]
         self._in_hand.renew(mine, self._me, now + LEASE)
         self._in_hand.forget_lapsed(now)
-        with self._lock, self._database.reading() as connection:
-            found = next(self._free(connection, self._held(now)), None)
+        with self._lock:
+            held = self._held(now)
+            with self._database.reading() as connection:
+                found = next(self._free(connection, held), None)
         if found is not None:
             self._ring(found[1])
 

@@ -16,6 +16,7 @@ from sqlalchemy.pool import PoolProxiedConnection
 from app.persistence import LogEnd
 from app.persistence.postgres_connection import DURABLE, BoundedConnection
 from app.persistence.postgres_lock import SessionLock, key_of
+from app.persistence.postgres_pool import FixedPool
 from app.persistence.postgres_sessions import fault_of_sessions
 from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import PostgresWaker
@@ -23,8 +24,9 @@ from domain.signal import Signal
 from projections.database import Database
 from projections.quick import has_news
 
-POOL_SIZE = 5  # Connections that a process keeps; it may open as many again and more under load.
-POOL_OVERFLOW = 15
+# Connections of one process; they are opened as they are wanted, and kept.
+VIEWS_MAX = 5
+KEYS_MAX = 2  # A process remembers the keys that it has read.
 POOL_WAIT_S = 3.0
 MIGRATE = "migrate"
 DUMP = "database.dump"
@@ -90,8 +92,8 @@ class PostgresDatabase:
 
         The first two share connections: a lost tail of either is made again.
         """
-        relaxed = Database(engine_for(self._conninfo("views"), synchronous_commit=False))
-        durable = Database(engine_for(self._conninfo("keys"), synchronous_commit=True))
+        relaxed = Database(engine_for(self._conninfo("views"), VIEWS_MAX, synchronous_commit=False))
+        durable = Database(engine_for(self._conninfo("keys"), KEYS_MAX, synchronous_commit=True))
         return relaxed, relaxed, durable
 
     def waker(self, appended: Signal) -> PostgresWaker:
@@ -174,15 +176,17 @@ def conninfo(url: str, application_name: str = "carrier-links") -> str:
     return psycopg.conninfo.make_conninfo("", **given)
 
 
-def engine_for(target: str, *, synchronous_commit: bool) -> Engine:
+def engine_for(target: str, connections_max: int, *, synchronous_commit: bool) -> Engine:
     """Open a pool. Without `synchronous_commit` a crash may lose the newest commits."""
     engine = create_engine(
         "postgresql+psycopg://",
         creator=lambda: BoundedConnection.open(target, SESSION, autocommit=False),
         hide_parameters=True,  # An error text ends in a log; what was written must not.
-        pool_size=POOL_SIZE,
-        max_overflow=POOL_OVERFLOW,
+        poolclass=FixedPool,
+        pool_size=connections_max,
+        max_overflow=0,  # One that is closed after its use costs a process of the server each time.
         pool_timeout=POOL_WAIT_S,
+        pool_use_lifo=True,
     )
     begin = BEGIN_DURABLE if synchronous_commit else BEGIN_RELAXED
     engine.dialect.do_begin = partial(_begin, begin)  # type: ignore[method-assign]  # It has no event.
@@ -200,12 +204,14 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
 
 
 def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:
-    """Let the pool open another connection for one that the server has ended.
+    """Lend a connection as it was opened; let the pool replace one that the server has ended.
 
     So a restart of the server costs nobody an error; what happens later is told by the statement.
     """
     if has_news(connection):
         raise DisconnectionError
+    if connection.autocommit:  # A hot read was the last one to have it.
+        connection.autocommit = False
 
 
 def _leave_what_takes_no_writes(context: ExceptionContext) -> None:

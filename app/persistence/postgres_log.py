@@ -34,7 +34,7 @@ from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import tell
 from domain.application import NothingInserted, OtherLog, predecessors, with_news
 
-POOL_MAX = 20  # Connections of one process; they are opened as they are wanted.
+POOL_MAX = 3  # Connections of one process; they are opened as they are wanted, and kept.
 POOL_WAIT_S = 3.0
 REFUSAL_S = 10.0  # So long ago the server may have refused whom a pool could not serve.
 RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is there again.

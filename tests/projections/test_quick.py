@@ -1,22 +1,29 @@
 """A quick read finds what the ordinary way finds, and fails as that one fails."""
 
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import bindparam, column, select, table, text
 from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from projections.quick import RESTING_MAX, Quick
-from tests.installation import PATIENCE_S, Process, postgresql_only
+from app.persistence.postgres import VIEWS_MAX
+from projections.database import KEPT_FREE, is_outage
+from projections.quick import Quick
+from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
 ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.
     "SELECT pg_terminate_backend(pid, 20000) FROM pg_stat_activity"
     " WHERE datname = current_database()"
 )
 OTHERS = " AND pid <> pg_backend_pid() AND application_name LIKE 'carrier-links%'"
-CROWD = 8
+OPEN = (
+    "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    " AND application_name LIKE 'carrier-links%: views'"
+)
+CROWD = 16
 
 
 @pytest.fixture
@@ -60,6 +67,7 @@ def test_a_statement_that_fails_raises_what_the_library_raises(process: Process)
             process.views.rows(nothing)
 
 
+@sqlite_only("a thread reads on one connection there; on a server it would wait for a second one")
 def test_a_read_inside_of_another_one_disturbs_neither(
     process: Process, by_id: Quick, organization_id: UUID
 ) -> None:
@@ -81,18 +89,62 @@ def test_a_connection_that_the_server_has_ended_costs_nobody_an_error(
             assert connection.execute(text("SELECT 1")).scalar_one() == 1
 
 
-@postgresql_only("connections that rest")
-def test_a_crowd_leaves_few_connections_at_rest(
+@postgresql_only("connections of a server")
+def test_a_crowd_of_hot_and_ordinary_reads_shares_few_connections_which_stay(
     process: Process, by_id: Quick, organization_id: UUID
 ) -> None:
     together = Barrier(CROWD)
 
-    def read(_: int) -> int:
+    def read(number: int) -> int:
         together.wait(PATIENCE_S)
-        return len(process.views.rows(by_id, id=organization_id))
+        if number % 2:
+            return len(process.views.rows(by_id, id=organization_id))
+        with process.views.reading() as connection:
+            return len(connection.execute(by_id.statement, {"id": organization_id}).all())
+
+    def open_now() -> set[int]:
+        with process.vault.database.reading() as other:
+            return {*other.execute(text(OPEN)).scalars()}
 
     with ThreadPoolExecutor(CROWD) as pool:
-        for _ in range(3):
+        for _ in range(5):
             assert sum(pool.map(read, range(CROWD))) == CROWD
-    taken = process.views.engine.pool.checkedout()  # type: ignore[attr-defined]  # A pool with a queue.
-    assert taken <= RESTING_MAX
+        opened = open_now()
+        assert len(opened) <= VIEWS_MAX
+        for _ in range(5):
+            assert sum(pool.map(read, range(CROWD))) == CROWD
+    now_open = open_now()
+    assert opened <= now_open  # None was closed,
+    assert len(now_open) <= VIEWS_MAX  # and no more than these are ever opened.
+
+
+@postgresql_only("connections of a server")
+def test_slow_reads_leave_connections_to_hot_ones_and_to_writes(
+    process: Process, by_id: Quick, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process.views, "_wait_s", 0.1)
+    release, holding = Event(), list[Event]()
+
+    def hold(begun: Event) -> None:
+        with process.views.reading():
+            begun.set()
+            assert release.wait(PATIENCE_S)
+
+    with ThreadPoolExecutor(CROWD) as pool:
+        held = []
+        for _ in range(VIEWS_MAX - KEPT_FREE):
+            holding.append(Event())
+            held.append(pool.submit(hold, holding[-1]))
+            assert holding[-1].wait(PATIENCE_S)
+        with pytest.raises(PoolTimeout) as one_too_many, process.views.reading():
+            pass
+        assert is_outage(one_too_many.value)
+        for _ in range(KEPT_FREE):
+            assert len(process.views.rows(by_id, id=organization_id)) == 1
+        with process.views.writing() as connection:
+            assert connection.execute(text("SELECT 1")).scalar_one() == 1
+        release.set()
+        for each in held:
+            each.result()
+    with process.views.reading() as connection:
+        assert connection.execute(text("SELECT 1")).scalar_one() == 1

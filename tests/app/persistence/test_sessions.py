@@ -10,13 +10,15 @@ from psycopg.conninfo import conninfo_to_dict
 from sqlalchemy import Connection
 from sqlalchemy.exc import DBAPIError
 
-from app.persistence.postgres import conninfo
+from app.persistence.postgres import KEYS_MAX, VIEWS_MAX, conninfo
+from app.persistence.postgres_log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
-from projections.database import is_outage
+from projections.database import KEPT_FREE, is_outage
 from projections.positions import Position
 from tests.installation import Installation, postgresql_only
 from tests.projections.looking import register
+from tests.tidy.source import ROOT
 
 ON_A_SERVER = postgresql_only("sessions of a server")
 PAUSE_MAX = "SHOW idle_in_transaction_session_timeout"
@@ -116,3 +118,16 @@ def test_the_time_of_the_server_is_told_in_utc(installation: Installation) -> No
 )
 def test_of_several_hosts_the_one_that_takes_writes_is_meant(url: str, wanted: str | None) -> None:
     assert conninfo_to_dict(conninfo(url)).get("target_session_attrs") == wanted
+
+
+def test_the_documents_say_how_many_connections_a_process_may_have() -> None:
+    said = " ".join((ROOT / "docs/deployment.md").read_text().split())
+    pools = {
+        "log": POOL_MAX,
+        "read models and stores": VIEWS_MAX,
+        "keys of personal data": KEYS_MAX,
+    }
+    counts = ", ".join(f"{count} for the {what}" for what, count in pools.items())
+    alone = 3  # To listen, for the lock, for turns.
+    assert f"at most {sum(pools.values()) + alone} ({counts}, one to listen" in said
+    assert f"lists and other ordinary reads have {VIEWS_MAX - KEPT_FREE} at most" in said

@@ -1,0 +1,117 @@
+"""No thread asks a pool for a connection while it holds one of the same pool.
+
+If all threads did, each would hold what another one waits for: pools are small.
+"""
+
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import local
+from typing import Any
+
+import pytest
+
+from app.persistence.postgres_log import Datastore
+from app.persistence.postgres_pool import FixedPool
+
+ROOT = Path(__file__).parents[1]
+LENDERS = tuple(
+    str(ROOT / each)
+    for each in (
+        "app/persistence/postgres_log.py",
+        "app/persistence/postgres_pool.py",
+        "projections/database.py",
+        "projections/quick.py",
+        "tests/lending.py",
+    )
+)
+# A command of one thread, which compares two states. Tests may hold what they look at.
+EXEMPT = (str(ROOT / "projections/verify.py"), str(ROOT / "tests"))
+SHOWN = 8
+
+
+class Lending:
+    """What each thread holds, and who asked for a second one."""
+
+    def __init__(self) -> None:
+        self._held = local()
+        self.second: list[str] = []
+
+    def take(self, pool: object) -> None:
+        """Note that this thread is about to wait for a connection."""
+        held = self._of_thread()
+        if id(pool) in held:
+            self.second.append("".join(traceback.format_stack()[-SHOWN:]))
+        held.append(0 if _borrower().startswith(EXEMPT) else id(pool))
+
+    def give(self, pool: object) -> None:
+        """Note that this thread has given one back, or has not got it."""
+        held = self._of_thread()
+        for each in (id(pool), 0):
+            if each in held:  # Else another thread has taken it.
+                held.remove(each)
+                return
+
+    def _of_thread(self) -> list[int]:
+        held: list[int] | None = getattr(self._held, "pools", None)
+        if held is None:
+            held = self._held.pools = []
+        return held
+
+
+@pytest.fixture(autouse=True)
+def nobody_waits_for_a_second_connection(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Look at all pools of this process."""
+    lending = Lending()
+    _watch_engines(lending, monkeypatch)
+    _watch_log(lending, monkeypatch)
+    yield
+    assert not lending.second, lending.second[0]
+
+
+def _watch_engines(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
+    get, give = FixedPool._do_get, FixedPool._do_return_conn  # noqa: SLF001  # There is no event.
+
+    def take(pool: FixedPool) -> Any:
+        lending.take(pool)
+        try:
+            return get(pool)
+        except BaseException:
+            lending.give(pool)
+            raise
+
+    def give_back(pool: FixedPool, record: Any) -> None:
+        lending.give(pool)
+        give(pool, record)
+
+    monkeypatch.setattr(FixedPool, "_do_get", take)
+    monkeypatch.setattr(FixedPool, "_do_return_conn", give_back)
+
+
+def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
+    lend = Datastore.get_connection
+
+    @contextmanager
+    def get_connection(store: Datastore) -> Iterator[Any]:
+        lending.take(store)
+        try:
+            with lend(store) as connection:
+                yield connection
+        finally:
+            lending.give(store)
+
+    monkeypatch.setattr(Datastore, "get_connection", get_connection)
+
+
+def _borrower() -> str:
+    """Return the file of ours that borrows."""
+    frame: Any = sys._getframe(2)  # noqa: SLF001  # A whole stack would be read from files.
+    while frame is not None:
+        name = frame.f_code.co_filename
+        is_ours = name.startswith(str(ROOT)) and "site-packages" not in name
+        if is_ours and not name.startswith(LENDERS):
+            return str(name)
+        frame = frame.f_back
+    return ""
