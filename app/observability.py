@@ -40,6 +40,7 @@ SECRET = re.compile(
 
 # Nothing of it is in one of these, and each request has a new one.
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_CHARS = 36
 _SHORT_CHARS = 64  # Texts that come again: names of fields, routes, roles.
 
 # PostgreSQL says in DETAIL and CONTEXT which values it met; SQLAlchemy lists parameters.
@@ -78,9 +79,9 @@ def end_work() -> None:
 
 def mask(text: str) -> str:
     """Replace what must be in no line by a word for it."""
-    if _UUID.fullmatch(text):
-        return text
-    return _mask_short(text) if len(text) <= _SHORT_CHARS else _mask(text)
+    if len(text) > _SHORT_CHARS:
+        return _mask(text)
+    return text if len(text) == _UUID_CHARS and _UUID.fullmatch(text) else _mask_short(text)
 
 
 def _mask(text: str) -> str:
@@ -169,6 +170,8 @@ def _encode(line: dict[str, Any]) -> str:
 
 def _clean(value: Any, depth: int = 0) -> Any:
     """Return a value as JSON can hold it, with nothing in it that must not be logged."""
+    if isinstance(value, str):
+        return mask(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, float) and math.isfinite(value):

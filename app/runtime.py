@@ -1,6 +1,5 @@
 """The work of one process besides HTTP, as threads: any of projector, dispatcher, worker, clock."""
 
-import gc
 import logging
 import time
 from collections.abc import Callable, Collection
@@ -9,6 +8,7 @@ from typing import Literal
 
 from app.brokers.waiting import WaitingWorker
 from app.container import Container
+from app.memory import settle_memory
 from app.threads import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
 from projections.follower import PACE_S, Follower, Step
 from projections.in_parts import PART_ROWS
@@ -59,7 +59,7 @@ class Runtime:
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
-        _settle_memory()
+        settle_memory()
 
     def stop(self) -> None:
         """End all threads; messages that nobody took are swept at the next start."""
@@ -137,10 +137,3 @@ class Runtime:
         thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
-
-
-def _settle_memory() -> None:
-    """Look at what is here to stay no more: collecting it again took a tenth of all time."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 50)

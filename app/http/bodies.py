@@ -13,19 +13,29 @@ BODY_BYTES_MAX = 1024 * 1024
 
 def check_body() -> None:
     """Read the body; refuse one that is too large or not declared as JSON. None at all is fine."""
-    request = current_request()
-    body = request.get_data()
+    request, body = current_request(), _sent()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
         raise RequestEntityTooLarge  # Of a body without a length no more than that is read.
+    if not body:
+        return
     encoding = request.headers.get("Content-Encoding", "identity")
-    if body and not (is_json(request.mimetype) and encoding == "identity"):
+    if not is_json(request.mimetype) or encoding != "identity":
         raise UnsupportedMediaType
 
 
 def read_json() -> Any:
     """Return the parsed body, or an empty object when there is no body."""
-    data = current_request().get_data()
+    data = _sent()
     return parse_json(data) if data else {}
+
+
+def _sent() -> bytes:
+    """Return the body; werkzeug takes its time to find out that there is none."""
+    request = current_request()
+    environ = request.environ
+    if not environ.get("CONTENT_LENGTH") and "wsgi.input_terminated" not in environ:
+        return b""
+    return request.get_data()
 
 
 def parse_json(data: bytes) -> Any:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from http import HTTPStatus
 from typing import Any, cast
 from uuid import UUID
 from wsgiref.types import StartResponse
@@ -51,7 +52,10 @@ class Edge(Flask):
             headers.add("X-Content-Type-Options", "nosniff")
             headers.setdefault("Cache-Control", "no-store")  # Unless an operation says otherwise.
             note(context, response.status_code)
-            return response(environ, start_response)
+            if response.status_code != HTTPStatus.OK or request.method == "HEAD":
+                return response(environ, start_response)  # Its headers may need more than this.
+            start_response(response.status, headers.to_wsgi_list())
+            return cast("Iterable[bytes]", response.response)
         finally:
             CURRENT.reset(before)
 

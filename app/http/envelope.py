@@ -48,7 +48,7 @@ def json_response(
 ) -> Response:
     """Reply with JSON that has no envelope of its own."""
     encoded = msgspec.json.encode(body)
-    return Response(encoded, status, headers, mimetype="application/json")
+    return Response(encoded, status, headers, content_type="application/json")
 
 
 def _meta() -> dict[str, Any]:

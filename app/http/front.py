@@ -50,6 +50,7 @@ OWN_REPLIES_MAX = 2  # Of one connection in its turn: the thread of the front is
 KEEP_ALIVE_S = 75.0  # Longer than proxies keep theirs, so that they close first.
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
 LINGER_S = 2.0  # For the client to read a last reply before unread bytes would reset it.
+LOOKED_AT = {b"content-length", b"transfer-encoding", b"expect"}  # Headers, before the body.
 REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ ]+ HTTP/1\.[01]\r")
 TICK_S = 0.25
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
@@ -123,6 +124,8 @@ class Connection:
         if version not in {"1.0", "1.1"}:
             self._refuse(BAD_REQUEST)
         for name, value in self._headers:
+            if name.lower() not in LOOKED_AT:
+                continue
             match name.lower():
                 case b"content-length" if int(value) > BODY_BYTES_MAX:
                     self._refuse(TOO_LARGE)

@@ -42,7 +42,7 @@ class OwnReplies:
 
     def to(self, request: Request, *, keep: bool) -> bytes | None:
         """Return the reply to a request that needs no thread; None for every other one."""
-        if request.path not in self._livez or request.method not in {"GET", "HEAD"}:
+        if request.method not in {"GET", "HEAD"} or request.path not in self._livez:
             return None
         request_id = self._request_id(request.headers)
         self._log(request.method, LIVEZ, 200, request_id)

@@ -4,6 +4,7 @@ Clients of another installation move by changing a host: PATH_PREFIX stands befo
 TOKEN_PATHS are further names of the token operation.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,7 +15,7 @@ from app.http.request_context import current_request
 from app.settings import Settings
 
 NOWHERE = "//"  # No route is like it.
-ENCODED = ("%2f", "%5c")
+ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 
 
 class Paths:
@@ -32,8 +33,7 @@ class Paths:
     def __call__(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
         """Answer a request."""
         path = environ["PATH_INFO"]
-        raw = environ.get("REQUEST_URI", "").partition("?")[0].lower()
-        if any(each in raw for each in ENCODED):
+        if ENCODED.search(environ.get("REQUEST_URI", "").partition("?")[0]):
             environ["PATH_INFO"] = NOWHERE
         elif path in self._token_paths:
             environ["PATH_INFO"] = TOKEN_PATH

@@ -43,6 +43,7 @@ class Metrics:
         self._seconds = Histogram(
             "http_request_duration_seconds", "Time to answer.", ["route"], registry=None
         )
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self.waiting = Gauge(
             "http_waiting_places_in_use",
             "Requests that wait for the network.",
@@ -83,8 +84,13 @@ class Metrics:
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(route).observe(seconds)
+        found = self._answered.get((method, route, status))
+        if found is None:  # Looking for labels takes longer than counting.
+            counter = self._requests.labels(method, route, str(status))
+            found = self._answered[method, route, status] = (counter, self._seconds.labels(route))
+        counter, histogram = found
+        counter.inc()
+        histogram.observe(seconds)
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
         """Count the events of one commit."""

@@ -10,6 +10,7 @@ from multiprocessing.connection import Connection
 from threading import Event, Thread
 
 from app.container import Container
+from app.memory import settle_memory
 from app.metrics.several import WorkerGauges
 from app.observability import configure_logging
 from app.settings import Settings
@@ -44,6 +45,7 @@ def run(listeners: list[socket.socket], ready: Connection) -> None:
             WorkerGauges(container.provider).start()
         front = create_front(container, listeners, many=True, finish_s=FINISH_S)
         signal.signal(signal.SIGTERM, lambda *_: front.stop())
+        settle_memory()
         ready.send_bytes(b"ready")
         front.run()
     finally:

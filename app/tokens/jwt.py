@@ -69,7 +69,7 @@ class _Proven:
     """A token whose signature and form are right, as long as its key is one of ours."""
 
     key: Key
-    members: dict[str, Any]
+    begins_at: datetime
     claims: Claims
 
 
@@ -150,7 +150,9 @@ class TokenVerifier:
             if len(self._proven) >= _PROVEN_MAX:
                 self._proven.clear()
             self._proven[token] = proven
-        self._check_times(proven.members)
+        now = self._clock()
+        _require(now - _LEEWAY < proven.claims.expires_at, EXPIRED)
+        _require(proven.begins_at <= now + _LEEWAY, NOT_YET)
         return proven.claims
 
     def _prove(self, token: str) -> "_Proven":
@@ -173,7 +175,8 @@ class TokenVerifier:
             raise Unauthorized(WRONG_SIGNATURE) from None
         claims = _parse(payload)
         self._check_parties(claims)  # python-jose takes a list that has our audience, too.
-        return _Proven(key, claims, _claims(claims))
+        begins_at = max(_moment(claims["iat"]), _moment(claims.get("nbf", claims["iat"])))
+        return _Proven(key, begins_at, _claims(claims))
 
     def _check_parties(self, claims: dict[str, Any]) -> None:
         _require(claims["aud"] == self._audience, WRONG_AUDIENCE)
@@ -187,13 +190,6 @@ class TokenVerifier:
             raise Unauthorized(UNKNOWN_KEY)
         _require(header["alg"] == key.algorithm, WRONG_SIGNATURE)
         return key
-
-    def _check_times(self, claims: dict[str, Any]) -> None:
-        now = self._clock()
-        _require(now < _moment(claims["exp"]) + _LEEWAY, EXPIRED)
-        _require(_moment(claims["iat"]) <= now + _LEEWAY, NOT_YET)
-        if "nbf" in claims:
-            _require(_moment(claims["nbf"]) <= now + _LEEWAY, NOT_YET)
 
 
 class _PreparedKeys:

@@ -181,6 +181,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(sys, "excepthook", sys.excepthook)
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing"):
+        monkeypatch.setattr(logging, name, getattr(logging, name))
     configure_logging("json", lambda: "request-7")
     yield stream
     logging.captureWarnings(capture=False)
@@ -194,6 +196,56 @@ def test_every_line_names_the_request_that_is_answered(written: io.StringIO) -> 
     logging.getLogger("x").info("two", extra={"request_id": "own"})
     lines = [json.loads(line) for line in written.getvalue().splitlines()]
     assert [line["request_id"] for line in lines] == ["request-7", "own"]
+
+
+def test_lines_of_many_threads_stay_whole(written: io.StringIO) -> None:
+    def say() -> None:
+        for _ in range(100):
+            logging.getLogger("x").info("m", extra={"text": "+ " * 500})
+
+    threads = [threading.Thread(target=say) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [json.loads(line)["message"] for line in written.getvalue().splitlines()] == ["m"] * 400
+
+
+def test_a_line_waits_for_no_other_one_to_be_made(written: io.StringIO) -> None:
+    made, go_on = threading.Event(), threading.Event()
+
+    class Slow:
+        def __str__(self) -> str:
+            made.set()
+            assert go_on.wait(10)
+            return "slow"
+
+    slow = threading.Thread(target=lambda: logging.getLogger("x").info("%s", Slow()))
+    slow.start()
+    assert made.wait(10)
+    quick = threading.Thread(target=lambda: logging.getLogger("x").info("quick"))
+    quick.start()
+    quick.join(10)
+    before = written.getvalue()
+    go_on.set()
+    slow.join()
+    assert '"quick"' in before
+    assert '"slow"' in written.getvalue()
+
+
+def test_a_text_is_masked_each_time_it_comes() -> None:
+    assert [mask("+447400123456"), mask("+447400123456")] == ["[phone]"] * 2
+    assert mask("0123456789" * 2) == "[iccid]"
+    uuid = "12345678-1234-1234-1234-123456789012"
+    assert mask(uuid) == uuid
+    assert mask(f"{uuid} +447400123456") == f"{uuid} [phone]"
+
+
+def test_a_line_is_ascii_whatever_is_logged() -> None:
+    for text in ("é", "\ud800", "\U0001f600"):
+        line = JsonFormatter().format(record(text=text))
+        assert line.isascii()
+        assert json.loads(line)["text"] == text
 
 
 def test_what_ends_a_thread_or_the_process_and_warnings_are_lines(written: io.StringIO) -> None:

@@ -14,20 +14,22 @@ MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
 
 
+class QueryNumber(PhoneNumber):
+    """A number in a query; form decoding makes a space of a `+` that was not encoded."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
+        meant = f"+{value[1:]}" if value.startswith(" ") else value
+        return super()._deserialize(meant, attr, data, **kwargs)
+
+
 class LookupQuery(Schema):
     """The number in the query."""
 
-    phone_number = PhoneNumber(
+    phone_number = QueryNumber(
         metadata=NUMBER | {"description": "A number in E.164 form; `+` is written `%2B`."}
     )
-
-    @pre_load
-    def read_space_as_plus(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Undo what form decoding makes of a `+` that was not encoded."""
-        number = data.get("phone_number")
-        if isinstance(number, str) and number.startswith(" "):
-            return data | {"phone_number": f"+{number[1:]}"}
-        return data
 
 
 def no_number_in_query() -> bool:

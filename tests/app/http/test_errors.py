@@ -140,6 +140,17 @@ def test_an_unexpected_error_is_logged_with_its_place(
     assert "in fail" in record.getMessage()
 
 
+def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unknown(Refused):
+        """Raised for nothing; it has no status."""
+
+    reply = raising(make_service().app, Unknown(CANARY))
+    assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
+    assert CANARY not in reply.text + caplog.text
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [
