@@ -233,12 +233,17 @@ class News:
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
+        self._is_set = False
+
+    def set(self) -> None:
+        """Let the next wait be none."""
+        self._is_set = True
 
     def clear(self) -> None:
-        """Nothing is kept."""
+        self._is_set = False
 
     def wait(self, timeout_s: float) -> bool:
-        return self._turns.wait(0, timeout_s)
+        return self._is_set or self._turns.wait(0, timeout_s)
 
 
 class WrittenAtOnce(SqlLookupCache):
