@@ -121,10 +121,11 @@ class Link(Root):
         assert self.stage is Stage.REQUESTED, self.stage
         self._note(events.EsimReserved, cause, iccid=iccid, sponsor_profile=sponsor_profile)
 
-    def request_endpoint(self, until: datetime, cause: Cause) -> None:
+    def request_endpoint(self, until: datetime, cause: Cause, claim: UUID | None = None) -> None:
         """State the intent before the call: only who appends it may call, until that moment."""
         assert self.stage in {Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
-        self._note(events.EndpointRequested, cause, attempt=self.attempts + 1, until=until)
+        facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
+        self._note(events.EndpointRequested, cause, **facts)
 
     def activate(
         self, endpoint: Endpoint, lpa: Sealed | None, cause: Cause, *, adopted: bool

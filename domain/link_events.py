@@ -1,5 +1,6 @@
 """The facts of a link, and what each changes in it."""
 
+from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING
@@ -73,12 +74,17 @@ class EsimReserved(LinkEvent):
 
 
 class EndpointRequested(LinkEvent):
-    """An intent: whoever appended it calls the network and is done with it at `until`."""
+    """An intent: whoever appended it calls the network and is done with it at `until`.
+
+    `claim` is random: two who state the same at the same moment do not state the same bytes, so
+    what looks like the echo of one's own commit is that. None in what was written before it.
+    """
 
     TOPIC = "link.endpoint_requested"
 
     attempt: int
     until: datetime
+    claim: UUID | None = field(default=None, kw_only=True)
 
     def apply(self, aggregate: "Link") -> None:
         aggregate.stage = Stage.ENDPOINT_REQUESTED

@@ -3,9 +3,9 @@
 | stage | when | step |
 |---|---|---|
 | requested | the deadline has passed | FAIL |
-| requested | else | RESERVE an eSIM, with the charge |
+| requested | else | RESERVE an eSIM: with the charge and the intent, then the call |
 | reserved | the deadline has passed | FAIL, with the refund |
-| reserved | else | CREATE the endpoint: an intent, then the call |
+| reserved, as earlier releases left it | else | CREATE the endpoint: an intent, then the call |
 | endpoint requested | the deadline has passed | FAIL, with the refund |
 | endpoint requested | else | LOOK_UP what the call has come to: adopt it, or `after_nothing` |
 | active | its status intent has run out | SETTLE_STATUS |

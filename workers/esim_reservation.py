@@ -1,7 +1,8 @@
-"""Finding an eSIM for a link and taking it: eSIM, link and charge in one commit."""
+"""Finding an eSIM for a link and taking it: eSIM, link, charge and intent in one commit."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from domain.application import Log
 from domain.cause import Cause, Clock
@@ -28,6 +29,9 @@ from domain.wallet import Charge, Reference, wallet_id
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
 
 
+B = TypeVar("B")
+
+
 @dataclass(frozen=True)
 class EsimReservation:
     """Takes the first free eSIM of the first sponsor profile that has one."""
@@ -38,18 +42,26 @@ class EsimReservation:
     rules: ProvisioningRules
     clock: Clock
 
-    def reserve(self, link: Link, left_s: Callable[[], float]) -> Refused | None:
+    def reserve(
+        self, link: Link, left_s: Callable[[], float], begin: Callable[[Link], B]
+    ) -> tuple[Link, B] | Refused:
         """Take an eSIM and the price of the link; return why that was not possible.
 
-        Nothing was taken then. `left_s` tells how long the next call may take. Raises Conflict when
-        somebody else has moved the link.
+        Nothing was taken then. `left_s` tells how long the next call may take, `begin` states what
+        is done with the eSIM, in the same commit. Raises Conflict when somebody else has moved the
+        link. The link that was given is of no use any more.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
                 for found in self._free(link, profile, left_s):
-                    if self._take(link, found, profile):
-                        return None
+                    esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
+                    if esim is not None and esim.link_id is not None:
+                        continue
+                    try:
+                        return link, self._take(link, esim, found.iccid, profile, begin)
+                    except Conflict:  # Of the eSIM, or of the link.
+                        link = self._newest(link)
         except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
             return refusal
         except ProviderError as error:
@@ -76,24 +88,29 @@ class EsimReservation:
             start = link.id.int % len(found)
             yield from [*found[start:], *found[:start]]
 
-    def _take(self, link: Link, found: AvailableEsim, profile: SponsorProfile | None) -> bool:
-        """Take one eSIM; False when another link holds it or was first."""
-        cause = Cause(self.clock(), link.requested.request_id)
-        esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
-        if esim is None:
-            esim = Esim.register(self.network.name, found.iccid, cause)
-        if esim.link_id is not None:
-            return False
-        mine = self.log.get(Link, link.id)  # As on the log: an earlier try may have spoilt ours.
-        if mine.stage is not Stage.REQUESTED:
+    def _newest(self, link: Link) -> Link:
+        """Return a link as it is on the log; raises Conflict when it needs no eSIM any more."""
+        newest = self.log.get(Link, link.id)
+        if newest.stage is not Stage.REQUESTED:
             raise Conflict(link.id)
+        return newest
+
+    def _take(
+        self,
+        link: Link,
+        esim: Esim | None,
+        iccid: str,
+        profile: SponsorProfile | None,
+        begin: Callable[[Link], B],
+    ) -> B:
+        """Take one eSIM; raises Conflict when another link was first."""
+        cause = Cause(self.clock(), link.requested.request_id)
+        esim = esim or Esim.register(self.network.name, iccid, cause)
         esim.reserve(link.id, cause)
-        mine.reserve_esim(found.iccid, profile, cause)
-        try:
-            self._commit(mine, esim, cause)
-        except Conflict:
-            return False  # Of the eSIM; if it was of the link, the next look will tell.
-        return True
+        link.reserve_esim(iccid, profile, cause)
+        begun = begin(link)
+        self._commit(link, esim, cause)
+        return begun
 
     def _commit(self, link: Link, esim: Esim, cause: Cause) -> None:
         price = link.requested.price

@@ -1,6 +1,7 @@
 """The work of a link: the steps of the table, each safe to be begun by any worker at any time."""
 
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,7 +25,7 @@ from domain.network import (
     Rejected,
     Usage,
 )
-from domain.ports import ProviderError, Sealed, Vault
+from domain.ports import ProviderError, Sealed, Unavailable, Vault
 from domain.provisioning import Step, after_no_endpoint, after_nothing, next_step
 from workers.esim_reservation import EsimReservation
 from workers.shares import Shares
@@ -47,6 +48,7 @@ class Provisioning:
     failing: Failing
     rules: ProvisioningRules
     clock: Clock
+    new_id: Callable[[], UUID]
     shares: Shares
 
     def work(self, link_id: UUID) -> None:
@@ -86,22 +88,41 @@ class Provisioning:
                 return False
 
     def _reserve(self, link: Link) -> bool:
-        refusal = self.reservation.reserve(link, lambda: self._call_s(link))
-        if refusal is not None:  # Of the link as it was: another worker may have got further.
-            self._fail(link, refusal, outcome_known=True)
+        """Take an eSIM and state the intent in one commit, then call."""
+        version = link.version
+        taken = self.reservation.reserve(link, lambda: self._call_s(link), self._begin)
+        if not isinstance(taken, Refused):
+            return self._create_endpoint(*taken)
+        link = self.log.get(Link, link.id)
+        if link.version == version:  # Else another worker has got further.
+            self._fail(link, taken, outcome_known=True)
         return True
 
     def _create(self, link: Link) -> bool:
-        """Append the intent, and only then call: whoever loses the race for it must not."""
-        assert link.iccid is not None
+        """State the intent of another try, then call."""
+        try:
+            lpa = self._begin(link)
+        except Unavailable:
+            return True
+        self.log.append(link)
+        return self._create_endpoint(link, lpa)
+
+    def _begin(self, link: Link) -> Sealed | None:
+        """State the intent; return the activation code. Raises Unavailable when time is over."""
         lpa = self._lpa(link)
         now = self.clock()
         until = min(now + CALL, link.requested.deadline)
         if until <= now:
-            return True
-        link.request_endpoint(until, self._cause(link))
-        self.log.claim(link)
-        left_s = min(until - self.clock(), CALL).total_seconds()  # The clock may be set back.
+            raise Unavailable
+        link.request_endpoint(until, self._cause(link), self.new_id())
+        return lpa
+
+    def _create_endpoint(self, link: Link, lpa: Sealed | None) -> bool:
+        """Call the network: whoever has lost the race for the intent does not come here."""
+        assert link.iccid is not None
+        assert link.intent is not None
+        left = link.intent.until - self.clock()
+        left_s = min(left, CALL).total_seconds()  # The clock may be set back.
         if left_s <= 0:  # It took so long to append that others take the call for over.
             return True
         try:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from functools import cached_property
+from uuid import uuid4
 
 from app.brokers.in_process import InProcessBroker
 from app.brokers.rabbitmq import DurableBroker
@@ -105,6 +106,7 @@ class Work(Links):
             failing=self.failing,
             rules=self.rules,
             clock=self.clock,
+            new_id=uuid4,
             shares=self._provision_shares,
         )
 

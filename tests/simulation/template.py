@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from app.container import commands, links
+from app.container import commands, links, work
 from domain.money import parse_amount
 from tests.installation import Installation, SetClock
 from tests.plan_files import import_plans, plan
@@ -108,6 +108,6 @@ def _timers() -> list[ModuleType]:
 @contextmanager
 def _ids_from(new_id: object) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (commands, links):
+        for module in (commands, links, work):
             patch.setattr(module, "uuid4", new_id)
         yield

@@ -134,7 +134,7 @@ def test_a_worker_that_finds_no_esim_does_not_fail_the_link_of_one_that_did(lab:
 def test_a_worker_that_is_held_up_after_its_intent_no_longer_calls(lab: Lab) -> None:
     link_id = lab.request()
 
-    lab.commits.at(2, "after", lambda: end_without_it(lab, link_id))  # The intent.
+    lab.commits.at(1, "after", lambda: end_without_it(lab, link_id))  # The intent.
     assert lab.work(link_id).stage is Stage.ENDED
     assert lab.network.count("create_endpoint") == 0
     check(lab)
