@@ -1,6 +1,5 @@
 """The phone numbers of links by each of their ends, so that any part of one begins one of them."""
 
-from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
@@ -8,14 +7,16 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Delete,
+    Insert,
     MetaData,
     Select,
     String,
     Table,
     Uuid,
-    and_,
     bindparam,
     exists,
+    func,
     select,
 )
 
@@ -49,9 +50,11 @@ class NumberParts:
             Column("link_id", Uuid, primary_key=True, index=True),
             sqlite_with_rowid=False,
         )
-        # Built once: a search asks the first, every usage that is kept the second.
+        # Built once: a search asks the first, every usage that is kept the others.
         self._find = Quick(self._beginning())
-        self._missing = self._without_parts().where(readings.c.link_id == bindparam("link"))
+        mine = readings.c.link_id == bindparam("link")
+        self._insert_missing = self._missing_of(mine)
+        self._delete_others = self._others_of(mine)
 
     def find(self, database: Database, organization_id: UUID, part: str, limit: int) -> list[UUID]:
         """Return links whose number holds a part, at most so many, by id."""
@@ -62,7 +65,9 @@ class NumberParts:
 
     def follow(self, connection: Connection, link_id: UUID) -> None:
         """Write the parts of a link's number unless they are there; its reading is locked."""
-        self._write(connection, connection.execute(self._missing, {"link": link_id}).all())
+        about = {"link": link_id}
+        if connection.execute(self._insert_missing, about).all():
+            connection.execute(self._delete_others, about)
 
     def forget_strangers(self, database: Database) -> None:
         """Delete the parts of links that have no reading any more."""
@@ -77,8 +82,8 @@ class NumberParts:
             part = some if after is None else some.where(link_id > after)
             with database.writing() as connection:
                 links = connection.execute(part.with_for_update()).scalars().all()
-                missing = self._without_parts().where(link_id.in_(links))
-                self._write(connection, connection.execute(missing).all())
+                connection.execute(self._missing_of(link_id.in_(links))).all()
+                connection.execute(self._others_of(link_id.in_(links)))
             if len(links) < BATCH_LINKS:
                 return
             after = links[-1]
@@ -95,25 +100,31 @@ class NumberParts:
         about = found.join(self._readings, readings.link_id == found.c.link_id)
         return select(found.c.link_id, readings.msisdn).select_from(about)
 
-    def _without_parts(self) -> Select[Any]:
-        readings, rows = self._readings.c, self._rows.c
-        whole: ColumnElement[bool] = and_(
-            rows.organization_id == readings.organization_id,
-            rows.part == readings.msisdn,
-            rows.link_id == readings.link_id,
-        )
-        columns = (readings.organization_id, readings.link_id, readings.msisdn)
-        return select(*columns).where(readings.msisdn.is_not(None), ~exists().where(whole))
+    def _missing_of(self, wanted: ColumnElement[bool]) -> Insert:
+        """Insert each end of these numbers that is not there; a whole number has all of them."""
+        readings = self._readings.c
+        numbers = select(readings.organization_id, readings.msisdn.label("part"), readings.link_id)
+        numbers = numbers.where(wanted, ~self._has(readings, readings.msisdn))
+        ends = numbers.cte("ends", recursive=True)
+        shorter = func.substr(ends.c.part, 2)
+        more = select(ends.c.organization_id, shorter, ends.c.link_id)
+        ends = ends.union_all(more.where(func.length(ends.c.part) > 1))
+        new = select(ends).where(ends.c.part != "", ~self._has(ends.c, ends.c.part))
+        made = self._rows.insert().from_select(["organization_id", "part", "link_id"], new)
+        return made.returning(self._rows.c.link_id)
 
-    def _write(self, connection: Connection, numbers: Sequence[Any]) -> None:
-        if not numbers:
-            return
-        old = self._rows.delete().where(self._rows.c.link_id == bindparam("link"))
-        connection.execute(old, [{"link": each.link_id} for each in numbers])
-        parts = [
-            {"organization_id": each.organization_id, "part": part, "link_id": each.link_id}
-            for each in numbers
-            for part in {each.msisdn[start:] for start in range(len(each.msisdn))}
-        ]
-        if parts:
-            connection.execute(self._rows.insert(), parts)
+    def _others_of(self, wanted: ColumnElement[bool]) -> Delete:
+        """Delete what is no end of these numbers: they had another one before."""
+        rows, number = self._rows.c, self._readings.c.msisdn
+        end = func.substr(number, func.length(number) - func.length(rows.part) + 1)
+        whole = exists().where(self._readings.c.link_id == rows.link_id, end == rows.part)
+        link_ids = select(self._readings.c.link_id).where(wanted)
+        return self._rows.delete().where(rows.link_id.in_(link_ids), ~whole)
+
+    def _has(self, about: Any, part: ColumnElement[Any]) -> ColumnElement[bool]:
+        rows = self._rows.alias().c
+        return exists().where(
+            rows.organization_id == about.organization_id,
+            rows.part == part,
+            rows.link_id == about.link_id,
+        )

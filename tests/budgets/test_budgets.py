@@ -56,14 +56,15 @@ BUDGETS: Mapping[str, Budget] = {
     "wallet": Budget("web 4/0", "web 4/0"),
     "transactions": Budget("web 5/0", "web 5/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
-    # outcome, and at the plan twice.
+    # outcome, and at the plan twice. The worker: link and eSIM, what is taken with the intent, the
+    # first reading with the parts of its number, the outcome.
     "link": Budget(
-        "web 7/1, projector 17/1, dispatcher 3/1, worker 27/4, network 8/1",
-        "web 7/1, projector 19/1, dispatcher 3/1, worker 19/4, network 8/1",
+        "web 7/1, projector 17/1, dispatcher 3/1, worker 8/3, network 8/1",
+        "web 7/1, projector 19/1, dispatcher 3/1, worker 15/3, network 8/1",
     ),
     "link with a key": Budget(
-        "web 8/1, projector 17/1, dispatcher 3/1, worker 27/4, network 8/1",
-        "web 8/1, projector 19/1, dispatcher 3/1, worker 19/4, network 8/1",
+        "web 8/1, projector 17/1, dispatcher 3/1, worker 8/3, network 8/1",
+        "web 8/1, projector 19/1, dispatcher 3/1, worker 15/3, network 8/1",
     ),
     # The usage is read from the network, and kept.
     "read of a link": Budget("web 5/1, network 1/0", "web 5/1, network 1/0"),
