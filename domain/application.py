@@ -2,13 +2,14 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from itertools import takewhile
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
 from eventsourcing.application import Application
@@ -40,7 +41,7 @@ from domain import (
 from domain.aggregate import Event, Root
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
-from domain.mapper import MsgspecMapper
+from domain.mapper import MsgspecMapper, decode
 from domain.signal import Signal
 
 AGGREGATES: tuple[type[Root], ...] = (
@@ -78,6 +79,7 @@ MEET_AGAIN_S = 1.0  # After a server that could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
 
 R = TypeVar("R", bound=Root)
+LogRow = Sequence[Any]  # Position, stream id (perhaps as text), version, topic, state.
 
 logger = logging.getLogger(__name__)
 
@@ -103,12 +105,37 @@ class Poisoned(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
-    """An event with its position: its place in the log, strictly rising, perhaps with gaps."""
+class Place(NamedTuple):
+    """Where an event stands in the log, and which one it is.
+
+    Positions rise strictly, perhaps with gaps. A restored log has another event in the same place.
+    """
+
+    position: int
+    stream_id: UUID
+    stream_version: int
+
+
+class Recorded(NamedTuple):
+    """An event with its position."""
 
     position: int
     event: Event
+
+    @property
+    def place(self) -> Place:
+        """Where it stands."""
+        return Place(self.position, self.event.originator_id, self.event.originator_version)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A part of the log as a follower needs it."""
+
+    events: Sequence[Recorded]  # Of the topics that it uses.
+    count: int  # Of all events of it.
+    last: Place | None  # Where its last event stands; None when there is none.
+    is_whole: bool  # False: an event that cannot be decoded comes next.
 
 
 class Log(Application[UUID]):
@@ -250,27 +277,48 @@ class Log(Application[UUID]):
 
         Raises Poisoned when the very next event is that one.
         """
+        return [*self.follow(after, limit).events]
+
+    def follow(
+        self,
+        after: int,
+        limit: int,
+        unused: frozenset[str] = frozenset(),
+        until: int | None = None,
+    ) -> Stretch:
+        """Read on as `read` does, at most up to a position.
+
+        What is of unused topics is passed without a look. An unknown topic is not one of them:
+        it may be of use to whoever knows it.
+        """
         try:
-            notifications = self.recorder.select_notifications(
-                after, limit, inclusive_of_start=False
-            )
+            rows = self.recorder.select_rows(after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
         except PersistenceError as error:
             raise ServiceUnavailable from error
-        except ValueError as error:  # A stream id that is none: narrow it down to its event.
-            if limit == 1:
-                raise Poisoned(after + 1, "its stream id cannot be read") from error
-            return self.read(after, limit // 2)
-        recorded: list[Recorded] = []
-        decode = self.mapper.to_domain_event
-        for each in notifications:
+        if until is not None:
+            rows = [row for row in rows if row[0] <= until]
+        events: list[Recorded] = []
+        for passed, (position, stream, version, topic, state) in enumerate(rows):
             try:
-                recorded.append(Recorded(each.id, decode(each)))  # type: ignore[arg-type]  # topics name our events only
-            except (EventSourcingError, TopicError) as error:
-                if not recorded:
-                    raise Poisoned(each.id, str(error)) from error
-                break
-        self._see(recorded[-1].position if recorded else 0)
-        return recorded
+                if topic not in unused:
+                    events.append(Recorded(position, decode(_id(stream), version, topic, state)))
+                elif passed + 1 == len(rows):
+                    _id(stream)  # Which names the place where the stretch ends.
+            except (EventSourcingError, TopicError, ValueError) as error:
+                if not passed:
+                    raise Poisoned(position, str(error)) from error
+                return self._stretch(events, rows[:passed], is_whole=False)
+        return self._stretch(events, rows, is_whole=True)
+
+    def _stretch(
+        self, events: Sequence[Recorded], rows: Sequence[LogRow], *, is_whole: bool
+    ) -> Stretch:
+        last = None
+        if rows:
+            position, stream, version, *_ = rows[-1]
+            last = Place(position, _id(stream), version)
+        self._see(last.position if last is not None else 0)
+        return Stretch(events, len(rows), last, is_whole)
 
     def first(self, *kinds: type[Event]) -> Event | None:
         """Return the oldest event of some kinds. It scans: ask for what comes early, or seldom."""
@@ -364,6 +412,27 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
+
+
+@lru_cache(maxsize=1_024)  # Of wallets, which have most of the events.
+def _id_of_text(text: str) -> UUID:
+    return UUID(text)
+
+
+def _id(stream: UUID | str) -> UUID:
+    return stream if isinstance(stream, UUID) else _id_of_text(stream)
+
+
+def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
+    """Return the topics of all events but of these kinds."""
+    return frozenset(_topics(Event)).difference(*map(_topics, uses))
+
+
+def _topics(kind: type[Event]) -> Iterator[str]:
+    if hasattr(kind, "TOPIC"):
+        yield kind.TOPIC
+    for each in kind.__subclasses__():
+        yield from _topics(each)
 
 
 def _unobserved(_: Sequence[StoredEvent]) -> None:

@@ -40,6 +40,7 @@ def _decoder(event_class: type) -> msgspec.json.Decoder[dict[str, Any]]:
         for each in fields(event_class)
         if each.name not in COLUMNS
     }
+    members["class_version"] = NotRequired[int]  # Of what is newer than this code.
     shape = TypedDict(event_class.__name__, members)  # type: ignore[misc]  # made from the class at run time
     return msgspec.json.Decoder(shape)
 
@@ -65,24 +66,31 @@ class MsgspecMapper(Mapper[UUID]):
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
         """Decode and, for an older version of its class, upcast step by step."""
-        try:
-            event_class = _event_class(stored_event.topic)
-            state = _state(event_class, stored_event.state)
-        except TopicError:
-            raise
-        except Exception as error:  # What an upcast meets in broken bytes is anybody's guess.
-            place = f"{stored_event.originator_id} version {stored_event.originator_version}"
-            message = f"cannot decode {stored_event.topic} of {place}: {type(error).__name__}"
-            raise MapperDeserialisationError(message) from error
-        for name in _optional(event_class):
-            state.setdefault(name, None)
-        state["originator_id"] = stored_event.originator_id
-        state["originator_version"] = stored_event.originator_version
-        event = object.__new__(event_class)
-        object.__setattr__(event, "__dict__", state)
-        return event
+        stream_id, version = stored_event.originator_id, stored_event.originator_version
+        return decode(stream_id, version, stored_event.topic, stored_event.state)  # type: ignore[no-any-return]  # topics name events
 
 
+def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> Any:
+    """Decode what stands in a row of the log."""
+    try:
+        event_class = _event_class(topic)
+        state = _state(event_class, stored)
+    except TopicError:
+        raise
+    except Exception as error:  # What an upcast meets in broken bytes is anybody's guess.
+        place = f"{stream_id} version {version}"
+        message = f"cannot decode {topic} of {place}: {type(error).__name__}"
+        raise MapperDeserialisationError(message) from error
+    for name in _optional(event_class):
+        state.setdefault(name, None)
+    state["originator_id"] = stream_id
+    state["originator_version"] = version
+    event: Any = object.__new__(event_class)
+    object.__setattr__(event, "__dict__", state)
+    return event
+
+
+@cache
 def _event_class(topic: str) -> type[AggregateEvent]:
     event_class = resolve_topic(topic)
     if not (isinstance(event_class, type) and issubclass(event_class, AggregateEvent)):
@@ -94,8 +102,10 @@ def _event_class(topic: str) -> type[AggregateEvent]:
 def _state(event_class: type, stored: bytes) -> dict[str, Any]:
     target = getattr(event_class, "class_version", 1)
     decoder = _decoder(event_class)
-    if target == 1 and b'"class_version"' not in stored:
-        return decoder.decode(stored)
+    if target == 1:
+        state = decoder.decode(stored)
+        if "class_version" not in state:
+            return state
     raw: dict[str, Any] = msgspec.json.decode(stored)
     written = raw.pop("class_version", 1)
     if written > target:

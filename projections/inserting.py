@@ -25,13 +25,13 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> No
     columns = (*rows[0],)
     if connection.dialect.name == "sqlite":
         statement, convert = _statement(table, columns)
-        with _driver(connection) as driver:
+        with driver_of(connection) as driver:
             driver.executemany(statement, [convert(row) for row in rows])
     elif len(rows) < MANY_ROWS:
         connection.execute(table.insert(), [*rows])
     else:
         statement, values = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN", _values(columns)
-        with _driver(connection) as driver, driver.cursor().copy(statement) as copy:
+        with driver_of(connection) as driver, driver.cursor().copy(statement) as copy:
             for row in rows:
                 copy.write_row(values(row))
 
@@ -48,12 +48,12 @@ def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
         connection.execute(_upsert(connection.dialect.name, table, columns), [*rows])
     else:
         arrays = [[row[name] for row in rows] for name in columns]
-        with _driver(connection) as driver:
+        with driver_of(connection) as driver:
             driver.execute(_upsert_of_arrays(table, columns), arrays, prepare=True)
 
 
 @contextmanager
-def _driver(connection: Connection) -> Iterator[Any]:
+def driver_of(connection: Connection) -> Iterator[Any]:
     """Lend the driver's connection inside the transaction; its errors become the library's."""
     library = connection.dialect.loaded_dbapi
     assert connection.in_transaction()

@@ -1,9 +1,8 @@
 """How far each follower has come; a position moves in the transaction of what it stands for."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -15,19 +14,45 @@ from sqlalchemy import (
     String,
     Table,
     Uuid,
-    bindparam,
-    func,
     select,
 )
 
-from domain.application import Recorded
+from domain.application import Place
 from projections.database import Database, from_micros, to_micros
-from projections.inserting import upsert
+from projections.inserting import driver_of, upsert
 from projections.quick import Quick
 
+# All of them in one statement, which takes the rows in the order of their names, whoever does: an
+# update by itself takes them in that of the rows, and two of those can deadlock.
+_ADVANCE_ALL = """
+WITH held AS MATERIALIZED (
+    SELECT p.name FROM follower_positions AS p
+    JOIN unnest(%s::text[], %s::integer[], %s::bigint[]) AS known (name, version, position)
+    ON p.name = known.name AND p.version = known.version AND p.position = known.position
+    ORDER BY p.name FOR UPDATE OF p
+)
+UPDATE follower_positions SET position = %s, stream_id = %s, stream_version = %s,
+caught_up_at = coalesce(%s, caught_up_at), failure = NULL, failed_at = NULL
+WHERE name IN (SELECT name FROM held)
+"""
+_ADVANCE_ONE = """
+UPDATE follower_positions SET position = ?, stream_id = ?, stream_version = ?,
+caught_up_at = coalesce(?, caught_up_at), failure = NULL, failed_at = NULL
+WHERE name = ? AND version = ? AND position = ?
+"""
 
-@dataclass(frozen=True, slots=True)
-class Position:
+
+_CAUGHT_UP_ALL = """
+WITH held AS MATERIALIZED (
+    SELECT name FROM follower_positions WHERE name = ANY(%s::text[]) AND position = %s
+    ORDER BY name FOR UPDATE
+)
+UPDATE follower_positions SET caught_up_at = %s WHERE name IN (SELECT name FROM held)
+"""
+_CAUGHT_UP_ONE = "UPDATE follower_positions SET caught_up_at = ? WHERE name = ? AND position = ?"
+
+
+class Position(NamedTuple):
     """A place in the log, with the event that stood there: a restored log shows another one.
 
     `caught_up_at` is when the follower last saw that nothing was left to read.
@@ -65,29 +90,7 @@ class Positions:
             Column("failed_at", BigInteger),
         )
         columns = self.rows.c
-        # Built once: they run for every batch.
         self._all = Quick(select(self.rows).order_by(columns.name))
-        self._hold_all = (
-            select(columns.name, columns.version, columns.position)
-            .where(columns.name.in_(bindparam("who", expanding=True)))
-            .order_by(columns.name)
-            .with_for_update()
-        )
-        self._advance = (
-            self.rows.update()
-            .where(
-                columns.name.in_(bindparam("who", expanding=True)),
-                columns.position == bindparam("old"),
-            )
-            .values(
-                position=bindparam("new_position"),
-                stream_id=bindparam("new_stream_id"),
-                stream_version=bindparam("new_stream_version"),
-                caught_up_at=func.coalesce(bindparam("now"), columns.caught_up_at),
-                failure=None,
-                failed_at=None,
-            )
-        )
 
     def all(self, database: Database) -> dict[str, Position]:
         """Read every position, in the order of names."""
@@ -104,53 +107,50 @@ class Positions:
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None
 
-    def hold_all(self, connection: Connection, places: Sequence[Position]) -> None:
-        """Let nobody move these until the end of the transaction.
-
-        Raises Fenced when one has moved, or was rebuilt for another version, since it was read.
-        They are taken in one order, whoever takes them: an update of several takes them in that of
-        their rows, and two of those can deadlock.
-        """
-        rows = connection.execute(self._hold_all, {"who": [place.name for place in places]})
-        now = {row.name: (row.version, row.position) for row in rows}
-        for place in places:
-            if now.get(place.name) != (place.version, place.position):
-                raise Fenced(place.name)
-
-    def begin(self, connection: Connection, name: str, version: int, last: Recorded | None) -> None:
+    def begin(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
         """Start, or start again, behind an event (None: before the first one).
 
         The row stays the same one: whoever waits for it sees what has become of it.
         """
         fresh = {"caught_up_at": None, "failure": None, "failed_at": None}
-        row = {"name": name, "version": version, **_place(last), **fresh}
+        position, stream_id, stream_version = last or (0, None, 0)
+        place = {"position": position, "stream_id": stream_id, "stream_version": stream_version}
+        row = {"name": name, "version": version, **place, **fresh}
         upsert(connection, self.rows, [row])
 
     def advance(
         self,
         connection: Connection,
-        names: Sequence[str],
-        old: int,
-        last: Recorded,
+        places: Sequence[Position],
+        last: Place,
         caught_up_at: datetime | None = None,
     ) -> None:
-        """Move followers that stand at `old` behind an event.
+        """Move followers from where they were read to behind an event.
 
-        Raises Fenced when somebody else has moved one of them already.
+        Raises Fenced when one has moved, or was rebuilt for another version, since it was read.
         """
-        move = {"who": [*names], "old": old, "now": None, **_place(last, prefix="new_")}
-        if caught_up_at is not None:
-            move["now"] = to_micros(caught_up_at)
-        if connection.execute(self._advance, move).rowcount != len(names):
-            raise Fenced(names[0])
+        now = None if caught_up_at is None else to_micros(caught_up_at)
+        known = [(place.name, place.version, place.position) for place in places]
+        with driver_of(connection) as driver:
+            if connection.dialect.name == "sqlite":
+                new = (last.position, last.stream_id.hex, last.stream_version, now)
+                moved = driver.executemany(_ADVANCE_ONE, [(*new, *each) for each in known])
+            else:
+                columns = map(list, zip(*known, strict=True))
+                moved = driver.execute(_ADVANCE_ALL, (*columns, *last, now), prepare=True)
+        if moved.rowcount != len(places):
+            raise Fenced(places[0].name)
 
     def caught_up(
         self, connection: Connection, names: Sequence[str], position: int, at: datetime
     ) -> None:
         """Note for followers that at this moment nothing was left behind their position."""
-        columns = self.rows.c
-        here = (columns.name.in_(names), columns.position == position)
-        connection.execute(self.rows.update().where(*here).values(caught_up_at=to_micros(at)))
+        moment = to_micros(at)
+        with driver_of(connection) as driver:
+            if connection.dialect.name == "sqlite":
+                driver.executemany(_CAUGHT_UP_ONE, [(moment, name, position) for name in names])
+            else:
+                driver.execute(_CAUGHT_UP_ALL, ([*names], position, moment), prepare=True)
 
     def fail(self, connection: Connection, place: Position, failure: str, at: datetime) -> None:
         """Note why a follower stopped at its place; one that has moved on since did not."""
@@ -158,15 +158,6 @@ class Positions:
         here = (columns.name == place.name, columns.position == place.position)
         statement = self.rows.update().where(*here)
         connection.execute(statement.values(failure=failure, failed_at=to_micros(at)))
-
-
-def _place(last: Recorded | None, prefix: str = "") -> dict[str, object]:
-    event = None if last is None else last.event
-    return {
-        f"{prefix}position": 0 if last is None else last.position,
-        f"{prefix}stream_id": None if event is None else event.originator_id,
-        f"{prefix}stream_version": 0 if event is None else event.originator_version,
-    }
 
 
 def _read(row: Sequence[Any]) -> Position:

@@ -8,17 +8,18 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, RLock
 
-from domain.application import Log, Poisoned, Recorded
+from domain.application import Log, Place, Poisoned, Recorded
 from domain.cause import Clock
 from projections.database import Database, is_outage
 from projections.health import strangers
 from projections.positions import Fenced, Position, Positions
-from projections.read_model import Batch, ReadModel
+from projections.read_model import Batch, ReadModel, unused_by
 from projections.rebuild import rebuild_all
 
 BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
 HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
 CATCH_UP_PAUSES_S = (0.1, 0.3, 1.0)  # Of who needs it now, as a start or a command does.
+LOOK_S = 1.0  # How long the positions under steady load are taken for the stored ones.
 RETRY_MAX_S = 30.0  # A read model that stopped is tried again, ever more seldom.
 
 logger = logging.getLogger(__name__)
@@ -39,11 +40,14 @@ class Projector:
         self._database = database
         self._positions = positions
         self._models = {model.name: model for model in models}
+        self._unused = unused_by(models)
         self._clock = clock
         self._turn = RLock()  # The simulation comes back to it within a step.
         self._heartbeat_at: datetime | None = None
         self._server: str | None = None  # Whose log was followed last.
         self._stopped: dict[str, _Pause] = {}
+        self._active: Sequence[Position] = ()  # As they were written last; none: look.
+        self._looked_at = 0.0
         self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
 
     def step(self) -> int:
@@ -56,33 +60,41 @@ class Projector:
 
     def _step(self) -> int:
         now = self._clock()
-        known = self._positions.all(self._database)
-        active = [place for name, place in known.items() if self._may_follow(name, place)]
+        known, self._active = self._active, ()
+        active = known or self._look()
         if not active:
             return 0
         start = min(place.position for place in active)
         try:
-            batch = self._log.read(start, BATCH_EVENTS_MAX)
+            stretch = self._log.follow(start, BATCH_EVENTS_MAX, self._unused)
         except Poisoned as error:
             logger.error("every read model stops: %s", error)  # noqa: TRY400  # The reason says it all.
             self._stop([p for p in active if p.position == start], str(error))
             return 1
         if self._server not in {None, self._log.server}:
-            self._build_strangers(known)
+            self._build_strangers()
             return 1
         self._server = self._log.server
-        if not batch:
-            with suppress(Fenced):
-                self._beat(active, now)
-            return 0
-        self._write(active, batch, now if len(batch) < BATCH_EVENTS_MAX else None)
-        return len(batch)
+        if stretch.last is not None:
+            is_end = stretch.is_whole and stretch.count < BATCH_EVENTS_MAX
+            self._write(active, stretch.events, stretch.last, now if is_end else None)
+        elif known:
+            return self._step()  # With a look: others may have moved or dropped them.
+        else:
+            self._beat(active, now)
+        return stretch.count
 
-    def _build_strangers(self, known: Mapping[str, Position]) -> None:
+    def _look(self) -> Sequence[Position]:
+        known = self._positions.all(self._database)
+        self._looked_at = time.monotonic()
+        return [place for name, place in known.items() if self._may_follow(name, place)]
+
+    def _build_strangers(self) -> None:
         """Build anew what stands on events that another server has lost.
 
         Mostly nothing does: tables beside the log have gone back with it.
         """
+        known = self._positions.all(self._database)
         server = self._log.server
         models = [self._models[name] for name in known if name in self._models]
         strange = strangers(self._log, self._database, self._positions, models)
@@ -120,55 +132,62 @@ class Projector:
         )
 
     def _write(
-        self, active: Sequence[Position], batch: Sequence[Recorded], caught_up_at: datetime | None
+        self,
+        active: Sequence[Position],
+        events: Sequence[Recorded],
+        last: Place,
+        caught_up_at: datetime | None,
     ) -> None:
         """Write a batch for all models at once; if that fails, for each alone."""
         try:
-            self._project(active, batch, caught_up_at)
+            moved = self._project(active, events, last, caught_up_at)
         except Fenced:
             logger.debug("another process projects too, as at a take-over or in a command")
         except Exception as error:
             if is_outage(error):
                 raise  # The database is in trouble, no handler is: the follower backs off.
             for place in active:
-                self._write_alone(place, batch)
+                self._write_alone(place, events, last)
+        else:
+            if time.monotonic() < self._looked_at + LOOK_S:
+                self._active = moved
 
     def _project(
         self,
         places: Sequence[Position],
-        batch: Sequence[Recorded],
+        events: Sequence[Recorded],
+        last: Place,
         caught_up_at: datetime | None = None,
-    ) -> None:
-        with self._database.writing() as connection:
-            # The fence first: rows of a race that was lost are never written.
-            self._positions.hold_all(connection, places)
-            for old, names in _by_position(places).items():
-                part = [recorded for recorded in batch if recorded.position > old]
-                if part:
-                    self._positions.advance(connection, names, old, part[-1], caught_up_at)
-                    kinds = Batch(part)
+    ) -> Sequence[Position]:
+        """Write a batch and move positions behind it; return them as they are then."""
+        behind = [place for place in places if place.position < last.position]
+        if behind:
+            with self._database.writing() as connection:
+                # The fence first: rows of a race that was lost are never written.
+                self._positions.advance(connection, behind, last, caught_up_at)
+                for old, names in _by_position(behind).items():
+                    kinds = Batch([recorded for recorded in events if recorded.position > old])
                     for name in names:
                         self._models[name].follow(connection, kinds)
         for place in places:
             self._stopped.pop(place.name, None)
+        return [place._replace(position=max(place.position, last.position)) for place in places]
 
-    def _write_alone(self, place: Position, batch: Sequence[Recorded]) -> None:
+    def _write_alone(self, place: Position, events: Sequence[Recorded], last: Place) -> None:
         try:
-            self._project([place], batch)
+            self._project([place], events, last)
         except Fenced:
             return
         except Exception as error:
             if is_outage(error):
                 raise
-            self._write_singly(place, batch)
+            self._write_singly(place, events, last)
 
-    def _write_singly(self, place: Position, batch: Sequence[Recorded]) -> None:
+    def _write_singly(self, place: Position, events: Sequence[Recorded], last: Place) -> None:
         """Go up to the very event that fails, and stop there."""
-        for recorded in batch:
-            if recorded.position <= place.position:
-                continue
+        for recorded in events:
             try:
-                self._project([place], [recorded])
+                (place,) = self._project([place], [recorded], recorded.place)
             except Fenced:
                 return
             except Exception as error:
@@ -179,8 +198,8 @@ class Projector:
                 failure = f"{type(error).__name__} on {event} at position {recorded.position}"
                 self._stop([place], failure)
                 return
-            with self._database.reading() as connection:
-                place = self._positions.get(connection, place.name) or place
+        with suppress(Fenced):
+            self._project([place], (), last)
 
     def _stop(self, places: Sequence[Position], failure: str) -> None:
         with self._database.writing() as connection:
@@ -202,9 +221,8 @@ class Projector:
         last = self._heartbeat_at
         if last is not None and last <= now < last + HEARTBEAT:
             return
-        with self._database.writing() as connection:
-            self._positions.hold_all(connection, active)
-            for position, names in _by_position(active).items():
+        for position, names in _by_position(active).items():
+            with self._database.writing() as connection:
                 self._positions.caught_up(connection, names, position, now)
         self._heartbeat_at = now
 

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self
@@ -11,7 +11,7 @@ from sqlalchemy import Column, Connection, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from domain.aggregate import Event
-from domain.application import Recorded
+from domain.application import Recorded, topics_but
 
 Uses = tuple[type[Event], ...]
 
@@ -85,6 +85,11 @@ class ReadModel(ABC):
     def named(self, name: str) -> str:
         """Return a name as it is in this generation."""
         return f"{name}__{self.generation}" if self.generation else name
+
+
+def unused_by(models: Iterable[ReadModel]) -> frozenset[str]:
+    """Return the topics that none of these models uses."""
+    return topics_but(chain.from_iterable(model.uses for model in models))
 
 
 def execute_many(connection: Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:

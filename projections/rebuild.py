@@ -3,7 +3,7 @@
 import logging
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from secrets import token_hex
 from threading import Event
@@ -11,10 +11,10 @@ from threading import Event
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from domain.application import Log, Recorded
+from domain.application import Log, Place, Stretch
 from projections.database import Database, is_outage
 from projections.positions import Positions
-from projections.read_model import Batch, ReadModel
+from projections.read_model import Batch, ReadModel, unused_by
 
 BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
 
@@ -38,10 +38,10 @@ def ignore_progress(_position: int, _goal: int) -> None:
 
 def fill(
     log: Log, database: Database, model: ReadModel, until: int, progress: Progress = ignore_progress
-) -> tuple[ReadModel, Recorded | None]:
+) -> tuple[ReadModel, Place | None]:
     """Make a new generation of a model's tables and fill it up to a position.
 
-    Returns it with the last event that went in. Drop it with `discard` or swap it in.
+    Returns it with the place of the last event that went in. Drop it with `discard` or swap it in.
     """
     filling = Filling(database, [model])
     filling.run(log, until, progress)
@@ -59,7 +59,7 @@ class Filling:
     def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
         self.fresh: dict[str, ReadModel] = {}
         self.failures: list[Exception] = []
-        self.last: Recorded | None = None
+        self.last: Place | None = None
         self._database = database
         made = f"{int(time.time()):08x}"
         with database.writing() as connection:
@@ -71,11 +71,11 @@ class Filling:
         """Fill all up to a position, or leave nothing behind."""
         try:
             while self.fresh and (self.last is None or self.last.position < until):
-                batch = _read(log, self.last, until)
-                if not batch:
+                stretch = _read(log, self.last, until, self.fresh.values())
+                if stretch.last is None:
                     break
-                self._follow(Batch(batch))
-                self.last = batch[-1]
+                self._follow(Batch(stretch.events))
+                self.last = stretch.last
                 progress(self.last.position, until)
         except BaseException:
             self.discard()
@@ -168,7 +168,7 @@ def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
         reached = goal
 
 
-def _patiently(take_over: Callable[[Recorded | None], int], last: Recorded | None) -> int:
+def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> int:
     """Take over; when a reader keeps the tables, as a backup does, let the others go on and wait.
 
     Whoever queues for a table makes all wait who come to read it.
@@ -190,7 +190,7 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
     positions: Positions,
     model: ReadModel,
     fresh: ReadModel,
-    last: Recorded | None,
+    last: Place | None,
 ) -> int:
     with database.writing() as connection:
         if connection.dialect.name != "sqlite":
@@ -199,11 +199,11 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
         live = positions.hold(connection, model.name)
         goal = live.position if live is not None and live.failure is None else 0
         while last is None or last.position < goal:  # What the live one has seen meanwhile.
-            batch = _read(log, last, goal)
-            if not batch:
+            stretch = _read(log, last, goal, [fresh])
+            if stretch.last is None:
                 break
-            fresh.follow(connection, Batch(batch))
-            last = batch[-1]
+            fresh.follow(connection, Batch(stretch.events))
+            last = stretch.last
         _swap(connection, fresh)
         positions.begin(connection, model.name, model.version, last)
     return last.position if last is not None else 0
@@ -216,6 +216,6 @@ def _swap(connection: Connection, fresh: ReadModel) -> None:
         connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
 
 
-def _read(log: Log, last: Recorded | None, until: int) -> list[Recorded]:
-    batch = log.read(last.position if last is not None else 0, BATCH_EVENTS_MAX)
-    return [recorded for recorded in batch if recorded.position <= until]
+def _read(log: Log, last: Place | None, until: int, models: Iterable[ReadModel]) -> Stretch:
+    after = last.position if last is not None else 0
+    return log.follow(after, BATCH_EVENTS_MAX, unused_by(models), until)

@@ -3,15 +3,14 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import replace
 
-from domain.application import Log, Poisoned, Recorded
+from domain.application import Log, Place, Poisoned, Stretch, topics_but
 from domain.cause import Clock, utc_now
 from projections.database import Database
 from projections.health import belongs
 from projections.positions import Fenced, Position, Positions
 from workers.publisher import Publisher
-from workers.routes import messages_for
+from workers.routes import ROUTES, messages_for
 
 NAME = "dispatcher"
 VERSION = 1
@@ -21,6 +20,7 @@ BATCH_EVENTS_MAX = 200  # Bounds what is published twice after a crash in the mi
 # crash, one that moves with each of them costs everybody a write.
 MOVE_S = 0.25
 LOOK_S = 1.0  # How long an idle dispatcher takes its position for the stored one.
+UNUSED = topics_but(ROUTES)
 
 logger = logging.getLogger(__name__)
 
@@ -52,29 +52,29 @@ class Dispatcher:
         self._started = False
         self._server: str | None = None  # Whose log was followed last.
         self._place: Position | None = None  # As it is stored; None: look.
-        self._passed: Recorded | None = None  # The last event that needs no look any more.
+        self._passed: Place | None = None  # The last event that needs no look any more.
         self._moved_at = self._looked_at = 0.0
 
     def step(self) -> int:
         """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
-        batch = self._read(place)
+        stretch = self._read(place)
         if self._server not in {None, self._log.server}:  # It may have lost what was passed.
             self._server, self._started, self._place = self._log.server, False, None
             return 1
         self._server = self._log.server
-        if not batch:
+        if stretch.last is None:
             self._move(place)
             if time.monotonic() > self._looked_at + LOOK_S:
                 self._place = None  # Others may have moved or dropped it.
             return 0
-        messages = [each for recorded in batch for each in messages_for(recorded.event)]
+        messages = [each for recorded in stretch.events for each in messages_for(recorded.event)]
         for message in messages:
             self._publisher.publish(message)
-        self._passed = batch[-1]
+        self._passed = stretch.last
         if messages or time.monotonic() > self._moved_at + MOVE_S:
             self._move(place)
-        return len(batch)
+        return stretch.count
 
     def _find_place(self) -> Position:
         """Read the position; without one of this log start at the head."""
@@ -97,18 +97,18 @@ class Dispatcher:
             return
         try:
             with self._database.writing() as connection:
-                self._positions.advance(connection, [NAME], place.position, passed)
+                self._positions.advance(connection, [place], passed)
         except Fenced:
             logger.info("another dispatcher is at work")
             self._place = None
             return
-        self._place = replace(place, position=passed.position)
+        self._place = place._replace(position=passed.position)
         self._moved_at = time.monotonic()
 
-    def _read(self, place: Position) -> list[Recorded]:
+    def _read(self, place: Position) -> Stretch:
         try:
             after = self._passed.position if self._passed is not None else place.position
-            return self._log.read(after, BATCH_EVENTS_MAX)
+            return self._log.follow(after, BATCH_EVENTS_MAX, UNUSED)
         except Poisoned as error:
             self._move(place)
             place = self._place or place
@@ -122,9 +122,9 @@ class Dispatcher:
         if place is not None and belongs(self._log, place):
             return
         head = self._log.head()
-        last = self._log.read(head - 1, 1) if head else []
+        last = self._log.follow(head - 1, 1, UNUSED).last if head else None
         if head:
             logger.warning("the dispatcher starts at position %d and sweeps", head)
         self._sweep()  # First: a sweep that failed would not be made up for.
         with self._database.writing() as connection:
-            self._positions.begin(connection, NAME, VERSION, last[0] if last else None)
+            self._positions.begin(connection, NAME, VERSION, last)

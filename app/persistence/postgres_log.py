@@ -23,8 +23,8 @@ from eventsourcing.postgres import (
 )
 from eventsourcing.utils import Environment, EnvType
 from psycopg.pq import Format
-from psycopg.rows import dict_row
-from psycopg.sql import SQL, Identifier
+from psycopg.rows import dict_row, tuple_row
+from psycopg.sql import SQL, Identifier, Literal
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from app.persistence.postgres_binary import bigint, bigints, byteas, from_bigint, texts, uuids
@@ -32,7 +32,7 @@ from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import tell
-from domain.application import NothingInserted, OtherLog, predecessors, with_news
+from domain.application import LogRow, NothingInserted, OtherLog, predecessors, with_news
 
 POOL_MAX = 3  # Connections of one process; they are opened as they are wanted, and kept.
 POOL_WAIT_S = 3.0
@@ -55,6 +55,12 @@ INSERT = (
     "FROM told, unnest($1::uuid[], $2::bigint[], $3::text[], $4::bytea[]) "
     "WITH ORDINALITY AS e (id, version, topic, state, place) "
     "ORDER BY e.place RETURNING notification_id"
+)
+
+READ = (
+    "SELECT notification_id, originator_id, originator_version, topic, "
+    "CASE WHEN topic = ANY({unused}::text[]) THEN NULL ELSE state END "
+    "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
 )
 
 T = TypeVar("T")
@@ -175,8 +181,9 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         super().__init__(datastore, events_table_name=events_table_name)
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
-        table = Identifier(self.datastore.schema, events_table_name)
-        self._insert_statement = SQL(INSERT).format(table=table).as_bytes()
+        self._table = Identifier(self.datastore.schema, events_table_name)
+        self._insert_statement = SQL(INSERT).format(table=self._table).as_bytes()
+        self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
         self.sql_create_statements.append(servers.create_statement)
@@ -241,6 +248,23 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         """Read the log."""
         read = _without_retries(PostgresApplicationRecorder.select_notifications)
         return self.datastore.again(lambda: read(self, *args, **options))
+
+    def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
+        """Read the log without the library's objects, which cost more than the rows."""
+        if unused not in self._reads:
+            topics = Literal(sorted(unused))
+            statement = SQL(READ).format(table=self._table, unused=topics)
+            self._reads[unused] = statement.as_bytes()
+        return self.datastore.again(lambda: self._rows(self._reads[unused], after, limit))
+
+    def _rows(self, statement: bytes, after: int, limit: int) -> Sequence[LogRow]:
+        with (
+            self.datastore.get_connection() as connection,
+            connection.cursor(row_factory=tuple_row) as cursor,
+        ):
+            cursor.execute(statement, (after, limit), prepare=True)
+            rows: Sequence[LogRow] = cursor.fetchall()
+        return rows
 
     def max_notification_id(self) -> int | None:
         """Return the newest position."""

@@ -9,7 +9,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
 from app.persistence.sqlite_pool import ReleasingPool
-from domain.application import NothingInserted, OtherLog, predecessors
+from domain.application import LogRow, NothingInserted, OtherLog, predecessors
 
 # Refused before or instead of a commit: trying again at once would only make callers wait.
 NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
@@ -58,6 +58,19 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             if code in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
+
+    def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
+        """Read the log without the library's objects, which cost more than the rows."""
+        marks = ", ".join("?" * len(unused))
+        statement = (
+            "SELECT rowid, originator_id, originator_version, topic, "  # noqa: S608  # Our own name.
+            f"CASE WHEN topic IN ({marks}) THEN NULL ELSE state END "
+            f"FROM {self.events_table_name} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, (*unused, after, limit))
+            rows: Sequence[LogRow] = cursor.fetchall()
+        return rows
 
     def newest_position_given(self) -> int:
         """Return what AUTOINCREMENT remembers: a roll-back takes it back, a deletion does not."""

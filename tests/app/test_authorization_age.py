@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 import pytest
 
 from app.authorization import TRUSTED
-from domain.application import Recorded
 from domain.errors import OrganizationNotFound, OrganizationSuspended, Unauthorized
 from tests.app.house import House
+from tests.projections.looking import after_reading
 
 
 def test_a_projector_that_stands_still_is_not_believed(house: House) -> None:
@@ -45,19 +45,15 @@ def test_what_was_refused_before_there_was_a_row_is_not_let_in_by_its_first_stat
     if young == "organization":
         house.organization_id = house.process.organization("", "Brand New")
     house.client_id = house.process.client(house.organization_id)
-    read = house.process.log.read
 
-    def read_and_halt(after: int, limit: int) -> list[Recorded]:
-        batch = read(after, limit)
+    def halt() -> None:
         house.clock.forward(seconds=0.1)
         house.move_to("suspended")
         with pytest.raises(OrganizationSuspended):
             house.authorize()
-        return batch
 
-    with monkeypatch.context() as patch:
-        patch.setattr(house.process.log, "read", read_and_halt)
-        house.process.projector.step()
+    after_reading(monkeypatch, house.process.log, halt)
+    house.process.projector.step()
     with pytest.raises(OrganizationSuspended):
         house.authorize()
     house.move_to("active")

@@ -1,13 +1,14 @@
 """What tests look at in the database of read models, and projectors that can be interrupted."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, inspect
 
 from domain.aggregate import Event
-from domain.application import Log, Recorded
+from domain.application import Log, Recorded, Stretch
 from domain.organization import Organization
 from projections.health import Lag, lags
 from projections.positions import Position
@@ -72,15 +73,15 @@ def after_reading(
     monkeypatch: pytest.MonkeyPatch, log: Log, meanwhile: Callable[[], object]
 ) -> None:
     """Let something happen once, between the next read of a log and what is done with it."""
-    read, pending = log.read, [meanwhile]
+    follow, pending = log.follow, [meanwhile]
 
-    def interrupted(after: int, limit: int) -> list[Recorded]:
-        batch = read(after, limit)
+    def interrupted(*args: Any) -> Stretch:
+        stretch = follow(*args)
         if pending:
             pending.pop()()
-        return batch
+        return stretch
 
-    monkeypatch.setattr(log, "read", interrupted)
+    monkeypatch.setattr(log, "follow", interrupted)
 
 
 class FragileWallets(Wallets):

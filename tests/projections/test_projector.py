@@ -68,14 +68,14 @@ def test_catching_up_ends_when_the_trouble_does_not(
 
 def trouble_for(process: Process, monkeypatch: pytest.MonkeyPatch, times: int) -> None:
     """Let the database end the next transactions in a deadlock."""
-    hold, left = process.positions.hold_all, [OperationalError("", {}, Exception())] * times
+    advance, left = process.positions.advance, [OperationalError("", {}, Exception())] * times
 
     def deadlocked(*args: Any) -> None:
         if left:
             raise left.pop()
-        hold(*args)
+        advance(*args)
 
-    monkeypatch.setattr(process.positions, "hold_all", deadlocked)
+    monkeypatch.setattr(process.positions, "advance", deadlocked)
     monkeypatch.setattr("projections.projector.CATCH_UP_PAUSES_S", (0.0, 0.0, 0.0))
 
 

@@ -7,6 +7,8 @@ import pytest
 
 from domain.organization import ApiClient
 from domain.wallet import Wallet, wallet_id
+from projections.audit import check_log
+from projections.health import belongs
 from projections.projector import BATCH_EVENTS_MAX, Projector
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.projections.histories import look_up, run_on_log, write_row
@@ -130,10 +132,10 @@ UNREADABLE = {
     "no topic": ("", b"{}"),
     "the topic of an aggregate": ("bulk_job", b"{}"),
     "a topic that is no event": ("builtins:dict", b"{}"),
-    "broken JSON": ("deposit.made", b'{"timestamp":'),
-    "a missing field": ("deposit.made", b"{}"),
-    "bytes that are no text": ("deposit.made", b'{"reference": "\xff"}'),
-    "lists without end": ("deposit.made", b"[" * 5_000),
+    "broken JSON": ("wallet.opened", b'{"timestamp":'),
+    "a missing field": ("wallet.opened", b"{}"),
+    "bytes that are no text": ("wallet.opened", b'{"reference": "\xff"}'),
+    "lists without end": ("wallet.opened", b"[" * 5_000),
 }
 
 
@@ -154,8 +156,28 @@ def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
 @sqlite_only("PostgreSQL has a type for ids and takes nothing else")
 def test_a_stream_id_that_is_none_stops_every_model_before_it(process: Process) -> None:
     register(process, 3)
-    position = write_row(process, "no uuid", 1, "deposit.made", b"{}")
+    position = write_row(process, "no uuid", 1, "wallet.opened", b"{}")
     register(process, 3)
+    project_all(process.projector)
+    assert set(places(process).values()) == {position - 1}
+    assert set(failures(process)) == {model.name for model in process.models}
+
+
+def test_what_no_model_uses_is_passed_unread_and_found_by_the_auditor(process: Process) -> None:
+    register(process, 3)
+    position = write_row(process, uuid4().hex, 1, "deposit.made", b"{}")
+    project_all(process.projector)
+    assert set(places(process).values()) == {position}
+    assert failures(process) == {}
+    assert belongs(process.log, place_of(process, "wallets"))
+    (failure,) = check_log(process.log).failures
+    assert failure.position == position
+
+
+@sqlite_only("PostgreSQL has a type for ids and takes nothing else")
+def test_a_stream_id_that_is_none_is_no_place_to_stand_at(process: Process) -> None:
+    register(process, 3)
+    position = write_row(process, "no uuid", 1, "deposit.made", b"{}")
     project_all(process.projector)
     assert set(places(process).values()) == {position - 1}
     assert set(failures(process)) == {model.name for model in process.models}

@@ -29,15 +29,15 @@ def the_dispatcher_moves_before_it_publishes(patch: pytest.MonkeyPatch) -> None:
             self._started = True
         with self._database.reading() as connection:
             place: Position = self._positions.get(connection, NAME)
-        batch = self._read(place)
-        if not batch:
+        stretch = self._read(place)
+        if stretch.last is None:
             return False
         try:
             with self._database.writing() as connection:
-                self._positions.advance(connection, NAME, place.position, batch[-1])
+                self._positions.advance(connection, [place], stretch.last)
         except Fenced:
             return True
-        for recorded in batch:
+        for recorded in stretch.events:
             for message in messages_for(recorded.event):
                 self._publisher.publish(message)
         return True
@@ -100,14 +100,13 @@ def a_key_is_forgotten(patch: pytest.MonkeyPatch) -> None:
 
 
 def the_fence_is_open(patch: pytest.MonkeyPatch) -> None:
-    for name in ("hold_all", "advance"):
-        fence = getattr(Positions, name)
+    advance = Positions.advance
 
-        def passed(*args: Any, fence: Callable[..., None] = fence) -> None:
-            with suppress(Fenced):
-                fence(*args)
+    def passed(*args: Any) -> None:
+        with suppress(Fenced):
+            advance(*args)
 
-        patch.setattr(Positions, name, passed)
+    patch.setattr(Positions, "advance", passed)
 
 
 def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:

@@ -218,7 +218,7 @@ def test_what_is_settled_is_not_looked_at_again(
         message = "nothing is due"
         raise AssertionError(message)
 
-    for asked in ("history", "find", "read"):  # The head tells whether it is the same log still.
+    for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
         monkeypatch.setattr(process.log, asked, looked)
     monkeypatch.setattr(process.views, "reading", looked)
     for _ in range(10):

@@ -1,8 +1,8 @@
 """What the server is told of our sessions, and what becomes of one that stands still."""
 
-from collections.abc import Sequence
 from datetime import UTC, timedelta
 from threading import Event, Thread
+from typing import Any
 
 import psycopg
 import pytest
@@ -15,7 +15,6 @@ from app.persistence.postgres_log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from projections.database import KEPT_FREE, is_outage
-from projections.positions import Position
 from tests.installation import Installation, postgresql_only
 from tests.projections.looking import register
 from tests.tidy.source import ROOT
@@ -44,16 +43,16 @@ def test_a_projector_that_stands_still_in_a_transaction_is_overtaken_and_goes_on
     paused, other = installation.process(), installation.process()
     register(other, 3)
     holds, goes_on = Event(), Event()
-    hold_all = paused.positions.hold_all
+    advance = paused.positions.advance
 
-    def stand_still(connection: Connection, places: Sequence[Position]) -> None:
-        hold_all(connection, places)
+    def stand_still(connection: Connection, *args: Any) -> None:
+        advance(connection, *args)
         if not holds.is_set():
             connection.exec_driver_sql("SET LOCAL idle_in_transaction_session_timeout = 300")
             holds.set()
             goes_on.wait()
 
-    monkeypatch.setattr(paused.positions, "hold_all", stand_still)
+    monkeypatch.setattr(paused.positions, "advance", stand_still)
     failed: list[Exception] = []
 
     def step() -> None:
