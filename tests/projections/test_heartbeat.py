@@ -1,9 +1,11 @@
 """When a read model last saw that nothing was left to read: what authorization trusts."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 
+from app.authorization import TRUSTED
+from projections.follower import IDLE_S
 from projections.projector import BATCH_EVENTS_MAX, HEARTBEAT, Projector
 from tests.installation import Process, SetClock
 from tests.projections.looking import (
@@ -101,3 +103,7 @@ def test_it_moves_on_after_the_clock_was_set_back(
     clock.forward(hours=-2)
     projector.step()
     assert caught_up_at(process) == clock.now
+
+
+def test_two_looks_of_an_idle_projector_are_within_what_authorization_trusts() -> None:
+    assert 2 * max(HEARTBEAT, timedelta(seconds=IDLE_S)) < TRUSTED
