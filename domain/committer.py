@@ -7,7 +7,7 @@ versions of the log decide: whoever loses reloads and goes on.
 import logging
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
-from queue import Empty, Full, Queue
+from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from uuid import UUID
 
@@ -37,7 +37,7 @@ class Committer:
 
     def __init__(self, log: Log, turns: Turns | None = None) -> None:
         self._log = log
-        self._queue: Queue[Command | None] = Queue(QUEUE_MAX)
+        self._queue: SimpleQueue[Command | None] = SimpleQueue()
         self._wallets = WalletCache(log)
         self._shared = SharedWallets(turns or NoTurns())
         self._twins: list[Command] = []  # First in the next batch.
@@ -87,10 +87,9 @@ class Committer:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = Thread(target=self._run, name="committer", daemon=True)
                 self._thread.start()
-            try:
-                self._queue.put_nowait(command)
-            except Full:
-                raise ServiceUnavailable from None
+            if self._queue.qsize() >= QUEUE_MAX:
+                raise ServiceUnavailable
+            self._queue.put(command)
 
     def _run(self) -> None:
         stopping = False
@@ -136,10 +135,11 @@ class Committer:
         batch: list[Command] = []
         streams: set[UUID | str] = set()
         for command in taken:
-            if streams & command.streams:
+            others = command.streams
+            if not streams.isdisjoint(others):
                 self._twins.append(command)
             elif command.outcome.take():
-                streams |= command.streams
+                streams |= others
                 batch.append(command)
         return batch
 
@@ -193,8 +193,8 @@ class Committer:
         return accepted
 
     def _decided_on(self, commands: Sequence[Command]) -> Collection[str]:
-        wallets = self._wallets.read_from([command.wallet_id for command in commands])
-        return wallets.union(*(command.servers for command in commands))
+        wallets = self._wallets.read_from({command.wallet_id for command in commands})
+        return wallets.union(*{command.servers for command in commands})
 
     def _have_moved(self, commands: Iterable[Command]) -> bool:
         """Bring all their wallets up to date; tell whether one was not."""
@@ -217,8 +217,7 @@ class Committer:
     def _answer(self, commands: Iterable[Command], position: int) -> None:
         self._wallets.keep()
         self._settle_s = domain.commit.SETTLE_S
-        for command in commands:
-            self._succeed(command, position)
+        _succeed(commands, position, self._log.answered())
 
     def _settle_each(self, commands: list[Command]) -> None:
         """Commit one at a time; when the database is gone, the rest need not wait for it too."""
@@ -233,11 +232,7 @@ class Committer:
                 command.outcome.fail(error)
             else:
                 self._settle_s = domain.commit.SETTLE_S
-                self._succeed(command, position)
-
-    def _succeed(self, command: Command, position: int) -> None:
-        command.stored_on = self._log.answered()
-        command.outcome.succeed(position)
+                _succeed([command], position, self._log.answered())
 
     def _undo(self, commands: Iterable[Command]) -> None:
         for wallet in {command.wallet_id for command in commands}:
@@ -252,6 +247,12 @@ def _outcome(command: Command) -> int:
         if not outcome.wait(WAIT_S):
             raise ServiceUnavailable
     return outcome.result()
+
+
+def _succeed(commands: Iterable[Command], position: int, server: str) -> None:
+    for command in commands:
+        command.stored_on = server
+        command.outcome.succeed(position)
 
 
 def _fail(commands: Iterable[Command], error: Exception) -> None:

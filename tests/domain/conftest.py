@@ -61,11 +61,11 @@ def crowd(monkeypatch: pytest.MonkeyPatch, new_writer: WriterFactory) -> Iterato
     """Callers of one more writer, whose queue can be watched."""
     queues: list[WatchedQueue] = []
 
-    def watched(size_max: int) -> WatchedQueue:
-        queues.append(WatchedQueue(size_max))
+    def watched() -> WatchedQueue:
+        queues.append(WatchedQueue())
         return queues[-1]
 
-    monkeypatch.setattr(domain.committer, "Queue", watched)
+    monkeypatch.setattr(domain.committer, "SimpleQueue", watched)
     writer = new_writer()
     with Crowd(writer, queues[0]) as crowd:
         yield crowd

@@ -21,8 +21,8 @@ ELSEWHERE = UUID("e15e0000-0000-4000-8000-000000000000")  # Its wallet keeps the
 class WatchedQueue(Queue[Any]):
     """A queue that lets a test wait until it has grown."""
 
-    def __init__(self, size_max: int) -> None:
-        super().__init__(size_max)
+    def __init__(self) -> None:
+        super().__init__()
         self._grown = Condition(self.mutex)
 
     def _put(self, item: Any) -> None:
