@@ -7,6 +7,7 @@ are imports, which are the start of each process.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -19,7 +20,7 @@ SHARE_MIN = 0.01  # Smaller ones are one line together.
 OURS = ("app/", "domain/", "projections/", "workers/")
 HERE = f"{Path.cwd()}/"
 IMPORT = "_find_and_load ("
-LIMITS = ("tests/bench/limits/", "tests/bench/load.py")
+LIMITS = re.compile(r"tests[./]bench[./](limits|peers|load)\b")  # A file, or what a process runs.
 ROLES = ("web", "worker", "dispatcher", "projector", "serve")
 
 Place = tuple[str, str]  # A kind of process and a file.
@@ -46,9 +47,8 @@ def places(stacks: Iterable[str]) -> Counter[Place]:
     for line in stacks:
         stack, _, count = line.rpartition(" ")
         frames = stack.split(";")
-        files = [_file(frame) for frame in frames]
-        own = [file for file in files if file.startswith(OURS)]
-        if own and IMPORT not in stack and not any(file.startswith(LIMITS) for file in files):
+        own = [file for file in map(_file, frames) if file.startswith(OURS)]
+        if own and IMPORT not in stack and not LIMITS.search(stack):
             counted[_role(frames), own[-1]] += int(count)
     return counted
 

@@ -19,7 +19,7 @@ from tests.bench.server import HOST, bare_server, free_port, service
 
 CONNECTIONS = 16
 DURATION_S = 2.0
-REPEATS = 3
+REPEATS = 1
 
 
 def measure() -> Iterator[Row]:

@@ -34,6 +34,7 @@ ORGANIZATIONS = 60
 CONNECTIONS = 16
 DURATION_S = 2.0
 TRIAL_S = 1.0
+PACED_S = 1.5
 SETTLE_S = 60.0
 ISSUER = "https://bench.example"
 PACES = {"half": 0.5, "four fifths": 0.8}
@@ -217,7 +218,7 @@ def _paced(
     yield Row(f"{kind.name}, highest rate, beside {PLAIN}", *highest, "requests/s", Aim())
     for told, share in PACES.items():
         outcomes = [
-            side.bear(made.load(kind, side.port, DURATION_S, min(highest) * share))[0]
+            side.bear(made.load(kind, side.port, PACED_S, min(highest) * share))[0]
             for side in (ours, beside[kind, PLAIN])
         ]
         name = f"{kind.name}, at {told} of the lower of these rates"

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import cycle
 from threading import Lock
 from uuid import UUID, uuid4
@@ -25,21 +26,27 @@ BATCH = 250
 REPEATS = 3
 
 
-def measure() -> Iterator[Row]:
+@contextmanager
+def prepared() -> Iterator[tuple[Container, list[UUID], Task | None]]:
+    """Open the wallets, and find the pool that suits one statement for each charge."""
     with installation() as container:
         wallets = [wallet for _ in range(0, WALLETS, BATCH) for wallet in _open(container)]
-        ours, limit = medians(
-            lambda: _charges_per_s(container, wallets),
-            lambda: _charges_per_s(container, wallets[:1]),
-            repeats=REPEATS,
-        )
-        yield Row(f"charges on {WALLETS:,} wallets or one", ours, limit, "charges/s", Aim())
-        if on_postgres():
-            yield _beside_one_statement(container, wallets)
+        plain = best_plain(CLIENTS, WALLETS, CLIENT_CHARGES_EACH) if on_postgres() else None
+        yield container, wallets, plain
 
 
-def _beside_one_statement(container: Container, wallets: list[UUID]) -> Row:
-    task = best_plain(CLIENTS, WALLETS, CLIENT_CHARGES_EACH)
+def measure(container: Container, wallets: list[UUID], plain: Task | None) -> Iterator[Row]:
+    ours, limit = medians(
+        lambda: _charges_per_s(container, wallets),
+        lambda: _charges_per_s(container, wallets[:1]),
+        repeats=REPEATS,
+    )
+    yield Row(f"charges on {WALLETS:,} wallets or one", ours, limit, "charges/s", Aim())
+    if plain is not None:
+        yield _beside_one_statement(container, wallets, plain)
+
+
+def _beside_one_statement(container: Container, wallets: list[UUID], task: Task) -> Row:
     ours, limit = medians(lambda: _us(container, wallets), lambda: _plain_us(task), repeats=REPEATS)
     name = f"charge, {WALLETS:,} wallets, {CLIENTS} clients, beside one statement each"
     return Row(name, ours, limit, "µs", Aim(ratio_max=0.9))
