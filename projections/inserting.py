@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError
 
 Row = Mapping[str, Any]
 _POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
+NONE = frozenset[str]()
 MANY_ROWS = 4  # For fewer rows a statement of the library is as quick.
 
 
@@ -36,20 +37,29 @@ def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> No
                 copy.write_row(values(row))
 
 
-def upsert(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
+def upsert(
+    connection: Connection,
+    table: Table,
+    rows: Sequence[Row],
+    *,
+    added: frozenset[str] = NONE,
+    kept: frozenset[str] = NONE,
+) -> None:
     """Insert rows of the same columns and of different keys; whoever has the key is replaced.
 
-    PostgreSQL takes them as an array per column, in one statement.
+    But what is `added` goes to what he has, and what is `kept` stays. PostgreSQL takes the rows as
+    an array per column, in one statement.
     """
     if not rows:
         return
     columns = (*rows[0],)
     if connection.dialect.name == "sqlite" or len(rows) < MANY_ROWS:
-        connection.execute(_upsert(connection.dialect.name, table, columns), [*rows])
+        connection.execute(_upsert(connection.dialect.name, table, columns, added, kept), [*rows])
     else:
         arrays = [[row[name] for row in rows] for name in columns]
         with driver_of(connection) as driver:
-            driver.execute(_upsert_of_arrays(table, columns), arrays, prepare=True)
+            statement = _upsert_of_arrays(table, columns, added, kept)
+            driver.execute(statement, arrays, prepare=True)
 
 
 @contextmanager
@@ -95,21 +105,33 @@ def _statement(
 
 
 @lru_cache(maxsize=64)  # As above.
-def _upsert(dialect_name: str, table: Table, columns: tuple[str, ...]) -> Executable:
+def _upsert(
+    dialect_name: str,
+    table: Table,
+    columns: tuple[str, ...],
+    added: frozenset[str],
+    kept: frozenset[str],
+) -> Executable:
     dialect = postgresql if dialect_name == "postgresql" else sqlite
     statement = dialect.insert(table)
     keys, others = _parts(table, columns)
-    replaced = {name: statement.excluded[name] for name in others}
+    replaced = {name: statement.excluded[name] for name in others if name not in kept}
+    replaced |= {name: table.c[name] + statement.excluded[name] for name in added}
     made: Executable = statement.on_conflict_do_update(index_elements=keys, set_=replaced)
     return made
 
 
 @lru_cache(maxsize=64)  # As above.
-def _upsert_of_arrays(table: Table, columns: tuple[str, ...]) -> str:
+def _upsert_of_arrays(
+    table: Table, columns: tuple[str, ...], added: frozenset[str], kept: frozenset[str]
+) -> str:
     keys, others = _parts(table, columns)
     kinds = (table.c[name].type.compile(_POSTGRESQL) for name in columns)
     arrays = ", ".join(f"%b::{kind}[]" for kind in kinds)
-    replaced = ", ".join(f"{name} = excluded.{name}" for name in others)
+    more = {name: f"{table.name}.{name} + " for name in added}
+    replaced = ", ".join(
+        f"{name} = {more.get(name, '')}excluded.{name}" for name in others if name not in kept
+    )
     return (
         f"INSERT INTO {table.name} ({', '.join(columns)}) SELECT * FROM unnest({arrays}) "  # noqa: S608  # Our names.
         f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {replaced}"

@@ -25,8 +25,10 @@ from domain.application import Recorded
 from domain.wallet import Metadata, Reference, Wallet
 from projections.database import from_micros, to_micros
 from projections.entries import kind_and_direction, links_of
+from projections.inserting import Row as Values
 from projections.inserting import insert_many
 from projections.read_model import ReadModel
+from projections.transaction_hours import FOREVER, Span, TransactionHours
 
 KINDS = (
     "activation",
@@ -70,14 +72,17 @@ class Filter:
 
 
 class Transactions(ReadModel):
-    """One row per entry, found by organization and sequence, and one per link that it is about."""
+    """One row per entry, found by organization and sequence, and one per link that it is about.
+
+    Its entries are counted by kind and hour, so that nobody counts them to tell how many match.
+    """
 
     name = "transactions"
-    version = 2
+    version = 3
     uses = (Wallet.Moved,)
 
     def build(self) -> Sequence[Table]:
-        """Define both tables; every index of the entries begins with the organization."""
+        """Define the tables; every index of the entries begins with the organization."""
         self.rows = self.table(
             "transactions",
             Column("id", Uuid, primary_key=True),
@@ -103,11 +108,13 @@ class Transactions(ReadModel):
             Column("link_id", Uuid, primary_key=True),
             Column("transaction_id", Uuid, primary_key=True),
         )
-        return [self.links, self.rows]  # As readers take them, so that a swap never crosses them.
+        self.hours = TransactionHours(self)
+        # As readers take them, so that a swap never crosses them.
+        return [self.links, self.hours.rows, self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert the entries of the batch in one statement, and their links in another."""
-        rows: list[dict[str, Any]] = []
+        """Insert the entries of the batch in one statement, their links and counts in others."""
+        rows: list[Values] = []
         links: list[dict[str, Any]] = []
         for recorded in batch:
             event = recorded.event
@@ -117,6 +124,7 @@ class Transactions(ReadModel):
                 links += [{"link_id": each, "transaction_id": entry} for each in links_of(event)]
         insert_many(connection, self.rows, rows)
         insert_many(connection, self.links, links)
+        self.hours.add(connection, rows)
 
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID
@@ -140,20 +148,34 @@ class Transactions(ReadModel):
     ) -> tuple[list[Transaction], int]:
         """Return some transactions, newest first, and how many match in all."""
         columns = self.rows.c
-        conditions = [columns.organization_id == organization_id, *self._conditions(wanted)]
-        if len(conditions) == 1:  # Sequences have no gap, so the newest one is the count.
-            statement = select(func.coalesce(func.max(columns.sequence), 0)).where(*conditions)
-        else:
-            statement = select(func.count()).where(*conditions)
-        total = connection.execute(statement).scalar_one()
-        newest = columns.sequence.desc()
-        if len(conditions) == 1:
-            page = columns.sequence.between(total - offset - limit + 1, total - offset)
+        own = columns.organization_id == organization_id
+        span = self._span(connection, organization_id, wanted)
+        others = span.last - span.first + 1 - span.matching  # Between them, that do not match.
+        lowest = max(span.first, span.last - offset - limit + 1 - others)
+        if not others:
+            page = columns.sequence.between(lowest, span.last - offset)
         else:  # Sequences alone, from an index: whole rows would be read up to the offset.
-            found = select(columns.sequence).where(*conditions).order_by(newest)
-            page = columns.sequence.in_(found.offset(offset).limit(limit))
-        rows = select(self.rows).where(conditions[0], page).order_by(newest)
-        return [_read(row) for row in connection.execute(rows)], total
+            found = select(columns.sequence).where(own, *self._conditions(wanted))
+            found = found.where(columns.sequence.between(lowest, span.last))
+            found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
+            page = columns.sequence.in_(found)
+        rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
+        return [_read(row) for row in connection.execute(rows)], span.matching
+
+    def _span(self, connection: Connection, organization_id: UUID, wanted: Filter) -> Span:
+        """Return how many entries match, and between which sequences all of them are."""
+        if wanted.reference is None and wanted != Filter():
+            kinds = KINDS if wanted.kind is None else [wanted.kind]
+            return self.hours.span(connection, self.rows, organization_id, kinds, _within(wanted))
+        sequence = self.rows.c.sequence
+        own = self.rows.c.organization_id == organization_id
+        if wanted == Filter():  # Sequences have no gap, so the newest one is the count.
+            statement = select(func.coalesce(func.max(sequence), 0)).where(own)
+            total = connection.execute(statement).scalar_one()
+            return Span(total, 1, total)
+        few = select(func.count(), func.min(sequence), func.max(sequence))
+        found = connection.execute(few.where(own, *self._conditions(wanted))).one()
+        return Span(found[0], found[1] or 1, found[2] or 0)
 
     def link_history(
         self,
@@ -194,6 +216,12 @@ class Transactions(ReadModel):
         if wanted.reference is not None:
             conditions.append(columns.reference_id == wanted.reference)
         return conditions
+
+
+def _within(wanted: Filter) -> tuple[int, int]:
+    """Return from when on and until when, in microseconds; what is left open holds all there is."""
+    since = 0 if wanted.since is None else to_micros(wanted.since)
+    return since, FOREVER if wanted.until is None else to_micros(wanted.until)
 
 
 def _row(position: int, event: Wallet.Moved) -> dict[str, Any]:

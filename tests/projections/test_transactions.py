@@ -4,6 +4,8 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from projections.transactions import Filter, Transaction
 from tests.installation import Process, SetClock
@@ -154,3 +156,45 @@ def test_nobody_sees_the_transactions_of_others(process: Process, organization_i
         assert process.transactions.get(connection, organization_id, uuid4()) is None
     elsewhere = Filter(reference=newest.reference.id)
     assert page(process, uuid4(), elsewhere) == ([], 0)
+
+
+MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock of some machine.
+
+
+@given(
+    moments=st.lists(MOMENTS, min_size=1, max_size=30),
+    span=st.tuples(st.none() | MOMENTS, st.none() | MOMENTS),
+    kind=st.sampled_from([None, "deposit", "adjustment", "lookup"]),
+    place=st.tuples(st.integers(0, 12), st.integers(1, 7)),
+)
+@settings(
+    max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
+def test_a_filtered_page_is_right_whatever_the_clocks_say(
+    process: Process,
+    moments: list[int],
+    span: tuple[int | None, int | None],
+    kind: str | None,
+    place: tuple[int, int],
+) -> None:
+    process.clock = clock = SetClock()
+    start = clock.now
+    owner = process.organization("1.00")
+    for number, moment in enumerate(moments):
+        clock.now = start + timedelta(seconds=moment)
+        if number % 3:
+            process.accounts.adjust(owner, 1_000, "why", process.cause(), reference=f"{number}")
+        else:
+            process.accounts.deposit(owner, 1_000_000, f"{number}", process.cause())
+    since, until = (None if each is None else start + timedelta(seconds=each) for each in span)
+    everything, _ = page(process, owner)
+    right = [
+        each
+        for each in everything
+        if (kind is None or each.kind == kind)
+        and (since is None or each.charged_at >= since)
+        and (until is None or each.charged_at < until)
+    ]
+    offset, limit = place
+    found = page(process, owner, Filter(kind, since, until), offset, limit)
+    assert found == (right[offset : offset + limit], len(right))
