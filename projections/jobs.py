@@ -10,7 +10,6 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     Connection,
     FromClause,
     Integer,
@@ -111,6 +110,12 @@ class Jobs(ReadModel):
             Column("box", LargeBinary),
         )
         self._one = Quick(_statement(self.jobs, self.settlements))
+        columns = self.jobs.c
+        # Built once: the sweep asks both each second.
+        open_jobs = select(columns.id, columns.moved_at).where(finished_at.is_(None))
+        page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
+        self._idle = page.where(columns.moved_at <= bindparam("moment"))
+        self._from_ahead = page.where(columns.moved_at > bindparam("moment"))
         return [self.jobs, self.settlements]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -149,25 +154,8 @@ class Jobs(ReadModel):
 
         One that seems to have moved far ahead of now has not moved since a clock was set back.
         """
-        moved_at = self.jobs.c.moved_at
-        found = self._open(connection, moved_at <= to_micros(now - idle), limit)
-        from_ahead = moved_at > to_micros(now + AHEAD_MAX)
-        return found + self._open(connection, from_ahead, limit - len(found))
-
-    def _open(
-        self, connection: Connection, wanted: ColumnElement[bool], limit: int
-    ) -> list[UnfinishedJob]:
-        columns = self.jobs.c
-        statement = (
-            select(columns.id, columns.moved_at)
-            .where(columns.finished_at.is_(None), wanted)
-            .order_by(columns.moved_at, columns.id)
-            .limit(limit)
-        )
-        return [
-            UnfinishedJob(row.id, from_micros(row.moved_at))
-            for row in connection.execute(statement)
-        ]
+        found = _page(connection, self._idle, now - idle, limit)
+        return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
 
 
 def row_of(job: BulkJob) -> JobRow:
@@ -188,6 +176,13 @@ def row_of(job: BulkJob) -> JobRow:
             for event in job.settlements
         ],
     )
+
+
+def _page(
+    connection: Connection, which: Select[Any], moment: datetime, limit: int
+) -> list[UnfinishedJob]:
+    rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
+    return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
 
 def _job(event: BulkJob.Created) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from uuid import UUID
 from sqlalchemy import (
     BigInteger,
     Column,
-    ColumnElement,
     Connection,
+    Select,
     String,
     Table,
     Uuid,
@@ -99,6 +99,12 @@ class Unfinished(ReadModel):
             Column("due_at", BigInteger, nullable=False),
             self.index("unfinished_by_due", "due_at", "id"),
         )
+        columns = self.rows.c
+        # Built once: the sweep asks both each second.
+        each = select(columns.kind, columns.id, columns.due_at)
+        page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
+        self._overdue = page.where(columns.due_at <= bindparam("moment"))
+        self._from_ahead = page.where(columns.due_at > bindparam("moment"))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -126,22 +132,8 @@ class Unfinished(ReadModel):
 
         What seems to be due far ahead was written before a clock was set back: it is due as well.
         """
-        due_at = self.rows.c.due_at
-        found = self._page(connection, due_at <= to_micros(now), limit)
-        from_ahead = due_at > to_micros(now + AHEAD_MAX)
-        return found + self._page(connection, from_ahead, limit - len(found))
-
-    def _page(self, connection: Connection, wanted: ColumnElement[bool], limit: int) -> list[Work]:
-        columns = self.rows.c
-        statement = (
-            select(columns.kind, columns.id, columns.due_at)
-            .where(wanted)
-            .order_by(columns.due_at, columns.id)
-            .limit(limit)
-        )
-        return [
-            Work(row.kind, row.id, from_micros(row.due_at)) for row in connection.execute(statement)
-        ]
+        found = _page(connection, self._overdue, now, limit)
+        return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
 
     def oldest(self, connection: Connection) -> datetime | None:
         """Return when the oldest unfinished work began."""
@@ -157,6 +149,11 @@ class Unfinished(ReadModel):
         columns = self.rows.c
         statement = select(columns.id, columns.begun_at).where(columns.id.in_(stream_ids))
         return {row.id: {"begun_at": row.begun_at} for row in connection.execute(statement)}
+
+
+def _page(connection: Connection, which: Select[Any], moment: datetime, limit: int) -> list[Work]:
+    rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
+    return [Work(row.kind, row.id, from_micros(row.due_at)) for row in rows]
 
 
 def _row(event: Event, due_at: datetime) -> dict[str, Any]:
