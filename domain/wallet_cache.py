@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.application import Log
 from domain.wallet import Wallet
 
-WALLETS_MAX = 1_024  # About 1 KB each; beyond it the coldest one is loaded again when needed.
+WALLETS_MAX = 16_384  # About 1 KB each; beyond it the coldest one is loaded again when needed.
 
 
 _Balance = tuple[str | None, int]  # With the server that it was read from.
