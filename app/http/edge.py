@@ -50,7 +50,8 @@ class Edge(Flask):
             headers = response.headers
             headers.add("X-Request-Id", request_id)
             headers.add("X-Content-Type-Options", "nosniff")
-            headers.setdefault("Cache-Control", "no-store")  # Unless an operation says otherwise.
+            if "cache-control" not in headers.keys(lower=True):
+                headers.add("Cache-Control", "no-store")
             note(context, response.status_code)
             if response.status_code != HTTPStatus.OK or request.method == "HEAD":
                 return response(environ, start_response)  # Its headers may need more than this.
