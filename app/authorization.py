@@ -1,8 +1,10 @@
 """Who is calling, for which organization: decided on one indexed row, or on the log itself."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from threading import Lock
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,6 +20,7 @@ from domain.errors import (
     Unauthorized,
 )
 from domain.organization import ApiClient, Organization, Status, api_client_id
+from domain.signal import Streams
 from projections.api_clients import ApiClients
 from projections.database import Database, to_micros
 from projections.organizations import Organizations
@@ -25,7 +28,8 @@ from projections.positions import Positions
 from projections.quick import Quick
 
 TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
-OVERTAKEN_MAX = 10_000  # Pairs of client and organization.
+TRUSTED_MICROS = TRUSTED // timedelta(microseconds=1)
+KNOWN_MAX = 10_000  # Pairs of client and organization.
 
 REVOKED = "The client of this access token has been revoked."
 NO_CLIENT = "The client of this access token does not exist."
@@ -76,32 +80,99 @@ class _Row(NamedTuple):
     caught_up_at: int | None
 
 
-class Overtaken:
-    """Rows that lag behind what the log has said here: nobody is told the older state again.
+class _Remembered(NamedTuple):
+    """What a row has said, for as long as two clocks allow: one may be set."""
 
-    It is remembered until the read models have read the log once more, within a second or so.
+    state: _State
+    caught_up_at: int
+    until_s: float  # On the monotonic clock.
+    server: str | None  # What another one knows may be something else.
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a client and an organization, in microseconds since 1970."""
+
+    met_at: int  # Commits from before were not listened to.
+    outdated_at: int = 0  # Rows as of then, or earlier, may lack what the log has.
+    row: _Remembered | None = None
+
+
+class Memory:
+    """What rows have said lately, and which do not count because the log has moved on since.
+
+    A row is remembered no longer than it would be believed, and only while the commits of all
+    processes are heard of. After one to its client or organization the log is asked, until there
+    is a newer row; so it is after the log has said something else than a row.
     """
 
-    def __init__(self) -> None:
-        self._asked_at: dict[Asked, int] = {}
+    def __init__(self, log: Log, clock: Clock) -> None:
+        self._log = log
+        self._clock = clock
+        self._lock = Lock()
+        self._outdated_at = 0  # All rows.
+        self._known: dict[Asked, _Known] = {}
+        self._by_stream: dict[str, set[Asked]] = {}
+        log.appended.observer = self._hear
 
-    def note(self, asked: Asked, now: datetime) -> None:
+    def recall(self, asked: Asked) -> _State | None:
+        """Return what a row has said, if it would be said again."""
+        known = self._known.get(asked)
+        row = known.row if known is not None else None
+        if known is None or row is None or not self._log.appended.hears_others:
+            return None
+        if time.monotonic() > row.until_s or row.server != self._log.server:
+            return None
+        return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
+
+    def meet(self, asked: Asked) -> _Known:
+        """Return what is known, which from now on hears of commits; call it before reading."""
+        known = self._known.get(asked)
+        if known is None:
+            client_id, organization_id = asked
+            with self._lock:
+                if len(self._known) >= KNOWN_MAX:
+                    self._outdated_at = self._now()
+                    self._known, self._by_stream = {}, {}
+                known = self._known.setdefault(asked, _Known(self._now()))
+                for stream in filter(None, (api_client_id(client_id), organization_id)):
+                    self._by_stream.setdefault(stream.hex, set()).add(asked)
+        return known
+
+    def believes(self, known: _Known, caught_up_at: int) -> bool:
+        """Tell whether a row that is as of a moment counts: it is neither old nor outdated."""
+        return self._counts(caught_up_at, known)
+
+    def _counts(self, caught_up_at: int, known: _Known, *moments: int) -> bool:
+        now = self._now()
+        earlier = (known.outdated_at, self._outdated_at, *moments)
+        # What is far ahead was noted before the clock was set back.
+        outdated = any(caught_up_at <= each and _is_near(each, now) for each in earlier)
+        return _is_near(caught_up_at, now) and not outdated
+
+    def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
+        """Remember what a row has said that is believed."""
+        now_s, left = time.monotonic(), caught_up_at + TRUSTED_MICROS - self._now()
+        until_s = now_s + min(left, TRUSTED_MICROS) / 1e6
+        known.row = _Remembered(state, caught_up_at, until_s, self._log.server)
+
+    def contradict(self, known: _Known) -> None:
         """The log has just said something else than the row."""
-        if len(self._asked_at) >= OVERTAKEN_MAX:
-            for each, asked_at in [*self._asked_at.items()]:
-                if not _is_near(asked_at, now):
-                    self._asked_at.pop(each, None)
-        self._asked_at[asked] = to_micros(now)
+        known.outdated_at = self._now()
 
-    def by(self, asked: Asked, caught_up_at: int, now: datetime) -> bool:
-        """Tell whether a row that is as of a moment may be older than what the log has said."""
-        asked_at = self._asked_at.get(asked)
-        if asked_at is None:
-            return False
-        if _is_near(asked_at, now) and caught_up_at <= asked_at:
-            return True
-        self._asked_at.pop(asked, None)
-        return False
+    def _now(self) -> int:
+        return to_micros(self._clock())
+
+    def _hear(self, streams: Streams | None) -> None:
+        """Hear of a commit, perhaps of another process; None: to any streams."""
+        if streams is None:
+            # Where others are not heard of nothing is remembered that they could have changed.
+            if self._log.appended.hears_others:
+                self._outdated_at = self._now()
+        elif not self._by_stream.keys().isdisjoint(streams):
+            with self._lock:
+                for asked in {a for each in streams for a in self._by_stream.get(each, ())}:
+                    self._known[asked].outdated_at = self._now()
 
 
 class Authorizer:
@@ -118,9 +189,8 @@ class Authorizer:
     ) -> None:
         self._log = log
         self._database = database
-        self._clock = clock
         self._statement = Quick(_statement(positions, organizations, clients))
-        self._overtaken = Overtaken()
+        self._memory = Memory(log, clock)
 
     def authorize(
         self,
@@ -159,22 +229,22 @@ class Authorizer:
         return Caller(client_id, wanted, state.price_micros, state.lookup_enabled)
 
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
-        asked, row = (client_id, organization_id), self._row(client_id, organization_id)
+        asked, memory = (client_id, organization_id), self._memory
+        remembered = memory.recall(asked)
+        if remembered is not None:
+            return remembered
+        known, row = memory.meet(asked), self._row(client_id, organization_id)
         told = NOBODY if row is None else _state_of(row)
-        if row is not None and self._is_believed(asked, row):
-            return told
+        # One that lacks the organization does not decide.
+        if row is not None and (organization_id is None or row.status is not None):
+            caught_up_at = row.caught_up_at or 0
+            if memory.believes(known, caught_up_at):
+                memory.keep(known, told, caught_up_at)
+                return told
         state = self._state_of_log(client_id, organization_id)
         if state != told:  # Also of a row that is yet to come: its first state may be a past one.
-            self._overtaken.note(asked, self._clock())
+            memory.contradict(known)
         return state
-
-    def _is_believed(self, asked: Asked, row: _Row) -> bool:
-        """Tell whether the row decides; one that is missing or from the future does not."""
-        now = self._clock()
-        if (asked[1] is not None and row.status is None) or row.caught_up_at is None:
-            return False
-        fresh = _is_near(row.caught_up_at, now)
-        return fresh and not self._overtaken.by(asked, row.caught_up_at, now)
 
     def _row(self, client_id: str, organization_id: UUID | None) -> _Row | None:
         found = self._database.rows(self._statement, client=client_id, wanted=organization_id)
@@ -204,8 +274,8 @@ def _state_of(row: _Row) -> _State:
     )
 
 
-def _is_near(micros: int, now: datetime) -> bool:
-    return to_micros(now - TRUSTED) <= micros <= to_micros(now + TRUSTED)
+def _is_near(micros: int, now: int) -> bool:
+    return abs(now - micros) <= TRUSTED_MICROS
 
 
 def _statement(

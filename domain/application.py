@@ -42,7 +42,7 @@ from domain.aggregate import Event, Root
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.mapper import MsgspecMapper, decode
-from domain.signal import Signal
+from domain.signal import Signal, digits_of
 
 AGGREGATES: tuple[type[Root], ...] = (
     wallet.Wallet,
@@ -61,10 +61,13 @@ AGGREGATES: tuple[type[Root], ...] = (
     ledger.Ledger,
 )
 
-# What is only on the way to an outcome: nobody who waits for a stream waits for these.
+# What is only on the way to an outcome, or whose outcome is its own commit: nobody who waits for
+# a stream waits for these.
 STEPS = {
     get_topic(each)
     for each in (
+        wallet.Wallet.Charged,
+        number_lookup.NumberLookup.Answered,
         link_events.Requested,
         link_events.EsimReserved,
         link_events.EndpointRequested,
@@ -443,9 +446,9 @@ def _the_only_one() -> str:
     return ""
 
 
-def with_news(stored: Iterable[StoredEvent]) -> set[UUID | str]:
+def with_news(stored: Iterable[StoredEvent]) -> set[str]:
     """Return the streams of a commit that somebody may wait for: steps alone are no news."""
-    return {event.originator_id for event in stored if event.topic not in STEPS}
+    return {digits_of(event.originator_id) for event in stored if event.topic not in STEPS}
 
 
 def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:

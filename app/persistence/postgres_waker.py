@@ -4,13 +4,12 @@ import time
 from collections.abc import Collection
 from select import POLLIN, poll
 from threading import Event, Lock, Thread
-from uuid import UUID
 
 import psycopg
 from psycopg.pq.abc import PGconn
 
 from app.persistence.postgres_connection import BoundedConnection
-from domain.signal import Signal
+from domain.signal import Signal, Streams
 from projections.complaint import Complaint
 from projections.follower import IDLE_S
 
@@ -21,7 +20,7 @@ RETRY_S = 1.0
 PACE_S = 0.002  # Between two looks at what has come.
 PROBE_S = 5.0  # A quiet connection is asked so often whether it still hears.
 PROBE_ANSWER_S = 5.0
-STREAMS_MAX = 100  # A notification holds 8,000 bytes.
+STREAMS_MAX = 240  # A notification holds 8,000 bytes.
 NONE = "-"  # Followers are woken by it, and nobody who waits for one stream.
 
 
@@ -74,20 +73,27 @@ class PostgresWaker:
         with BoundedConnection.open(self._conninfo) as connection:
             connection.execute(f"LISTEN {CHANNEL}")
             complaint.over()
+            self._appended.hears_others = True
             self._appended.call()  # What came while nobody listened.
-            connection.answer_s = PROBE_ANSWER_S
-            waiting = poll()
-            waiting.register(connection.fileno(), POLLIN)
-            heard_at = time.monotonic()
-            while not self._stop.is_set():
-                if waiting.poll(LISTEN_S * 1_000):
-                    self._hear(connection.pgconn)
-                    heard_at = time.monotonic()
-                    self._stop.wait(PACE_S)
-                elif time.monotonic() > heard_at + PROBE_S:
-                    connection.run("SELECT")  # One that is deaf would be quiet for ever.
-                    self._appended.call()  # The driver has dropped what came before its answer.
-                    heard_at = time.monotonic()
+            try:
+                self._hear_all(connection)
+            finally:
+                self._appended.hears_others = False
+
+    def _hear_all(self, connection: BoundedConnection) -> None:
+        connection.answer_s = PROBE_ANSWER_S
+        waiting = poll()
+        waiting.register(connection.fileno(), POLLIN)
+        heard_at = time.monotonic()
+        while not self._stop.is_set():
+            if waiting.poll(LISTEN_S * 1_000):
+                self._hear(connection.pgconn)
+                heard_at = time.monotonic()
+                self._stop.wait(PACE_S)
+            elif time.monotonic() > heard_at + PROBE_S:
+                connection.run("SELECT")  # One that is deaf would be quiet for ever.
+                self._appended.call()  # The driver has dropped what came before its answer.
+                heard_at = time.monotonic()
 
     def _hear(self, server: PGconn) -> None:
         """Take all that has come, as one call: under load it is many commits."""
@@ -96,20 +102,20 @@ class PostgresWaker:
         while (news := server.notifies()) is not None:
             payloads.add(news.extra)
         if payloads:
-            self._appended.call(hear(payloads) if self._appended.is_watched else ())
+            self._appended.call(hear(payloads))
 
 
-def tell(streams: Collection[UUID | str]) -> str:
+def tell(streams: Streams) -> str:
     """Name the streams of a commit, for who waits for one; empty when they are too many."""
     if not streams:
         return NONE
-    return ",".join(map(str, streams)) if len(streams) <= STREAMS_MAX else ""
+    return ",".join(streams) if len(streams) <= STREAMS_MAX else ""
 
 
-def hear(payloads: Collection[bytes]) -> Collection[UUID | str] | None:
+def hear(payloads: Collection[bytes]) -> Streams | None:
     """Return the streams of notifications; None when one does not tell them."""
-    try:
-        named = (each for payload in payloads for each in payload.decode().split(","))
-        return {UUID(each) for each in named if each != NONE}
-    except ValueError:  # Too many, or somebody else's; it wakes everybody.
-        return None
+    texts = (payload.decode(errors="replace") for payload in payloads)
+    # The release before wrote them with hyphens.
+    named = (text.replace("-", "").split(",") for text in texts if text != NONE)
+    told = {each for streams in named for each in streams}
+    return None if "" in told else told  # They were too many.

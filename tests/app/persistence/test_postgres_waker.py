@@ -73,11 +73,11 @@ def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -
 
 
 def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
-    one, other = uuid4(), uuid4()
+    one, other = uuid4().hex, uuid4().hex
     assert hear({tell({one}).encode(), tell({other, one}).encode()}) == {one, other}
     assert hear({tell(()).encode(), tell({one}).encode()}) == {one}
     assert hear({tell(()).encode()}) == set()
-    assert hear({tell([uuid4() for _ in range(STREAMS_MAX + 1)]).encode()}) is None
+    assert hear({tell([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
 
 
 def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:
@@ -180,3 +180,27 @@ def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: s
     with psycopg.connect(database_url, autocommit=True) as other:
         wait_until(lambda: other.execute(LISTENING).fetchone() == (0,))
     assert not waker.wait(waker.count, 0.05)
+
+
+def test_the_streams_of_a_commit_are_told_unless_they_are_too_many() -> None:
+    streams = {uuid4().hex for _ in range(STREAMS_MAX)}
+    told = tell(streams).encode()
+    assert len(told) < 8_000, "that is all that the server takes"
+    assert hear([told]) == streams
+    assert hear([told, tell({*streams, uuid4().hex}).encode()]) is None
+
+
+def test_what_the_release_before_tells_is_understood_and_what_nobody_tells_harms_nobody() -> None:
+    first, second = uuid4(), uuid4()
+    assert hear([f"{first},{second}".encode()]) == {first.hex, second.hex}
+    assert hear([first.hex.encode(), b"nonsense \xff"]) is not None
+    assert hear([b""]) is None
+
+
+def test_it_says_whether_it_listens(waker: PostgresWaker, database_url: str) -> None:
+    appended = waker._appended  # noqa: SLF001  # Nobody else has it here.
+    assert not appended.hears_others
+    until_it_listens(waker, database_url)
+    assert appended.hears_others
+    waker.close()
+    assert not appended.hears_others
