@@ -45,8 +45,8 @@ class Settlement:
 
 
 @dataclass(frozen=True, slots=True)
-class JobRow:
-    """One job and what has become of its items so far."""
+class JobCounts:
+    """One job, and how many of its items have ended so far."""
 
     id: UUID
     organization_id: UUID
@@ -55,6 +55,12 @@ class JobRow:
     failed_count: int
     created_at: datetime
     finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow(JobCounts):
+    """One job and what has become of its items so far."""
+
     numbers: Sealed
     settlements: list[Settlement]
 
@@ -109,7 +115,7 @@ class Jobs(ReadModel):
             Column("month", String),
             Column("box", LargeBinary),
         )
-        self._one = Quick(_statement(self.jobs, self.settlements))
+        self._one, self._counts = _statements(self.jobs, self.settlements)
         columns = self.jobs.c
         # Built once: the sweep asks both each second.
         open_jobs = select(columns.id, columns.moved_at).where(finished_at.is_(None))
@@ -146,6 +152,11 @@ class Jobs(ReadModel):
         """Read one job of an organization with all that has ended, as of one moment."""
         found = database.rows(self._one, job=job_id, organization=organization_id)
         return _read(organization_id, job_id, found) if found else None
+
+    def counts(self, database: Database, organization_id: UUID, job_id: UUID) -> JobCounts | None:
+        """Read one job of an organization without its items."""
+        found = database.rows(self._counts, job=job_id, organization=organization_id)
+        return JobCounts(**_counts_of(organization_id, job_id, found[0])) if found else None
 
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
@@ -228,6 +239,13 @@ def _move(event: BulkJob.Event) -> dict[str, Any]:
     }
 
 
+def _statements(jobs: Table, settlements: Table) -> tuple[Quick, Quick]:
+    """Return what reads one job whole, and what reads its counters alone."""
+    own = jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization")
+    counters = select(*(jobs.c[name] for name in _COUNTERS)).where(*own)
+    return Quick(_statement(jobs, settlements)), Quick(counters)
+
+
 def _statement(jobs: FromClause, settlements: FromClause) -> Select[Any]:
     """Select the counters beside each settlement, and before them beside the numbers.
 
@@ -255,18 +273,25 @@ def _statement(jobs: FromClause, settlements: FromClause) -> Select[Any]:
 
 
 def _read(organization_id: UUID, job_id: UUID, rows: Sequence[Sequence[Any]]) -> JobRow:
-    total, completed, failed, created_at, finished_at, *_, month, box = rows[0]
+    *_, month, box = rows[0]
     return JobRow(
-        id=job_id,
-        organization_id=organization_id,
-        total_count=total,
-        completed_count=completed,
-        failed_count=failed,
-        created_at=from_micros(created_at),
-        finished_at=None if finished_at is None else from_micros(finished_at),
+        **_counts_of(organization_id, job_id, rows[0]),
         numbers=Sealed(month, box),
         settlements=[_read_settlement(*row[len(_COUNTERS) :]) for row in rows[1:]],
     )
+
+
+def _counts_of(organization_id: UUID, job_id: UUID, row: Sequence[Any]) -> dict[str, Any]:
+    total, completed, failed, created_at, finished_at = row[: len(_COUNTERS)]
+    return {
+        "id": job_id,
+        "organization_id": organization_id,
+        "total_count": total,
+        "completed_count": completed,
+        "failed_count": failed,
+        "created_at": from_micros(created_at),
+        "finished_at": None if finished_at is None else from_micros(finished_at),
+    }
 
 
 def _read_settlement(

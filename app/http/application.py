@@ -9,7 +9,7 @@ from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.container import Container
-from app.http import openapi, outages
+from app.http import ended_jobs, openapi, outages
 from app.http.calling import RequestThreads
 from app.http.edge import Edge
 from app.http.front import Front
@@ -30,6 +30,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     """
     app = Edge(container, new_id)
     app.extensions[outages.PART] = outages.Outages(container)
+    app.extensions[ended_jobs.PART] = ended_jobs.EndedJobs()
     groups = (
         auth.blueprint,
         lookups.blueprint,

@@ -9,11 +9,12 @@ from msgspec.structs import asdict
 
 from app.container import Container
 from app.http.age import note_age, wait_for
+from app.http.ended_jobs import EndedJobs, Shown
 from app.http.envelope import format_time
 from domain.bulk_job import BulkJob, PersonalNumbers
 from domain.errors import NotFound
 from domain.ports import Sealed
-from projections.jobs import JobRow, Settlement, row_of
+from projections.jobs import JobCounts, JobRow, Settlement, row_of
 
 JobStatus = Literal["pending", "processing", "completed", "failed"]
 
@@ -84,7 +85,26 @@ def _stored_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow
     return parts.jobs.get(parts.views, organization_id, job_id)
 
 
-def status_of(row: JobRow) -> JobStatus:
+def find_ended(
+    parts: Container, ended: EndedJobs, organization_id: UUID, job_id: UUID
+) -> Shown | None:
+    """Return what an ended job was shown as, if it is kept and may be shown as that now.
+
+    The keys of what is personal in it are asked for each time, as if it were opened again.
+    """
+    shown = ended.find(organization_id, job_id)
+    if shown is None:
+        return None
+    counts = parts.jobs.counts(parts.views, organization_id, job_id)
+    is_same = counts is not None and encode_state(counts) == shown.state
+    if not is_same or not all(parts.vault.holds(organization_id, each) for each in shown.months):
+        ended.drop(organization_id, job_id)
+        return None
+    note_age(parts, parts.jobs.name)
+    return shown
+
+
+def status_of(row: JobCounts) -> JobStatus:
     """Return where a job stands; it has ended when its last item has."""
     if row.finished_at is not None:
         return "failed" if row.failed_count == row.total_count else "completed"
@@ -96,13 +116,29 @@ def open_numbers(parts: Container, row: JobRow) -> list[str]:
     return _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
 
 
-def encode_state(row: JobRow) -> bytes:
+def encode_state(row: JobCounts) -> bytes:
     """Return the JSON of a job without its items."""
     return _ENCODER.encode(_state_of(row))
 
 
-def show_job(parts: Container, row: JobRow, numbers: list[str]) -> JobReply:
-    """Return a job as it is shown; NotFound once its results have been erased."""
+def show_job(
+    parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]
+) -> JobReply | msgspec.Raw:
+    """Return a job as it is shown; NotFound once its results have been erased.
+
+    One that has ended is kept as it was shown.
+    """
+    reply = _show(parts, row, numbers)
+    if row.finished_at is None:
+        return reply
+    sealed = (row.numbers, *(each.results for each in row.settlements))
+    months = frozenset(each.month for each in sealed if each is not None)
+    shown = Shown(encode_state(row), _ENCODER.encode(reply), months)
+    ended.keep(row.organization_id, row.id, shown)
+    return msgspec.Raw(shown.data)
+
+
+def _show(parts: Container, row: JobRow, numbers: list[str]) -> JobReply:
     ended: list[Item | None] = [None] * len(numbers)
     for settlement in row.settlements:
         _settle(parts, row, numbers, settlement, ended)
@@ -113,7 +149,7 @@ def show_job(parts: Container, row: JobRow, numbers: list[str]) -> JobReply:
     return JobReply(**asdict(_state_of(row)), items=items)
 
 
-def _state_of(row: JobRow) -> JobState:
+def _state_of(row: JobCounts) -> JobState:
     return JobState(
         job_id=row.id,
         status=status_of(row),

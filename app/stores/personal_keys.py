@@ -90,6 +90,10 @@ class PersonalKeys:
             message = f"the sealed value of {subject} was not sealed for it"
             raise ValueError(message) from error
 
+    def holds(self, organization_id: UUID, month: str) -> bool:
+        """Tell whether there is a key, as of the last second: what it has opened is not erased."""
+        return self._cipher(organization_id, month) is not None
+
     def erase(self, before: str, organization_id: UUID | None = None) -> int:
         """Delete the keys of all months before `YYYY-MM`; return how many there were."""
         columns = self._rows.c

@@ -2,10 +2,11 @@
 
 from typing import Any
 
+import msgspec
 from flask import Response
 
 from app.authorization import Caller
-from app.http import job_view
+from app.http import ended_jobs, job_view
 from app.http.blueprint import Blueprint
 from app.http.commanding import current_cause, replay_headers
 from app.http.conditional import tagged
@@ -22,7 +23,7 @@ from app.http.lookup_docs import (
 )
 from app.http.operation import operation
 from app.http.paths import reached
-from app.http.request_context import container
+from app.http.request_context import container, request_context
 from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
 from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply, no_number_in_query
 from app.http.schemas.request_headers import IdempotencyHeader
@@ -110,12 +111,16 @@ def read_job(caller: Caller, job_id: str) -> Response:
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts = container()
-    row = job_view.find_job(parts, caller.organization_id, parse_id(job_id))
+    parts, wanted = container(), parse_id(job_id)
+    ended = request_context().parts[ended_jobs.PART]
+    kept = job_view.find_ended(parts, ended, caller.organization_id, wanted)
+    if kept is not None:
+        return tagged(kept.state, lambda: msgspec.Raw(kept.data))
+    row = job_view.find_job(parts, caller.organization_id, wanted)
     numbers = job_view.open_numbers(parts, row)  # Once they are erased, that is 404 for everybody.
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
     state = job_view.encode_state(row)
-    return tagged(state, lambda: job_view.show_job(parts, row, numbers), headers)
+    return tagged(state, lambda: job_view.show_job(parts, ended, row, numbers), headers)
 
 
 def _lookup_meta(result: LookupResult) -> dict[str, Any]:
