@@ -7,7 +7,7 @@ from typing import Protocol
 
 from projections.complaint import Complaint
 
-PACE_S = 0.02  # Between two steps under load: a batch of many costs little more than one of one.
+PACE_S = 0.05  # Between two steps under load: a batch of many costs little more than one of one.
 IDLE_S = 0.4  # The bounded wait: whoever was not woken looks by itself. Well inside a second, too.
 BACK_OFF_MIN_S = 0.1
 BACK_OFF_MAX_S = 3.0  # Recovery takes less than 5 s, and a lock left alone for 4 s is lost.

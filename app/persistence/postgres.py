@@ -19,7 +19,7 @@ from app.persistence.postgres_lock import SessionLock, key_of
 from app.persistence.postgres_pool import FixedPool
 from app.persistence.postgres_sessions import fault_of_sessions
 from app.persistence.postgres_turns import PostgresTurns
-from app.persistence.postgres_waker import PostgresWaker
+from app.persistence.postgres_waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.signal import Signal
 from projections.database import Database
 from projections.quick import has_news
@@ -98,7 +98,8 @@ class PostgresDatabase:
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log, in whatever process."""
-        return PostgresWaker(appended, self._conninfo("listen"))
+        channel = WORK_CHANNEL if self._role == "dispatcher" else CHANNEL
+        return PostgresWaker(appended, self._conninfo("listen"), channel)
 
     def lock(self, name: str) -> SessionLock:
         """Return a lock that one process holds, until it lets go or is gone."""

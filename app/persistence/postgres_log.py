@@ -21,7 +21,7 @@ from eventsourcing.postgres import (
     PostgresDatastore,
     PostgresFactory,
 )
-from eventsourcing.utils import Environment, EnvType
+from eventsourcing.utils import Environment, EnvType, get_topic
 from psycopg.pq import Format
 from psycopg.rows import dict_row, tuple_row
 from psycopg.sql import SQL, Identifier, Literal
@@ -31,8 +31,9 @@ from app.persistence.postgres_binary import bigint, bigints, byteas, from_bigint
 from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_server import Connection, Servers
-from app.persistence.postgres_waker import tell
+from app.persistence.postgres_waker import WORK_CHANNEL, tell
 from domain.application import LogRow, NothingInserted, OtherLog, predecessors, with_news
+from workers.routes import ROUTES
 
 POOL_MAX = 3  # Connections of one process; they are opened as they are wanted, and kept.
 POOL_WAIT_S = 3.0
@@ -46,7 +47,8 @@ NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 # primary key for each. A planner that saw how few they are would plan the statement anew each time.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
-    f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE} WHERE NOT EXISTS ("
+    f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE}, "
+    "CASE WHEN $3::text[] && {asking} THEN pg_notify({work}, '') END WHERE NOT EXISTS ("
     "SELECT FROM unnest((SELECT $8::uuid[]), (SELECT $9::bigint[])) AS p (id, version) "
     "WHERE (SELECT b.topic FROM {table} AS b "
     "WHERE b.originator_id = p.id AND b.originator_version = p.version) IS NULL)) "
@@ -182,7 +184,9 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         plain = [each for each in self.sql_create_statements if _makes_table(each.as_string())]
         self.sql_create_statements = plain
         self._table = Identifier(self.datastore.schema, events_table_name)
-        self._insert_statement = SQL(INSERT).format(table=self._table).as_bytes()
+        asking = Literal([get_topic(each) for each in ROUTES])
+        insert = SQL(INSERT).format(table=self._table, asking=asking, work=Literal(WORK_CHANNEL))
+        self._insert_statement = insert.as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)

@@ -14,6 +14,7 @@ from projections.complaint import Complaint
 from projections.follower import IDLE_S
 
 CHANNEL = "log_events"
+WORK_CHANNEL = "log_work"  # Of commits that ask for work: the dispatcher has no use for others.
 LISTEN_S = 0.2  # How often the listener looks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
@@ -27,9 +28,10 @@ NONE = "-"  # Followers are woken by it, and nobody who waits for one stream.
 class PostgresWaker:
     """Listens from the first wait on; data never depends on it, every wait is bounded."""
 
-    def __init__(self, appended: Signal, conninfo: str) -> None:
+    def __init__(self, appended: Signal, conninfo: str, channel: str = CHANNEL) -> None:
         self._appended = appended
         self._conninfo = conninfo
+        self._channel = channel
         self._lock = Lock()
         self._stop = Event()
         self._thread: Thread | None = None
@@ -71,7 +73,7 @@ class PostgresWaker:
 
     def _listen(self, complaint: Complaint) -> None:
         with BoundedConnection.open(self._conninfo) as connection:
-            connection.execute(f"LISTEN {CHANNEL}")
+            connection.execute(f"LISTEN {self._channel}")
             complaint.over()
             self._appended.hears_others = True
             self._appended.call()  # What came while nobody listened.

@@ -108,7 +108,7 @@ class Machine(Process):
         recorder.insert_events = self._inserting(recorder.insert_events)
         log.appended = Turns(self)
         cast("Any", log).find = self._passing("after reading a stream", log.find)
-        cast("Any", log).read = self._passing("after reading the log", log.read)
+        cast("Any", log).follow = self._passing("after reading the log", log.follow)
         return log
 
     @cached_property
@@ -126,8 +126,9 @@ class Machine(Process):
         def moved(*args: Any) -> None:
             """Die in the transaction; nobody else comes while it holds the lock."""
             self.passes("before a position moves", others=False)
-            if args[1] == DISPATCHER:
-                self.world.expect_published(args[2], args[3].position)
+            _, (place, *_), last, *_ = args
+            if place.name == DISPATCHER:
+                self.world.expect_published(place.position, last.position)
             advance(*args)
             self.passes("before a position is committed", others=False)
 

@@ -8,11 +8,13 @@ import psycopg
 import pytest
 
 from app.persistence import postgres_waker
-from app.persistence.postgres import conninfo
+from app.persistence.postgres import PostgresDatabase, conninfo
 from app.persistence.postgres_connection import BoundedConnection
 from app.persistence.postgres_waker import CHANNEL, STREAMS_MAX, PostgresWaker, hear, tell
 from domain.signal import Signal
-from tests.installation import PATIENCE_S, wait_until
+from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
+from tests.projections.histories import create_job
+from tests.projections.looking import register
 from tests.scenarios.relay import Relay
 from tests.servers.postgres import PostgresServer
 
@@ -46,12 +48,13 @@ def notify(url: str) -> None:
         other.execute("SELECT pg_notify(%s, '')", [CHANNEL])
 
 
-def until_it_listens(waker: PostgresWaker, url: str) -> None:
+def until_it_listens(waker: PostgresWaker, url: str, channel: str = CHANNEL) -> None:
     """Wait for the LISTEN and for the one wake-up that it brings along."""
     before = waker.count
     waker.start()
     with psycopg.connect(url, autocommit=True) as other:
-        wait_until(lambda: other.execute(LISTENING).fetchone() != (0,))
+        listening = LISTENING.replace(CHANNEL, channel)
+        wait_until(lambda: other.execute(listening).fetchone() != (0,))
     wait_until(lambda: waker.count > before)
 
 
@@ -66,6 +69,32 @@ def test_a_commit_elsewhere_wakes_within_a_second(waker: PostgresWaker, database
     seen = waker.count
     notify(database_url)
     assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+
+
+@postgresql_only("on SQLite everything is one process")
+def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) -> None:
+    url = process.settings.database_url
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute("LISTEN log_work")
+        organization_id = process.organization()
+        create_job(process, organization_id, numbers(1))
+        register(process, 1)
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("SELECT pg_notify('log_work', 'the end')")
+        heard = listener.notifies(timeout=PATIENCE_S, stop_after=2)
+        assert [each.payload for each in heard] == ["", "the end"]
+
+
+@postgresql_only("on SQLite everything is one process")
+def test_a_dispatcher_is_woken_by_a_job(process: Process) -> None:
+    organization_id = process.organization()
+    url = process.settings.database_url
+    waker = PostgresDatabase(url, "dispatcher").waker(Signal())
+    until_it_listens(waker, url, "log_work")
+    seen = waker.count
+    create_job(process, organization_id, numbers(1))
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+    waker.close()
 
 
 def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
