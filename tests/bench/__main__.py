@@ -29,6 +29,7 @@ ROWS = (
     "old_wallet",
     "many_wallets",
     "long_log",
+    "transactions",
     "job_read",
     "start",
     "link_creation",

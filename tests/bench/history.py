@@ -1,5 +1,7 @@
 """A long past for a log, appended in batches: paid lookups, jobs, and one wallet that pays."""
 
+from collections.abc import Callable
+from typing import Any
 from uuid import UUID, uuid4
 
 import msgspec
@@ -20,8 +22,10 @@ NUMBER_BYTES = 17  # The same of a sealed number.
 SLICE_ITEMS = 250
 
 
-def grow_wallet(log: Log, organization: UUID, versions: int) -> None:
-    """Charge a wallet until it has so many events.
+def grow_wallet(
+    log: Log, organization: UUID, versions: int, change: Callable[[Any], None] = id
+) -> None:
+    """Charge a wallet until it has so many events; `change` may change the facts of each.
 
     One charge is encoded and the others are made from its state: a million in half a minute.
     """
@@ -35,6 +39,7 @@ def grow_wallet(log: Log, organization: UUID, versions: int) -> None:
         for version in range(start, min(start + BULK, versions + 1)):
             state["sequence"] = version - shift
             state["transaction_id"] = uuid4()
+            change(state)
             stored.append(
                 StoredEvent(wallet.id, version, charged.topic, msgspec.json.encode(state))
             )
