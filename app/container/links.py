@@ -3,9 +3,10 @@
 from datetime import timedelta
 from functools import cached_property
 from threading import Event
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from app.container.commands import Commands
+from app.plan_terms import KnownPlans
 from app.providers.simulated_network.network import SimulatedNetwork
 from app.threads import WAITING_MAX
 from domain.commands.link_create import LinkCreate, ProvisioningRules
@@ -15,7 +16,6 @@ from domain.commands.link_status import LinkStatusSwitch
 from domain.commands.provisioning_failure import Failing
 from domain.commands.waiting import Waiting
 from domain.network import EsimNetwork
-from domain.plan import PlanTerms
 
 SEED = "carrier-links"  # Of the simulator: the same installation gives the same eSIMs again.
 
@@ -69,7 +69,7 @@ class Links(Commands):
         return LinkCreate(
             log=self.log,
             failing=self.failing,
-            offers=self._offer,
+            offers=self.known_plans.offer,
             waiting=self.waiting,
             rules=self.rules,
             clock=self.clock,
@@ -83,7 +83,7 @@ class Links(Commands):
             log=self.log,
             committer=self.committer,
             failing=self.failing,
-            offers=self._offer,
+            offers=self.known_plans.offer,
             waiting=self.waiting,
             rules=self.rules,
             clock=self.clock,
@@ -102,7 +102,7 @@ class Links(Commands):
             self.log, self.network, self.readings, self.vault, self.waiting, self.clock
         )
 
-    def _offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
-        with self.views.reading() as connection:
-            plan = self.plans.get(connection, organization_id, plan_id)
-        return plan.terms if plan is not None else None
+    @cached_property
+    def known_plans(self) -> KnownPlans:
+        """The terms of plans, read once for a request."""
+        return KnownPlans(self.views, self.plans)

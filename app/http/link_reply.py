@@ -2,18 +2,15 @@
 
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 from flask import Response
 
-from app.container import Container
 from app.http.commanding import current_cause
 from app.http.envelope import success
 from app.http.link_view import show_link
 from app.http.request_context import container
 from domain.commands.link_readings import LinkReading
 from domain.link import Link
-from domain.plan import PlanTerms
 
 
 def reply_link(
@@ -30,17 +27,10 @@ def reply_link(
 
 def link_data(reading: LinkReading) -> dict[str, Any]:
     """Return a link with its plans and the networks that they reach at present."""
-    parts = container()
     bought = {each.activation.plan.plan_id for each in reading.plans}
-    return show_link(reading, _present_terms(parts, bought))
+    return show_link(reading, container().known_plans.terms_of(bought))
 
 
 def stale_meta(*, stale: bool) -> dict[str, Any]:
     """Return what `meta` says about how fresh the data are."""
     return {"stale": True} if stale else {}
-
-
-def _present_terms(parts: Container, plan_ids: set[UUID]) -> dict[UUID, PlanTerms]:
-    with parts.views.reading() as connection:
-        rows = parts.plans.by_id(connection, plan_ids)
-    return {plan_id: row.terms for plan_id, row in rows.items()}

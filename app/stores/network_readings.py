@@ -9,6 +9,7 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
+    Insert,
     LargeBinary,
     MetaData,
     Row,
@@ -61,6 +62,10 @@ class SqlReadings:
         self._find = select(columns.link_id, columns.msisdn, columns.usage, columns.status).where(
             columns.link_id.in_(bindparam("links", expanding=True))
         )
+        self._keeping = {
+            "usage_as_of": self._upsert("msisdn", "usage", "usage_as_of"),
+            "status_as_of": self._upsert("status", "status_as_of"),
+        }
 
     def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
         """Return what was last seen of these links; a link never seen is left out."""
@@ -115,20 +120,25 @@ class SqlReadings:
         One of the same moment replaces the one that is there: it was asked for later.
         """
         row = {"link_id": link_id, "organization_id": organization_id, **part}
-        columns, dialect = self._rows.c, self._database.engine.dialect.name
-        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows).values(row)
+        statement = self._keeping[as_of]
+        with self._faults.swallowed("keep"), self._database.writing() as connection:
+            connection.execute(statement, row)
+            if part.get("msisdn"):  # The row is locked now, by whoever kept it.
+                self.parts.follow(connection, link_id)
+
+    def _upsert(self, *part: str) -> Insert:
+        """Write these columns; the last one tells which of two is newer."""
+        columns, dialect, as_of = self._rows.c, self._database.engine.dialect.name, part[-1]
+        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
         values = {name: insert.excluded[name] for name in part}
         if "msisdn" in part:
             values["msisdn"] = func.coalesce(insert.excluded.msisdn, columns.msisdn)
-        statement = insert.on_conflict_do_update(
+        statement: Insert = insert.on_conflict_do_update(
             index_elements=["link_id"],
             set_=values,
             where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
         )
-        with self._faults.swallowed("keep"), self._database.writing() as connection:
-            connection.execute(statement)
-            if part.get("msisdn"):  # The row is locked now, by whoever kept it.
-                self.parts.follow(connection, link_id)
+        return statement
 
 
 def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> Reading | None:

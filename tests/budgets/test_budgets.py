@@ -57,22 +57,22 @@ BUDGETS: Mapping[str, Budget] = {
     "wallet": Budget("web 4/0", "web 4/0"),
     "transactions": Budget("web 5/0", "web 5/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
-    # outcome, and at the plan twice. The worker: link and eSIM, what is taken with the intent, the
+    # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading with the parts of its number, the outcome.
     "link": Budget(
-        "web 7/1, projector 16/1, dispatcher 3/1, worker 8/3, network 8/1",
-        "web 7/1, projector 18/1, dispatcher 3/1, worker 15/3, network 8/1",
+        "web 6/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 6/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 8/1, projector 16/1, dispatcher 3/1, worker 8/3, network 8/1",
-        "web 8/1, projector 18/1, dispatcher 3/1, worker 15/3, network 8/1",
+        "web 7/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 7/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
-    # The usage is read from the network, and kept.
-    "read of a link": Budget("web 5/1, network 1/0", "web 5/1, network 1/0"),
+    # The usage is read from the network, and kept; the plans were read within the last second.
+    "read of a link": Budget("web 4/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 7/0", "web 7/0"),
     "top-up": Budget(
-        "web 12/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 15/2, projector 10/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 11/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 14/2, projector 10/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
 }
 

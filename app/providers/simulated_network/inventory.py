@@ -113,11 +113,15 @@ class Inventory:
         mine = self._esims.c.iccid == iccid
         connection.execute(self._esims.update().where(mine).values(is_free=is_free))
 
-    def has_ended(self, connection: Connection, endpoint_id: str) -> bool:
-        """Tell whether there was such an endpoint and it was removed."""
+    def ever(self, connection: Connection, endpoint_id: str) -> tuple[Subscription | None, bool]:
+        """Read an endpoint; None for one that was removed, or never was: the bool tells which."""
         columns = self._endpoints.c
-        statement = select(columns.is_removed).where(columns.endpoint_id == endpoint_id)
-        return bool(connection.execute(statement).scalar_one_or_none())
+        row = connection.execute(
+            select(columns.document, columns.is_removed).where(columns.endpoint_id == endpoint_id)
+        ).one_or_none()
+        if row is None or row.is_removed:
+            return None, row is not None
+        return _decode(row.document), False
 
     def by_id(
         self, connection: Connection, endpoint_id: str, *, lock: bool = False

@@ -183,7 +183,7 @@ class SimulatedNetwork:
         """Return the activation code of an eSIM, in use or free."""
         with self._calls.reading(timeout_s) as call:
             known = self._inventory.is_free(call.connection, iccid) is not None
-            found = self._inventory.by_iccid(call.connection, iccid)
+            found = self._inventory.by_iccid(call.connection, iccid) if self._sandbox else None
         if not known:
             raise Rejected(_UNKNOWN_ESIM)
         self._reach(found)
@@ -210,11 +210,11 @@ class SimulatedNetwork:
         if free is None:
             raise Rejected(_UNKNOWN_ESIM)
         endpoint_id = self._identifiers.endpoint_id(iccid, reference)
-        kept = self._inventory.by_id(call.connection, endpoint_id)
+        kept, has_ended = self._inventory.ever(call.connection, endpoint_id)
         if kept is None and not free:
             message = "the eSIM is in use, or was not given back"
             raise Rejected(message)
-        if kept is None and self._inventory.has_ended(call.connection, endpoint_id):
+        if has_ended:
             message = "the endpoint of this reference has ended"
             raise Rejected(message)
         return kept

@@ -1,0 +1,49 @@
+"""The terms of plans as one process has read them: a request reads what it sells once."""
+
+import time
+from collections.abc import Collection
+from uuid import UUID
+
+from domain.plan import PlanTerms
+from projections.database import Database
+from projections.plans import Plans
+
+KEPT_S = 1.0  # As old as that a reply may show the networks of a plan.
+PLANS_MAX = 1_000
+
+
+class KnownPlans:
+    """What is sold is read each time; what is shown of it after that may be a second old."""
+
+    def __init__(self, database: Database, plans: Plans) -> None:
+        self._database = database
+        self._plans = plans
+        self._known: dict[UUID, tuple[float, PlanTerms]] = {}
+
+    def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        """Return the present terms of a plan that an organization may buy."""
+        with self._database.reading() as connection:
+            plan = self._plans.get(connection, organization_id, plan_id)
+        if plan is None:
+            return None
+        self._keep(plan_id, plan.terms)
+        return plan.terms
+
+    def terms_of(self, plan_ids: Collection[UUID]) -> dict[UUID, PlanTerms]:
+        """Return the terms of plans, whoever may buy them, as they were within the last second."""
+        since = time.monotonic() - KEPT_S
+        known = {plan_id: self._known.get(plan_id, (since, None)) for plan_id in plan_ids}
+        found = {plan_id: terms for plan_id, (at, terms) in known.items() if terms and at > since}
+        missing = set(plan_ids) - found.keys()
+        if missing:
+            with self._database.reading() as connection:
+                rows = self._plans.by_id(connection, missing)
+            for plan_id, row in rows.items():
+                found[plan_id] = row.terms
+                self._keep(plan_id, row.terms)
+        return found
+
+    def _keep(self, plan_id: UUID, terms: PlanTerms) -> None:
+        if len(self._known) >= PLANS_MAX:
+            self._known.clear()
+        self._known[plan_id] = time.monotonic(), terms
