@@ -1,7 +1,8 @@
 """An installation whose processes take turns by hand, so that what they ask can be counted.
 
 On PostgreSQL each role is a process of its own, as in the Procfile; on SQLite one plays them all.
-No thread of theirs runs on its own: whoever was woken works, in one order, on a clock that stands.
+No thread of theirs runs on its own: whoever was woken works, in one order, on a clock that moves by
+a millisecond with each operation.
 A request that waits looks after each commit that it is told of: it never costs more than this.
 """
 
@@ -65,6 +66,7 @@ class Crew:
 
     def settle(self, *, look: bool = False) -> None:
         """Let everybody do what there is to do; `look`: followers look in any case."""
+        self._clock.forward(milliseconds=1)  # What was read at one moment counts from the next on.
         self._turns.end()
         if look:
             self._behind = {"projector", "dispatcher"}

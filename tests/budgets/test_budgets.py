@@ -25,53 +25,54 @@ class Budget(NamedTuple):
     sqlite: str
 
 
+# Who calls is remembered where the commits of other processes are heard of: on PostgreSQL.
 BUDGETS: Mapping[str, Budget] = {
     # The client's stream, and its wrong secrets.
     "token": Budget("web 2/0", "web 2/0"),
-    # Who calls; the wallet as it is now; the commit. A provider at hand has no cache.
+    # The wallet as it is now; the commit. A provider at hand has no cache.
     # SQLite inserts event by event, and looks for the one before each stream's first.
     # The projector: its positions, the events, its fence, the new positions; a row, its hour, a
     # balance.
     "lookup": Budget(
-        "web 3/1, projector 5/1, dispatcher 1/0", "web 4/1, projector 5/1, dispatcher 1/0"
+        "web 2/1, projector 5/1, dispatcher 1/0", "web 4/1, projector 5/1, dispatcher 1/0"
     ),
     # And the key's stream.
     "lookup with a key": Budget(
-        "web 4/1, projector 5/1, dispatcher 1/0", "web 5/1, projector 5/1, dispatcher 1/0"
+        "web 3/1, projector 5/1, dispatcher 1/0", "web 5/1, projector 5/1, dispatcher 1/0"
     ),
-    # Who calls, and the key's stream.
-    "replay of a lookup": Budget("web 2/0", "web 2/0"),
+    # The key's stream.
+    "replay of a lookup": Budget("web 1/0", "web 2/0"),
     # Four commits of a worker are one slice: taken in hand, begun, settled, given back.
     "job of 1": Budget(
-        "web 5/1, projector 20/2, dispatcher 3/1, worker 9/4",
+        "web 4/1, projector 20/2, dispatcher 3/1, worker 9/4",
         "web 6/1, projector 18/2, dispatcher 3/1, worker 12/4",
     ),
     # Four slices.
     "job of 1000": Budget(
-        "web 5/1, projector 32/2, dispatcher 3/1, worker 36/16",
+        "web 4/1, projector 32/2, dispatcher 3/1, worker 36/16",
         "web 6/1, projector 18/2, dispatcher 3/1, worker 45/16",
     ),
-    # Who calls, and the job with its settlements.
-    "read of a job": Budget("web 2/0", "web 2/0"),
-    # Who calls; the head of the log and the positions, for a caller reads what he has written.
-    "wallet": Budget("web 4/0", "web 4/0"),
-    "transactions": Budget("web 5/0", "web 5/0"),
+    # The counters of the job, whose bytes are kept.
+    "read of a job": Budget("web 1/0", "web 2/0"),
+    # The head of the log and the positions, for a caller reads what he has written.
+    "wallet": Budget("web 3/0", "web 4/0"),
+    "transactions": Budget("web 4/0", "web 5/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading with the parts of its number, the outcome.
     "link": Budget(
-        "web 6/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 5/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
         "web 6/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 7/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 6/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
         "web 7/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans were read within the last second.
-    "read of a link": Budget("web 4/1, network 1/0", "web 4/1, network 1/0"),
-    "list of links": Budget("web 7/0", "web 7/0"),
+    "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
+    "list of links": Budget("web 6/0", "web 7/0"),
     "top-up": Budget(
-        "web 11/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 10/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
         "web 14/2, projector 10/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
 }
