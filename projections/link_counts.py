@@ -42,30 +42,24 @@ class LinkCounts:
         counts = dict(zip(STATUSES, row[1:], strict=True))
         return sum(counts.values()) if status is None else counts[status]
 
-    def totals(self, connection: Connection, organizations: Iterable[UUID]) -> Counter[UUID]:
-        """Return how many links each of some organizations has."""
-        return Counter({row[0]: sum(row[1:]) for row in self._read(connection, organizations)})
-
-    def change(self, connection: Connection, changes: Iterable[Change]) -> None:
-        """Count new links (they had no status before) and others from one status to the next."""
+    def change(self, connection: Connection, changes: Iterable[Change]) -> Counter[UUID]:
+        """Count new links (no status before) and others; return how many there were of each."""
         moved = Counter[tuple[UUID, LinkStatus]]()
         for organization_id, before, after in changes:
             moved[organization_id, after] += 1
             if before is not None:
                 moved[organization_id, before] -= 1
-        organizations = {organization_id for organization_id, _ in moved}
-        known = {row[0]: row[1:] for row in self._read(connection, organizations)}
+        if not moved:
+            return Counter()
+        organizations = sorted({organization_id for organization_id, _ in moved})
+        found = connection.execute(self._some, {"organizations": organizations})
+        known = {row[0]: row[1:] for row in found}
         rows = []
-        for organization_id in sorted(organizations):
+        for organization_id in organizations:
             old = known.get(organization_id, (0,) * len(STATUSES))
             row: dict[str, Any] = {"organization_id": organization_id}
             for status, count in zip(STATUSES, old, strict=True):
                 row[status] = count + moved[organization_id, status]
             rows.append(row)
         upsert(connection, self.rows, rows)
-
-    def _read(self, connection: Connection, organizations: Iterable[UUID]) -> Sequence[Any]:
-        wanted = [*organizations]
-        if not wanted:
-            return []
-        return connection.execute(self._some, {"organizations": wanted}).all()
+        return Counter({organization_id: sum(old) for organization_id, old in known.items()})

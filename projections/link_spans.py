@@ -40,6 +40,14 @@ class LinkSpans(ReadModel):
                 postgresql_where=until_at.is_(None),
             ),
         )
+        columns = self.rows.c
+        # Built once: a batch with links runs both.
+        end = self.rows.update().where(
+            columns.link_id == bindparam("link"), columns.position == bindparam("began")
+        )
+        self._end = end.values(until_at=bindparam("at"))
+        theirs = columns.link_id.in_(bindparam("links", expanding=True))
+        self._ongoing = select(columns.link_id, columns.position).where(theirs, until_at.is_(None))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -62,12 +70,8 @@ class LinkSpans(ReadModel):
                     new[link_id, began]["until_at"] = at
                 else:
                     ended.append({"link": link_id, "began": began, "at": at})
-        columns = self.rows.c
-        end = self.rows.update().where(
-            columns.link_id == bindparam("link"), columns.position == bindparam("began")
-        )
         # The ends first: a link has at most one span that lasts.
-        execute_many(connection, end.values(until_at=bindparam("at")), ended)
+        execute_many(connection, self._end, ended)
         insert_many(connection, self.rows, [*new.values()])
 
     def active_at(
@@ -91,11 +95,8 @@ class LinkSpans(ReadModel):
         """Return at which position the span of each link began that has not ended."""
         if not link_ids:
             return {}
-        columns = self.rows.c
-        statement = select(columns.link_id, columns.position).where(
-            columns.link_id.in_(link_ids), columns.until_at.is_(None)
-        )
-        return {row.link_id: row.position for row in connection.execute(statement)}
+        found = connection.execute(self._ongoing, {"links": [*link_ids]})
+        return {row.link_id: row.position for row in found}
 
 
 def _row(position: int, event: LinkEvent) -> dict[str, Any]:

@@ -77,7 +77,24 @@ class Links(ReadModel):
         self.rows, self.activations = self._links(), self._activations()
         self._counts = LinkCounts(self)
         self._search = LinkSearch(self, self.rows, self.activations)
+        self._build_statements()
         return [self.rows, self.activations, self._counts.rows, self._search.plans]
+
+    def _build_statements(self) -> None:
+        """Build once what batches and most reads run."""
+        link, activation = self.rows.c, self.activations.c
+        change = self.rows.update().where(link.id == bindparam("link"))
+        self._updates = {
+            columns: change.values({name: bindparam(f"new_{name}") for name in columns})
+            for columns in CHANGING
+        }
+        removal = self.activations.update().where(activation.id == bindparam("activation"))
+        self._removal = removal.values(removed_at=bindparam("at"))
+        self._one = select(*self._search.shown).where(
+            link.id == bindparam("link"), link.organization_id == bindparam("organization")
+        )
+        theirs = activation.link_id.in_(bindparam("links", expanding=True))
+        self._theirs = select(self.activations).where(theirs).order_by(activation.position)
 
     def names(self, connection: Connection) -> list[str]:
         """Name the index of texts too, where it is a table."""
@@ -136,27 +153,22 @@ class Links(ReadModel):
         """Write what the batch comes to: a few statements, however many links it concerns."""
         seen = LinkBatch(batch)
         self._add(connection, seen)
-        for columns in CHANGING:
-            update = self.rows.update().where(self.rows.c.id == bindparam("link"))
-            for name in columns:
-                update = update.values({name: bindparam(f"new_{name}")})
+        for columns, update in self._updates.items():
             execute_many(connection, update, seen.changed(columns))
         insert_many(connection, self.activations, seen.activations)
         plans = ((row["organization_id"], row["folded_plan_name"]) for row in seen.activations)
         self._search.add_plans(connection, plans)
-        removal = self.activations.update().where(self.activations.c.id == bindparam("activation"))
-        execute_many(connection, removal.values(removed_at=bindparam("at")), seen.removals)
+        execute_many(connection, self._removal, seen.removals)
 
     def _add(self, connection: Connection, seen: LinkBatch) -> None:
         """Count what is new and what changes, and write the new links with their numbers."""
         links = seen.links
-        totals = self._counts.totals(connection, {row["organization_id"] for row in links})
+        changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
+        changes += self._switches(connection, seen)
+        totals = self._counts.change(connection, changes)
         for row in links:
             totals[row["organization_id"]] += 1
             row["number"] = totals[row["organization_id"]]
-        changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
-        changes += self._switches(connection, seen)
-        self._counts.change(connection, changes)
         insert_many(connection, self.rows, links)
         self._search.index.add(connection, links)
 
@@ -221,11 +233,8 @@ class Links(ReadModel):
 
     def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
         """Read one link of an organization."""
-        columns = self.rows.c
-        statement = select(*self._search.shown).where(
-            columns.id == link_id, columns.organization_id == organization_id
-        )
-        found = self._read(connection, statement)
+        about = {"link": link_id, "organization": organization_id}
+        found = self._with_activations(connection, connection.execute(self._one, about).all())
         return found[0] if found else None
 
     def all(
@@ -256,9 +265,7 @@ class Links(ReadModel):
         if not rows:
             return []
         activations: dict[UUID, list[Activation]] = {row.id: [] for row in rows}
-        columns = self.activations.c
-        theirs = select(self.activations).where(columns.link_id.in_(activations))
-        for each in connection.execute(theirs.order_by(columns.position)):
+        for each in connection.execute(self._theirs, {"links": [*activations]}):
             activations[each.link_id].append(_activation(each))
         return [_link(row, activations[row.id]) for row in rows]
 

@@ -96,6 +96,9 @@ class Plans(ReadModel):
             Column("plan_id", Uuid, primary_key=True),
             Column("organization_id", Uuid, primary_key=True),
         )
+        is_visible = self._visible_to(bindparam("organization"))
+        # Built once: every creation of a link and every change of its plans asks it.
+        self._one = self._select().where(self.rows.c.id == bindparam("plan"), is_visible)
         return [self.rows, self.countries, self.profiles, self.exclusions]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -140,10 +143,8 @@ class Plans(ReadModel):
 
     def get(self, connection: Connection, organization_id: UUID, plan_id: UUID) -> PlanRow | None:
         """Read one plan that an organization sees."""
-        statement = self._select().where(
-            self.rows.c.id == plan_id, self._visible_to(organization_id)
-        )
-        row = connection.execute(statement).one_or_none()
+        about = {"plan": plan_id, "organization": organization_id}
+        row = connection.execute(self._one, about).one_or_none()
         return _read(row) if row else None
 
     def compatible(
@@ -206,7 +207,7 @@ class Plans(ReadModel):
             excluded.label("excluded"),
         ).order_by(columns.name, columns.id)
 
-    def _visible_to(self, organization_id: UUID) -> ColumnElement[bool]:
+    def _visible_to(self, organization_id: UUID | BindParameter[UUID]) -> ColumnElement[bool]:
         """An own copy hides the global plan even while the copy is disabled."""
         plan, own = self.rows.c, self.rows.alias("own")
         is_excluded = self._exists(

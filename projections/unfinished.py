@@ -100,7 +100,10 @@ class Unfinished(ReadModel):
             self.index("unfinished_by_due", "due_at", "id"),
         )
         columns = self.rows.c
-        # Built once: the sweep asks both each second.
+        # Built once: every batch with work runs these, and the sweep asks the others each second.
+        self._gone = self.rows.delete().where(columns.id == bindparam("ended"))
+        begun = columns.id.in_(bindparam("streams", expanding=True))
+        self._begun = select(columns.id, columns.begun_at).where(begun)
         each = select(columns.kind, columns.id, columns.due_at)
         page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
         self._overdue = page.where(columns.due_at <= bindparam("moment"))
@@ -122,8 +125,7 @@ class Unfinished(ReadModel):
             else:
                 begun_at = rows.get(stream_id, {}).get("begun_at", to_micros(event.timestamp))
                 rows[stream_id] = {**_row(event, due_at), "begun_at": begun_at}
-        gone = self.rows.delete().where(self.rows.c.id == bindparam("ended"))
-        execute_many(connection, gone, [{"ended": stream_id} for stream_id in ended])
+        execute_many(connection, self._gone, [{"ended": stream_id} for stream_id in ended])
         known = self._known(connection, rows)  # What has ended is not known any more.
         upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
 
@@ -146,9 +148,8 @@ class Unfinished(ReadModel):
         """Return since when what goes on in this batch has been under way."""
         if not stream_ids:
             return {}
-        columns = self.rows.c
-        statement = select(columns.id, columns.begun_at).where(columns.id.in_(stream_ids))
-        return {row.id: {"begun_at": row.begun_at} for row in connection.execute(statement)}
+        found = connection.execute(self._begun, {"streams": [*stream_ids]})
+        return {row.id: {"begun_at": row.begun_at} for row in found}
 
 
 def _page(connection: Connection, which: Select[Any], moment: datetime, limit: int) -> list[Work]:

@@ -61,12 +61,12 @@ BUDGETS: Mapping[str, Budget] = {
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading with the parts of its number, the outcome.
     "link": Budget(
-        "web 5/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 6/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 5/1, projector 15/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 6/1, projector 17/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 6/1, projector 16/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 7/1, projector 18/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 6/1, projector 15/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 7/1, projector 17/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans were read within the last second.
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),

@@ -1,20 +1,20 @@
 """The tables of the simulator, and every statement: eSIMs in stock, and the endpoints of them."""
 
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from sqlalchemy import (
     Boolean,
     Column,
-    ColumnElement,
     Connection,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    Result,
     String,
     Table,
-    and_,
+    bindparam,
     func,
     select,
 )
@@ -60,25 +60,50 @@ class Inventory:
             Index("simulated_endpoints_by_iccid", "iccid"),
         )
 
+        self._build_esims()
+        self._build_endpoints()
+
+    def _build_esims(self) -> None:
+        """Build the statements about eSIMs once: building one costs more than running it."""
+        esim = self._esims.c
+        free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
+        free = free.order_by(esim.sponsor_profile_id, esim.serial)
+        self._free = free.limit(PAGE_ESIMS).offset(bindparam("first"))
+        self._free_of_sponsor = self._free.where(esim.sponsor_profile_id == bindparam("sponsor"))
+        mine = esim.iccid == bindparam("esim")
+        self._state = select(esim.is_free).where(mine)
+        self._state_locked = self._state.with_for_update()
+        self._mark = self._esims.update().where(mine).values(is_free=bindparam("free"))
+
+    def _build_endpoints(self) -> None:
+        """Build those about endpoints, too."""
+        columns = self._endpoints.c
+        mine = columns.endpoint_id == bindparam("endpoint")
+        present = select(columns.document).where(~columns.is_removed)
+        self._by_id = present.where(mine)
+        self._by_id_locked = self._by_id.with_for_update()
+        self._by_iccid = present.where(columns.iccid == bindparam("esim"))
+        self._ever = select(columns.document, columns.is_removed).where(mine)
+        self._insert = self._endpoints.insert()
+        change = self._endpoints.update().where(mine)
+        self._update = change.values(document=bindparam("new"))
+        self._remove = change.values(is_removed=True)
+
     def free_esims(
         self, connection: Connection, sponsor_profile_id: str | None, page: int
     ) -> list[AvailableEsim]:
         """Read one page of free eSIMs, oldest first within a sponsor profile; None for any."""
-        columns = self._esims.c
-        statement = (
-            select(columns.iccid, columns.sponsor_profile_id)
-            .where(self._is_free(sponsor_profile_id))
-            .order_by(columns.sponsor_profile_id, columns.serial)
-            .limit(PAGE_ESIMS)
-            .offset(page * PAGE_ESIMS)
-        )
-        rows = connection.execute(statement).all()
-        return [AvailableEsim(row.iccid, row.sponsor_profile_id or None) for row in rows]
+        statement = self._free if sponsor_profile_id is None else self._free_of_sponsor
+        about = {"sponsor": sponsor_profile_id, "first": page * PAGE_ESIMS}
+        rows = connection.execute(statement, about)
+        return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
         """Make eSIMs, unless so many are free; two who do it at once make the same."""
         columns, sponsor = self._esims.c, sponsor_profile_id or ""
-        free = select(func.count()).where(self._is_free(sponsor_profile_id))
+        free = select(func.count()).where(columns.is_free)
+        if sponsor_profile_id is not None:
+            free = free.where(columns.sponsor_profile_id == sponsor_profile_id)
         missing = wanted - connection.execute(free).scalar_one()
         if missing <= 0:
             return
@@ -101,24 +126,17 @@ class Inventory:
 
     def is_free(self, connection: Connection, iccid: str, *, lock: bool = False) -> bool | None:
         """Tell whether an eSIM is free; None for one that was never made."""
-        columns = self._esims.c
-        statement = select(columns.is_free).where(columns.iccid == iccid)
-        found: bool | None = connection.execute(
-            statement.with_for_update() if lock else statement
-        ).scalar_one_or_none()
+        statement = self._state_locked if lock else self._state
+        found: bool | None = connection.execute(statement, {"esim": iccid}).scalar_one_or_none()
         return found
 
     def mark(self, connection: Connection, iccid: str, *, is_free: bool) -> None:
         """Take an eSIM out of the stock or put it back."""
-        mine = self._esims.c.iccid == iccid
-        connection.execute(self._esims.update().where(mine).values(is_free=is_free))
+        connection.execute(self._mark, {"esim": iccid, "free": is_free})
 
     def ever(self, connection: Connection, endpoint_id: str) -> tuple[Subscription | None, bool]:
         """Read an endpoint; None for one that was removed, or never was: the bool tells which."""
-        columns = self._endpoints.c
-        row = connection.execute(
-            select(columns.document, columns.is_removed).where(columns.endpoint_id == endpoint_id)
-        ).one_or_none()
+        row = connection.execute(self._ever, {"endpoint": endpoint_id}).one_or_none()
         if row is None or row.is_removed:
             return None, row is not None
         return _decode(row.document), False
@@ -127,11 +145,12 @@ class Inventory:
         self, connection: Connection, endpoint_id: str, *, lock: bool = False
     ) -> Subscription | None:
         """Read the endpoint of an id, unless it was removed."""
-        return self._one(connection, self._endpoints.c.endpoint_id == endpoint_id, lock=lock)
+        statement = self._by_id_locked if lock else self._by_id
+        return _one(connection.execute(statement, {"endpoint": endpoint_id}))
 
     def by_iccid(self, connection: Connection, iccid: str) -> Subscription | None:
         """Read the endpoint that an eSIM has, if any."""
-        return self._one(connection, self._endpoints.c.iccid == iccid, lock=False)
+        return _one(connection.execute(self._by_iccid, {"esim": iccid}))
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
         """Write a new endpoint."""
@@ -141,31 +160,18 @@ class Inventory:
             "is_removed": False,
             "document": msgspec.json.encode(subscription),
         }
-        connection.execute(self._endpoints.insert().values(row))
+        connection.execute(self._insert, row)
 
     def update(self, connection: Connection, subscription: Subscription) -> None:
         """Write what has become of an endpoint."""
-        mine = self._endpoints.c.endpoint_id == subscription.endpoint_id
-        document = msgspec.json.encode(subscription)
-        connection.execute(self._endpoints.update().where(mine).values(document=document))
+        new = msgspec.json.encode(subscription)
+        connection.execute(self._update, {"endpoint": subscription.endpoint_id, "new": new})
 
     def remove(self, connection: Connection, endpoint_id: str) -> None:
         """End an endpoint; its row is kept, so that its reference makes no second one."""
-        mine = self._endpoints.c.endpoint_id == endpoint_id
-        connection.execute(self._endpoints.update().where(mine).values(is_removed=True))
+        connection.execute(self._remove, {"endpoint": endpoint_id})
 
-    def _is_free(self, sponsor_profile_id: str | None) -> ColumnElement[bool]:
-        columns = self._esims.c
-        if sponsor_profile_id is None:
-            return columns.is_free
-        return and_(columns.is_free, columns.sponsor_profile_id == sponsor_profile_id)
 
-    def _one(
-        self, connection: Connection, condition: ColumnElement[bool], *, lock: bool
-    ) -> Subscription | None:
-        columns = self._endpoints.c
-        statement = select(columns.document).where(condition, ~columns.is_removed)
-        if lock:
-            statement = statement.with_for_update()
-        document = connection.execute(statement).scalar_one_or_none()
-        return None if document is None else _decode(document)
+def _one(found: Result[Any]) -> Subscription | None:
+    document = found.scalar_one_or_none()
+    return None if document is None else _decode(document)
