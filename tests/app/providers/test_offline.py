@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable
 from typing import get_args
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import phonenumbers
 import pytest
@@ -210,6 +210,14 @@ def test_so_many_numbers_are_remembered_and_no_more(
         lookup.look_up(ORGANIZATION, number)
     assert parsed == [*wanted, *wanted]
     assert len(timers.waiting) == 1
+
+
+@pytest.mark.usefixtures("timers")
+def test_the_time_of_an_answer_does_not_tell_who_else_has_asked(parsed: list[str]) -> None:
+    lookup = OfflineLookup(SHIPPED)
+    for organization in (ORGANIZATION, uuid4()):
+        lookup.look_up(organization, "+254712123456")
+    assert len(parsed) == 2
 
 
 def test_without_a_thread_for_the_timer_nothing_is_remembered(
