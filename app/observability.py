@@ -17,6 +17,7 @@ import msgspec
 
 # These say each request or each message at INFO; our own lines say it better.
 QUIET = (
+    "app.persistence.postgres_pool",
     "dramatiq",
     "eventsourcing",
     "pika",

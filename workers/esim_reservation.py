@@ -29,7 +29,7 @@ from domain.wallet import Charge, Reference, wallet_id
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
 
 
-B = TypeVar("B")
+C = TypeVar("C")
 
 
 @dataclass(frozen=True)
@@ -43,13 +43,18 @@ class EsimReservation:
     clock: Clock
 
     def reserve(
-        self, link: Link, left_s: Callable[[], float], begin: Callable[[Link], B]
-    ) -> tuple[Link, B] | Refused:
+        self,
+        link: Link,
+        left_s: Callable[[], float],
+        code_of: Callable[[str], C],
+        begin: Callable[[Link, Cause], None],
+    ) -> tuple[Link, C] | Refused:
         """Take an eSIM and the price of the link; return why that was not possible.
 
-        Nothing was taken then. `left_s` tells how long the next call may take, `begin` states what
-        is done with the eSIM, in the same commit. Raises Conflict when somebody else has moved the
-        link. The link that was given is of no use any more.
+        Nothing was taken then. `left_s` tells how long the next call may take, `code_of` asks for
+        what is returned with the link, `begin` states what is done with the eSIM, in the same
+        commit. Raises Conflict when somebody else has moved the link. The link that was given is
+        of no use any more.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
@@ -58,10 +63,13 @@ class EsimReservation:
                     esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
                     if esim is not None and esim.link_id is not None:
                         continue
+                    code = code_of(found.iccid)  # It takes time: all that follows has one.
                     try:
-                        return link, self._take(link, esim, found.iccid, profile, begin)
+                        self._take(link, esim, found.iccid, profile, begin)
                     except Conflict:  # Of the eSIM, or of the link.
                         link = self._newest(link)
+                    else:
+                        return link, code
         except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
             return refusal
         except ProviderError as error:
@@ -101,16 +109,15 @@ class EsimReservation:
         esim: Esim | None,
         iccid: str,
         profile: SponsorProfile | None,
-        begin: Callable[[Link], B],
-    ) -> B:
+        begin: Callable[[Link, Cause], None],
+    ) -> None:
         """Take one eSIM; raises Conflict when another link was first."""
         cause = Cause(self.clock(), link.requested.request_id)
         esim = esim or Esim.register(self.network.name, iccid, cause)
         esim.reserve(link.id, cause)
         link.reserve_esim(iccid, profile, cause)
-        begun = begin(link)
+        begin(link, cause)
         self._commit(link, esim, cause)
-        return begun
 
     def _commit(self, link: Link, esim: Esim, cause: Cause) -> None:
         price = link.requested.price

@@ -90,7 +90,9 @@ class Provisioning:
     def _reserve(self, link: Link) -> bool:
         """Take an eSIM and state the intent in one commit, then call."""
         version = link.version
-        taken = self.reservation.reserve(link, lambda: self._call_s(link), self._begin)
+        taken = self.reservation.reserve(
+            link, lambda: self._call_s(link), lambda iccid: self._lpa(link, iccid), self._begin
+        )
         if not isinstance(taken, Refused):
             return self._create_endpoint(*taken)
         link = self.log.get(Link, link.id)
@@ -100,22 +102,21 @@ class Provisioning:
 
     def _create(self, link: Link) -> bool:
         """State the intent of another try, then call."""
+        assert link.iccid is not None
+        lpa = self._lpa(link, link.iccid)
         try:
-            lpa = self._begin(link)
+            self._begin(link, self._cause(link))
         except Unavailable:
             return True
         self.log.append(link)
         return self._create_endpoint(link, lpa)
 
-    def _begin(self, link: Link) -> Sealed | None:
-        """State the intent; return the activation code. Raises Unavailable when time is over."""
-        lpa = self._lpa(link)
-        now = self.clock()
-        until = min(now + CALL, link.requested.deadline)
-        if until <= now:
+    def _begin(self, link: Link, cause: Cause) -> None:
+        """State the intent. Raises Unavailable when time is over."""
+        until = min(cause.at + CALL, link.requested.deadline)
+        if until <= cause.at:
             raise Unavailable
-        link.request_endpoint(until, self._cause(link), self.new_id())
-        return lpa
+        link.request_endpoint(until, cause, self.new_id())
 
     def _create_endpoint(self, link: Link, lpa: Sealed | None) -> bool:
         """Call the network: whoever has lost the race for the intent does not come here."""
@@ -155,7 +156,7 @@ class Provisioning:
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
             return self._fail(link, ProvisioningError(REJECTED), outcome_known=False)
-        return self._activate(link, endpoint, self._lpa(link), adopted=True)
+        return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
 
     def _activate(
         self, link: Link, endpoint: Endpoint, lpa: Sealed | None, *, adopted: bool
@@ -248,11 +249,10 @@ class Provisioning:
         self.log.append(link)
         return False
 
-    def _lpa(self, link: Link) -> Sealed | None:
+    def _lpa(self, link: Link, iccid: str) -> Sealed | None:
         """Return the activation code, sealed; a later read asks again for one that is missing."""
-        assert link.iccid is not None
         try:
-            lpa = self.network.lpa(link.iccid, timeout_s=self._call_s(link))
+            lpa = self.network.lpa(iccid, timeout_s=self._call_s(link))
         except ProviderError:
             return None
         month = month_of(self.clock())

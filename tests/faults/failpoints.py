@@ -167,10 +167,10 @@ class MovingDatabase(Database):
         with super().writing() as connection:
             yield connection
             if self._positions.moved:
-                self._passing.failpoints.reach(self._place("before"))
+                self._passing.failpoints.reach(self._failpoint("before"))
         if self._positions.moved:
             self._positions.moved = False
-            self._passing.failpoints.reach(self._place("after"))
+            self._passing.failpoints.reach(self._failpoint("after"))
 
-    def _place(self, when: When) -> Failpoint:
+    def _failpoint(self, when: When) -> Failpoint:
         return Failpoint(self._passing.role, "position", when)

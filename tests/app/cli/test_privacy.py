@@ -9,6 +9,7 @@ from domain.bulk_job import BulkJob
 from domain.cause import Cause, month_of, utc_now
 from domain.commands.bulk_create import BulkRequest
 from domain.commands.single_lookup import LookupRequest
+from domain.ports import CachedFacts, NumberFacts
 from tests.app.cli.shell import Shell
 
 NUMBER = "+14155552671"
@@ -17,10 +18,12 @@ FEBRUARY = datetime(2024, 2, 1, tzinfo=UTC)
 
 
 def ask(shell: Shell, organization: UUID, at: datetime) -> UUID:
-    """Look up a number and accept a job at some moment; return the job."""
+    """Look up a number, keep an answer and accept a job at some moment; return the job."""
     container = shell.container(lambda: at)
     cause = Cause(at, "r")
     container.single_lookup.run(LookupRequest(organization, NUMBER, 0, "USD", None), cause)
+    kept = CachedFacts(NumberFacts(NUMBER, valid=True), "remote", at)  # As of a remote provider.
+    container.lookup_cache.keep(organization, [kept])
     request = BulkRequest(organization, [NUMBER], 0, "USD", None)
     job_id, _ = container.bulk_create.run(request, cause)
     container.close()

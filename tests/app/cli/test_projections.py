@@ -54,7 +54,7 @@ def test_a_read_model_that_stopped_is_told_by_whoever_reads(shell: Shell) -> Non
     assert '"balance": "1.00"' in listed.stdout
     status = {each["name"]: each for each in shell.json("projections", "status")["data"]}
     failure = status["transactions"]["failure"]
-    assert listed.stderr == f"Warning: transactions stopped at 4: {failure}\n"
+    assert listed.stderr == f"Warning: transactions stopped at 3: {failure}\n"
     assert "wallet.deposited" in failure
     shell.run("projections", "rebuild", "transactions")
     assert shell.run("org", "list", "--json").stderr == ""

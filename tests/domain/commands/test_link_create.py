@@ -133,7 +133,7 @@ def test_a_balance_that_goes_meanwhile_leaves_the_esim_alone(buyer: Buyer) -> No
     with pytest.raises(InsufficientBalance) as refused:
         buyer.create(buyer.sell(), key="key-1")
     assert refused.value.details == DETAILS
-    assert buyer.network.calls == ["available_esims"]
+    assert buyer.network.calls == ["available_esims", "lpa"]  # Which change nothing.
     assert "esim.reserved" not in buyer.events()
     assert buyer.balance_micros == 3_999_999
     buyer.pay_in(1)
