@@ -13,6 +13,8 @@ from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 STATEMENT_TIMEOUT_MS = 30_000
+# Without statistics (after a restore) a large table makes short statements look worth compiling.
+PLAIN = "SET jit = off"
 FIRST_ANSWER_S = 5.0  # For a session's settings; a pooler has connected before it has a server.
 SPARE_S = 5.0  # The server tells of a statement's time-out by itself, if it still can.
 
@@ -65,7 +67,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         is_told = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
         limit = "" if is_told else f"SET statement_timeout = {statement_timeout_ms}"
         limit_in_force = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
-        found = self.run(f"{session}; {limit}; {limit_in_force}")
+        found = self.run(f"{PLAIN}; {session}; {limit}; {limit_in_force}")
         limit_ms = int(found.get_value(0, 0) or b"0")
         self.answer_s = limit_ms / 1_000 + SPARE_S if limit_ms else None
 

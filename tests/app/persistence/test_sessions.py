@@ -37,6 +37,18 @@ def test_a_transaction_may_not_stand_still_but_that_of_one_state(
 
 
 @ON_A_SERVER
+def test_no_statement_is_compiled_however_much_it_is_thought_to_cost(
+    installation: Installation,
+) -> None:
+    process = installation.process()
+    with process.views.writing() as connection:
+        assert connection.exec_driver_sql("SHOW jit").scalar_one() == "off"
+    recorder: Any = process.log.recorder
+    with recorder.datastore.get_connection() as connection:
+        assert connection.execute("SHOW jit").fetchone() == {"jit": "off"}
+
+
+@ON_A_SERVER
 def test_a_projector_that_stands_still_in_a_transaction_is_overtaken_and_goes_on(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
