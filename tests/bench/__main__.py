@@ -29,6 +29,7 @@ ROWS = (
     "old_wallet",
     "many_wallets",
     "long_log",
+    "growth",
     "transactions",
     "job_read",
     "start",
