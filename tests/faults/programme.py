@@ -1,10 +1,12 @@
 """One run of faults under load: inflict, wait for recovery, look for what is wrong at the end."""
 
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from uuid import UUID
 
 from sqlalchemy import text
 
@@ -25,6 +27,7 @@ REACH_S_MAX = 120.0
 LEVEL_S_MAX = 20.0
 SHOWN = 5  # The first of what is wrong.
 ENDPOINTS = "SELECT endpoint_id FROM simulated_endpoints WHERE NOT is_removed"
+ENDPOINT = "SELECT is_removed, document FROM simulated_endpoints WHERE endpoint_id = :endpoint"
 NEEDED: frozenset[Kind] = frozenset({"lookup", "job", "link"})
 
 
@@ -83,7 +86,7 @@ class Programme:
         broken = self.observer.broken_promises()
         assert broken == [], broken[:SHOWN]
         strange = (self._endpoints() - self._orphans) ^ self.observer.endpoints
-        assert strange == set(), f"{len(strange)} endpoints without a link, or without a network"
+        assert strange == set(), [self._story(each) for each in sorted(strange)[:SHOWN]]
         found = Truth(self.load, self.observer).check()
         self.report.blame(found.lost, found.doubled)
         assert found.all() == [], found.all()[:SHOWN]
@@ -94,6 +97,15 @@ class Programme:
         """Return what the network says that it has: nothing twice, nothing that nobody knows of."""
         with self.system.outside.stores.reading() as connection:
             return set(connection.execute(text(ENDPOINTS)).scalars())
+
+    def _story(self, endpoint_id: str) -> object:
+        """Return what the network has of an endpoint, and what has happened to its link."""
+        with self.system.outside.stores.reading() as connection:
+            row = connection.execute(text(ENDPOINT), {"endpoint": endpoint_id}).one_or_none()
+        if row is None:
+            return endpoint_id, "the network does not know it"
+        link_id = json.loads(row.document)["reference"]
+        return endpoint_id, row.is_removed, self.system.outside.log.history(UUID(link_id))
 
     def has_late_work(self) -> bool:
         """Tell whether a link or a change waits for a moment to come."""
