@@ -1,9 +1,10 @@
 """The root of every aggregate and event: one place that says how an event comes about."""
 
+from abc import abstractmethod
 from dataclasses import field, fields
 from datetime import datetime
 from functools import cache
-from typing import Any, Self, TypeVar, cast
+from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
 from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
@@ -20,6 +21,10 @@ class Event(AggregateEvent):
     An event carries all that its decision used, so replay asks nobody; `request_id` names the
     request that caused it.
     """
+
+    # True: only on the way to an outcome, or its outcome is its own commit. So nobody who waits for
+    # news of a stream waits for it.
+    IS_STEP: ClassVar[bool] = False
 
     request_id: str
 
@@ -85,6 +90,26 @@ class Root(BaseAggregate[UUID]):
     def last_event_at(self) -> datetime:
         """The moment of the newest event."""
         return self.modified_on
+
+
+class LoadedFromNewest(Root):
+    """An aggregate each of whose events says its whole state, so that the newest one is enough.
+
+    It loads in one row, however long its stream is.
+    """
+
+    @classmethod
+    def after(cls, event: Any) -> Self:
+        """Return the aggregate as this event of it leaves it."""
+        found = object.__new__(cls)
+        found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
+        found.restore(event)
+        event.apply(found)
+        return found
+
+    @abstractmethod
+    def restore(self, event: Any) -> None:
+        """Assign what every event says and `apply` leaves out."""
 
 
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:

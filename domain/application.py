@@ -2,11 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import takewhile
 from threading import Lock
 from typing import Any, NamedTuple, TypeVar
@@ -21,62 +21,14 @@ from eventsourcing.persistence import (
     PersistenceError,
     StoredEvent,
 )
-from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
+from eventsourcing.utils import Environment, EnvType, TopicError, get_topic, resolve_topic
 
-# Every process imports every aggregate here, so that every topic resolves.
-from domain import (
-    bulk_job,
-    discontinuity,
-    esim,
-    ledger,
-    link,
-    link_events,
-    monthly_fee,
-    number_lookup,
-    organization,
-    plan,
-    plan_change,
-    wallet,
-)
-from domain.aggregate import Event, Root
+from domain.aggregate import Event, LoadedFromNewest, Root
 from domain.cause import Cause, utc_now
+from domain.discontinuity import Discontinuity
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.mapper import MsgspecMapper, decode
 from domain.signal import Signal, digits_of
-
-AGGREGATES: tuple[type[Root], ...] = (
-    wallet.Wallet,
-    wallet.Deposit,
-    wallet.Adjustment,
-    number_lookup.NumberLookup,
-    bulk_job.BulkJob,
-    organization.Organization,
-    organization.ApiClient,
-    plan.Plan,
-    link.Link,
-    esim.Esim,
-    plan_change.PlanChange,
-    monthly_fee.MonthlyFee,
-    discontinuity.Discontinuity,
-    ledger.Ledger,
-)
-
-# What is only on the way to an outcome, or whose outcome is its own commit: nobody who waits for
-# a stream waits for these.
-STEPS = {
-    get_topic(each)
-    for each in (
-        wallet.Wallet.Charged,
-        number_lookup.NumberLookup.Answered,
-        link_events.Requested,
-        link_events.EsimReserved,
-        link_events.EndpointRequested,
-        link_events.StatusRequested,
-        plan_change.PlanChange.Requested,
-        plan_change.PlanChange.PlanRemovalStarted,
-        plan_change.PlanChange.PlanAdditionStarted,
-    )
-}
 
 MEET_AGAIN_S = 1.0  # After a server that could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
@@ -144,14 +96,16 @@ class Stretch:
 class Log(Application[UUID]):
     """The append-only event log, the only truth.
 
+    `aggregates` are all kinds that streams may be of: a topic resolves once its class is imported.
     Errors of the database surface as ServiceUnavailable (the outcome may be unknown) or as
     Conflict (another writer was first and nothing was appended).
     """
 
     name = "log"
 
-    def __init__(self, env: EnvType) -> None:
+    def __init__(self, env: EnvType, aggregates: Sequence[type[Root]]) -> None:
         super().__init__(env)
+        self.aggregates = aggregates
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
         self.server: str | None = None  # Which has answered last, to whatever thread.
@@ -171,12 +125,12 @@ class Log(Application[UUID]):
     def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
         version = after.version if after is not None else None
-        newest = 1 if kind is wallet.Wallet else None  # Which says all, however long the stream is.
-        events = self._events_of(stream_id, version, newest=newest)
+        newest = issubclass(kind, LoadedFromNewest)
+        events = self._events_of(stream_id, version, newest=1 if newest else None)
         server = self.answered()
         if after is not None and after.read_from != server:
             return self.find(kind, stream_id)  # What another server knew may not be known here.
-        aggregate = _wallet_after(events, after) if newest else replay(events, after)
+        aggregate = _after_newest(kind, events, after) if newest else replay(events, after)
         if aggregate is None or not isinstance(aggregate, kind):
             return None  # An id that a caller made up may name a stream of another kind.
         aggregate.read_from = server
@@ -387,7 +341,7 @@ class Log(Application[UUID]):
         if last == seen:
             return
         cause = Cause(utc_now(), "failover")
-        lost = discontinuity.Discontinuity.notice(server, last, seen, cause)
+        lost = Discontinuity.notice(server, last, seen, cause)
         stored = [self.mapper.to_stored_event(event) for event in lost.collect_events()]
         with suppress(IntegrityError):  # Somebody else has noticed.
             self.recorder.insert_events(stored)
@@ -426,18 +380,6 @@ def _id(stream: UUID | str) -> UUID:
     return stream if isinstance(stream, UUID) else _id_of_text(stream)
 
 
-def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
-    """Return the topics of all events but of these kinds."""
-    return frozenset(_topics(Event)).difference(*map(_topics, uses))
-
-
-def _topics(kind: type[Event]) -> Iterator[str]:
-    if hasattr(kind, "TOPIC"):
-        yield kind.TOPIC
-    for each in kind.__subclasses__():
-        yield from _topics(each)
-
-
 def _unobserved(_: Sequence[StoredEvent]) -> None:
     """Nobody counts."""
 
@@ -448,7 +390,13 @@ def _the_only_one() -> str:
 
 def with_news(stored: Iterable[StoredEvent]) -> set[str]:
     """Return the streams of a commit that somebody may wait for: steps alone are no news."""
-    return {digits_of(event.originator_id) for event in stored if event.topic not in STEPS}
+    return {digits_of(event.originator_id) for event in stored if not _is_step(event.topic)}
+
+
+@cache
+def _is_step(topic: str) -> bool:
+    kind: type[Event] = resolve_topic(topic)
+    return kind.IS_STEP
 
 
 def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
@@ -472,9 +420,10 @@ def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:
     return {stream: version for stream, version in before.items() if version > 0}
 
 
-def _wallet_after(events: Iterable[Event], known: Root | None) -> Any:
+def _after_newest(kind: type[Root], events: Iterable[Event], known: Root | None) -> Any:
+    assert issubclass(kind, LoadedFromNewest), kind
     for event in events:
-        return wallet.Wallet.after(event) if isinstance(event, wallet.Wallet.Event) else None
+        return kind.after(event) if isinstance(event, kind.Event) else None
     return known
 
 

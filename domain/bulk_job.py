@@ -7,7 +7,8 @@ from uuid import UUID
 
 import msgspec
 
-from domain.aggregate import Created, Root
+from domain.aggregate import Created as FirstEvent
+from domain.aggregate import Root
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.ports import NumberFacts, Sealed
@@ -36,7 +37,7 @@ class BulkJob(Root):
     class Event(Root.Event):
         organization_id: UUID
 
-    class Created(Event, Created):
+    class Created(Event, FirstEvent):
         """`price` is that of the whole job, or None when lookups were free at that time."""
 
         TOPIC = "bulk_job.created"

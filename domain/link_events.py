@@ -39,6 +39,7 @@ class Requested(LinkEvent, Created):
     """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order."""
 
     TOPIC = "link.requested"
+    IS_STEP = True
 
     name: str | None
     plan: BoughtPlan
@@ -63,6 +64,7 @@ class EsimReserved(LinkEvent):
     """An eSIM was found and paid for: saved together with its stream and the charge."""
 
     TOPIC = "link.esim_reserved"
+    IS_STEP = True
 
     iccid: str
     sponsor_profile: SponsorProfile | None
@@ -81,6 +83,7 @@ class EndpointRequested(LinkEvent):
     """
 
     TOPIC = "link.endpoint_requested"
+    IS_STEP = True
 
     attempt: int
     until: datetime
@@ -232,6 +235,7 @@ class StatusRequested(LinkEvent):
     """An intent: whoever appended it tells the network, and is done with it at `until`."""
 
     TOPIC = "link.status_requested"
+    IS_STEP = True
 
     status: LinkStatus
     attempt: int

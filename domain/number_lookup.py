@@ -30,6 +30,7 @@ class NumberLookup(Root):
         """`price` is None when lookups were free at that time."""
 
         TOPIC = "number_lookup.answered"
+        IS_STEP = True
 
         organization_id: UUID
         source: Source

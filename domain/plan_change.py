@@ -43,6 +43,7 @@ class PlanChange(Root):
         """Saved together with the charges for all additions."""
 
         TOPIC = "plan_change.requested"
+        IS_STEP = True
 
         removals: list[Removal]
         additions: list[Addition]
@@ -69,9 +70,11 @@ class PlanChange(Root):
 
     class PlanRemovalStarted(StepStarted):
         TOPIC = "plan_change.plan_removal_started"
+        IS_STEP = True
 
     class PlanAdditionStarted(StepStarted):
         TOPIC = "plan_change.plan_addition_started"
+        IS_STEP = True
 
     class PlanRemovalDone(Event):
         TOPIC = "plan_change.plan_removal_done"

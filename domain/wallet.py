@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.aggregate import ByOperator, Created, Root
+from domain.aggregate import ByOperator, Created, LoadedFromNewest, Root
 from domain.cause import Cause
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
@@ -54,7 +54,7 @@ def wallet_id(organization_id: UUID) -> UUID:
     return derive_id("wallet", organization_id)
 
 
-class Wallet(Root):
+class Wallet(LoadedFromNewest):
     """A balance that is never negative; its state is O(1) whatever its age.
 
     Whoever moves it says in which currency: with another than its own nothing is recorded.
@@ -106,6 +106,7 @@ class Wallet(Root):
 
     class Charged(Moved):
         TOPIC = "wallet.charged"
+        IS_STEP = True
 
         kind: ChargeKind
 
@@ -199,15 +200,10 @@ class Wallet(Root):
             metadata=refund.metadata,
         )
 
-    @classmethod
-    def after(cls, event: Event) -> "Wallet":
-        """Return the wallet as any one of its events leaves it: each says all that it knows."""
-        found = object.__new__(Wallet)
-        found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
-        found.organization_id = event.organization_id
-        found.currency = event.currency
-        event.apply(found)
-        return found
+    def restore(self, event: Event) -> None:
+        """Assign what no entry changes."""
+        self.organization_id = event.organization_id
+        self.currency = event.currency
 
     def _refuse_other_currency(self, currency: str) -> None:
         if currency != self.currency:

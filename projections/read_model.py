@@ -11,7 +11,8 @@ from sqlalchemy import Column, Connection, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from domain.aggregate import Event
-from domain.application import Recorded, topics_but
+from domain.aggregates import topics_but
+from domain.application import Recorded
 
 Uses = tuple[type[Event], ...]
 

@@ -4,7 +4,8 @@ import logging
 import time
 from collections.abc import Callable
 
-from domain.application import Log, Place, Poisoned, Stretch, topics_but
+from domain.aggregates import topics_but
+from domain.application import Log, Place, Poisoned, Stretch
 from domain.cause import Clock, utc_now
 from projections.database import Database
 from projections.health import belongs

@@ -14,6 +14,7 @@ from app.stores.notes import Notes
 from app.stores.personal_keys import PersonalKeys
 from app.stores.sandbox_attempts import SqlSandboxAttempts
 from app.stores.throttle import SqlThrottle
+from domain.aggregates import AGGREGATES
 from domain.application import Log
 from domain.cause import Clock, utc_now
 from projections.database import Database
@@ -45,7 +46,8 @@ class Storage:
 
     def open_log(self, *, create: bool) -> Log:
         """Open the log, making its tables when asked to."""
-        return Log({**self.persistence.log_environment(), "CREATE_TABLE": "y" if create else "n"})
+        tables = {"CREATE_TABLE": "y" if create else "n"}
+        return Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
 
     @cached_property
     def databases(self) -> tuple[Database, Database, Database]:

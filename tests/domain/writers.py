@@ -9,6 +9,7 @@ from uuid import UUID
 from eventsourcing.utils import get_topic
 
 from app.persistence.sqlite_log import SQLiteLogRecorder
+from domain.aggregates import AGGREGATES
 from domain.application import Log, Recorded
 from domain.committer import Committer
 from domain.money import format_amount
@@ -42,7 +43,8 @@ def open_log(file: Path, recorder: type[SQLiteLogRecorder] = SQLiteLogRecorder) 
             "SQLITE_DBNAME": str(file),
             "SQLITE_LOCK_TIMEOUT": "10",
             "APPLICATION_RECORDER_TOPIC": get_topic(recorder),
-        }
+        },
+        AGGREGATES,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from domain.aggregate import Event, Root
-from domain.application import AGGREGATES
+from domain.aggregates import AGGREGATES
 from domain.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
 
