@@ -1,19 +1,30 @@
 """A group of operations: flask-smorest documents them, but stands not between request and view."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any
 
 import flask_smorest
+import msgspec
 from marshmallow import Schema
+from msgspec import Struct
 
 from app.http.parser import Location, loader
+
+SCHEMA_REF = "#/components/schemas/{name}"
 
 Decorator = Callable[[Any], Any]
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """The blueprint of flask-smorest; its decorators only document, and schemas are made once."""
+    """The blueprint of flask-smorest; its decorators only document, and schemas are made once.
+
+    `reply_types` are the structs of its replies, which the OpenAPI document describes.
+    """
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.reply_types: set[type[Struct]] = set()
 
     def arguments(
         self,
@@ -40,6 +51,29 @@ class Blueprint(flask_smorest.Blueprint):
     def alt_response(self, *args: Any, **options: Any) -> Decorator:
         """Document a reply."""
         return _documentation(super().alt_response(*args, **options))
+
+    def replies(
+        self,
+        status: int,
+        reply: Struct | type[Struct],
+        description: str = "",
+        headers: Mapping[str, Any] | None = None,
+    ) -> Decorator:
+        """Document a reply by an example, or by its type where there is none.
+
+        Without a description the docstring of its type says what it is.
+        """
+        kind = reply if isinstance(reply, type) else type(reply)
+        self.reply_types.add(kind)
+        content: dict[str, Any] = {"schema": {"$ref": SCHEMA_REF.format(name=kind.__name__)}}
+        if not isinstance(reply, type):
+            content["example"] = msgspec.to_builtins(reply)
+        response = {
+            "description": description or kind.__doc__,
+            **({"headers": headers} if headers else {}),
+            "content": {"application/json": content},
+        }
+        return self.doc(responses={status: response})
 
     @staticmethod
     def doc(**facts: Any) -> Decorator:

@@ -2,12 +2,21 @@
 
 from typing import Any, Final
 
+from app.http.envelope import META as REPLY_META
 from app.http.error_docs import META
 from app.http.link_view import ANDROID, APPLE
-from app.http.lookup_docs import IDEMPOTENCY_REPLAYED, TRANSACTION_ID
+from app.http.lookup_docs import IDEMPOTENCY_REPLAYED
+from app.http.paging import PageMeta
 from app.http.plan_docs import COVERAGE, PLAN, PLAN_ID
 from app.http.schemas.link_input import NOT_A_FLAG, STATUSES
 from app.http.schemas.plan import NOT_A_COUNTRY
+from app.http.wallet_replies import (
+    TRANSACTION_ID,
+    Reference,
+    Transaction,
+    TransactionPage,
+    TransactionPageReply,
+)
 from domain import errors
 from domain.commands.link_plans import NOT_THERE
 from domain.commands.offers import INCOMPATIBLE, UNKNOWN
@@ -118,21 +127,21 @@ _NEW: Final = {
     "activation_url": _LINK["apple_activation_url"],
     **_PAID,
 }
-_ENTRY: Final = {
-    "id": TRANSACTION_ID,
-    "sequence": 8,
-    "kind": "activation",
-    "amount": "4.50",
-    "direction": "debit",
-    "currency": "USD",
-    "charged_at": "2026-11-21T03:04:05.040Z",
-    "plan_name": _PLAN["name"],
-    "description": f"Activation: {_PLAN['name']}",
-    "reference": {"type": "link", "id": LINK_ID},
-    "metadata": {"link_id": LINK_ID, "plan_id": PLAN_ID, "plan_name": _PLAN["name"]},
-    "balance_after": "83.00",
-    "position": 4811,
-}
+_ENTRY: Final = Transaction(
+    id=TRANSACTION_ID,
+    sequence=8,
+    kind="activation",
+    amount="4.50",
+    direction="debit",
+    currency="USD",
+    charged_at="2026-11-21T03:04:05.040Z",
+    plan_name=_PLAN["name"],
+    description=f"Activation: {_PLAN['name']}",
+    reference=Reference("link", LINK_ID),
+    metadata={"link_id": LINK_ID, "plan_id": PLAN_ID, "plan_name": _PLAN["name"]},
+    balance_after="83.00",
+    position=4811,
+)
 _STATUS: Final = {
     "link_id": LINK_ID,
     "iccid": _LINK["iccid"],
@@ -172,5 +181,8 @@ LINK_PAGE: Final = _reply("A page of links.", _page(_LINK, 20))
 CREATED: Final = _reply("The link is active, and paid.", _NEW, **_LOCATION, **IDEMPOTENCY_REPLAYED)
 CHANGED: Final = _reply("The link as it is now.", {**_DETAIL, **_PAID}, **IDEMPOTENCY_REPLAYED)
 TOPUP_PLANS: Final = _reply("The plans.", [_PLAN])
-HISTORY: Final = _reply("A page of transactions.", _page(_ENTRY, 15))
+HISTORY: Final = TransactionPageReply(
+    data=TransactionPage([_ENTRY], PageMeta(total=1, per_page=15, current_page=1, last_page=1)),
+    meta=REPLY_META,
+)
 NETWORK_STATUS: Final = _reply("The network status.", _STATUS)

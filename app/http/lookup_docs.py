@@ -4,10 +4,8 @@ from typing import Any, Final
 
 from app.http.error_docs import META, RETRY_AFTER
 from app.http.schemas.phone_number import NOT_E164
+from app.http.wallet_replies import JOB_ID, TRANSACTION_ID
 from domain import errors
-
-JOB_ID: Final = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
-TRANSACTION_ID: Final = "b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b"
 
 SINGLE_REFUSALS: Final = (
     errors.NumberLookupDisabled(),
@@ -42,7 +40,7 @@ _LOOKUP_META: Final = {
     "source": "live",
     "as_of": "2026-11-21T03:04:05.670Z",
     "provider": "offline",
-    "charge": {"transaction_id": TRANSACTION_ID, "amount": "0.005", "currency": "USD"},
+    "charge": {"transaction_id": str(TRANSACTION_ID), "amount": "0.005", "currency": "USD"},
 }
 SINGLE_EXAMPLE: Final = {"success": True, "data": _RESULT, "meta": META | _LOOKUP_META}
 
@@ -54,7 +52,7 @@ IDEMPOTENCY_REPLAYED: Final = {
 }
 JOB_ACCEPTED: Final[dict[str, Any]] = {
     "description": "The job is accepted, and paid.",
-    "example": {"success": True, "data": {"job_id": JOB_ID}, "meta": META},
+    "example": {"success": True, "data": {"job_id": str(JOB_ID)}, "meta": META},
     "headers": {
         "Location": {"description": "Where to poll.", "schema": {"type": "string"}},
         **RETRY_AFTER,
@@ -62,7 +60,7 @@ JOB_ACCEPTED: Final[dict[str, Any]] = {
     },
 }
 _JOB: Final = {
-    "job_id": JOB_ID,
+    "job_id": str(JOB_ID),
     "status": "processing",
     "total_count": 3,
     "processed_count": 2,

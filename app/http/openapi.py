@@ -1,15 +1,16 @@
 """The OpenAPI document of the edge; flask-smorest collects it from the blueprints."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from flask import Flask, Response
 from flask_smorest import Api
+from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
-from app.http.blueprint import Blueprint
+from app.http.blueprint import SCHEMA_REF, Blueprint
 from app.http.errors import answer_http
 from app.http.oauth_errors import TOKEN_PATH
 from app.http.paths import below
@@ -52,7 +53,7 @@ class _Api(Api):
         return answer_http(error)
 
 
-def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) -> dict[str, bytes]:
+def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, bytes]:
     """Register blueprints with an app; return the document of all their operations by root."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.0.3")
     api = _Api(app, spec_kwargs={"info": {"description": DESCRIPTION.read_text("utf-8")}})
@@ -60,7 +61,9 @@ def register(app: Flask, settings: Settings, blueprints: Iterable[Blueprint]) ->
     for blueprint in blueprints:
         api.register_blueprint(blueprint)
     document = api.spec.to_dict()
-    del document["components"]["schemas"]["PaginationMetadata"]  # Of a header that we do not send.
+    schemas = document["components"]["schemas"]
+    del schemas["PaginationMetadata"]  # Of a header that we do not send.
+    schemas |= _schemas_of({kind for each in blueprints for kind in each.reply_types})
     for operations in document["paths"].values():
         _complete(operations)
     return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
@@ -107,6 +110,46 @@ def _complete(operations: dict[str, Any]) -> None:
         if any("oauth2" in scheme for scheme in operation["security"]):
             headers = [_header(name, text) for name, text in COMMON_HEADERS.items()]
             operation["parameters"] = [*operation.get("parameters", []), *headers]
+
+
+def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
+    """Return the schemas of these replies, and of all that they hold, by name."""
+    _, found = msgspec.json.schema_components(replies, ref_template=SCHEMA_REF)
+    return {
+        name: {
+            "type": "object",
+            "properties": {field: _in_3_0(each) for field, each in schema["properties"].items()},
+            **_required(schema),
+        }
+        for name, schema in found.items()
+    }
+
+
+def _required(schema: dict[str, Any]) -> dict[str, list[str]]:
+    """Return the fields that are always sent: those without a default, and those with only one."""
+    constants = [name for name, each in schema["properties"].items() if "default" in each]
+    always = sorted([*schema["required"], *constants])
+    return {"required": always} if always else {}
+
+
+def _in_3_0(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON Schema, as msgspec writes it, in the dialect of OpenAPI 3.0."""
+    told = {name: value for name, value in schema.items() if name != "default"}
+    if "examples" in told:
+        (told["example"],) = told.pop("examples")
+    if "anyOf" in told:  # A choice of something and null, in this order.
+        given, _ = told.pop("anyOf")
+        if "$ref" in given:
+            told["anyOf"] = [given, {"type": "object", "nullable": True}]
+        else:
+            told = {**_in_3_0(given), **told, "nullable": True}
+    if "items" in told:
+        told["items"] = _in_3_0(told["items"])
+    if told.get("type") == "object":
+        told["additionalProperties"] = _in_3_0(told.get("additionalProperties", {}))
+    if "$ref" in told and len(told) > 1:  # Nothing may stand beside a reference.
+        told["allOf"] = [{"$ref": told.pop("$ref")}]
+    return told
 
 
 def _server_of(path: str, settings: Settings) -> str:

@@ -1,7 +1,27 @@
 """A page of a list as it is sent: its items, and where it stands among all pages."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any, Generic, TypeVar
+
+from msgspec import Meta, Struct
+
+Item = TypeVar("Item")
+
+
+class PageMeta(Struct):
+    """Where a page stands in its list."""
+
+    total: Annotated[int, Meta(description="Items of all pages.")]
+    per_page: Annotated[int, Meta(description="Items of a full page.")]
+    current_page: Annotated[int, Meta(description="This page.")]
+    last_page: Annotated[int, Meta(description="The last page, at least 1.")]
+
+
+class Page(Struct, Generic[Item]):
+    """One page of a list."""
+
+    data: Sequence[Item]
+    meta: PageMeta
 
 
 def offset_of(query: Mapping[str, Any]) -> int:
@@ -10,12 +30,7 @@ def offset_of(query: Mapping[str, Any]) -> int:
     return before
 
 
-def show_page(items: Sequence[Any], total: int, query: Mapping[str, Any]) -> dict[str, Any]:
+def show_page(items: Sequence[Item], total: int, query: Mapping[str, Any]) -> Page[Item]:
     """Return the `data` of a page; a page past the end is empty, and there is at least one."""
-    meta = {
-        "total": total,
-        "per_page": query["per_page"],
-        "current_page": query["page"],
-        "last_page": max(1, -(-total // query["per_page"])),
-    }
-    return {"data": items, "meta": meta}
+    per_page: int = query["per_page"]
+    return Page(items, PageMeta(total, per_page, query["page"], max(1, -(-total // per_page))))

@@ -5,7 +5,6 @@ from typing import Any
 from flask import Response
 
 from app.authorization import Caller
-from app.http import transaction_view
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.commanding import current_cause, replay_headers
@@ -33,7 +32,7 @@ from app.http.request_context import container
 from app.http.schemas.link import LinkPageReply, LinkReply, NetworkStatusReply, NewLinkReply
 from app.http.schemas.link_input import HistoryQuery, LinkBody, LinkQuery, NoBody, StatusQuery
 from app.http.schemas.request_headers import IdempotencyHeader
-from app.http.schemas.wallet import TransactionPageReply
+from app.http.wallet_replies import show_transaction
 from domain.commands.link_create import LinkRequest
 from domain.commands.link_status import Target
 from domain.errors import NotFound
@@ -127,7 +126,7 @@ def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
 @blueprint.route("/v1/links/<identifier>/history", methods=["GET"])
 @operation(scope="links", resource=find_link, refusals=PAGE_REFUSALS)
 @blueprint.arguments(HistoryQuery, location="query")
-@blueprint.alt_response(200, schema=TransactionPageReply, **HISTORY)
+@blueprint.replies(200, HISTORY)
 def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
     """List the transactions that concern a link, newest first.
 
@@ -143,7 +142,7 @@ def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Resp
             offset=offset_of(query),
             limit=query["per_page"],
         )
-    shown = [transaction_view.show(entry) for entry in entries]
+    shown = [show_transaction(entry) for entry in entries]
     return success(show_page(shown, total, query))
 
 

@@ -7,7 +7,6 @@ from flask import Response
 
 from app.authorization import Caller
 from app.freshness import wait_until_projected
-from app.http import transaction_view
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.envelope import success
@@ -15,15 +14,15 @@ from app.http.identifiers import parse_id
 from app.http.operation import operation
 from app.http.paging import offset_of, show_page
 from app.http.request_context import container
-from app.http.schemas.wallet import (
-    TransactionPageReply,
-    TransactionQuery,
-    TransactionReply,
-    WalletReply,
+from app.http.schemas.wallet import TransactionQuery
+from app.http.wallet_replies import (
+    TRANSACTION,
+    TRANSACTION_PAGE,
+    WALLET,
+    show_transaction,
+    show_wallet,
 )
-from app.http.wallet_docs import TRANSACTION, TRANSACTION_PAGE, WALLET
 from domain.errors import NotFound, ValidationFailed
-from domain.money import format_amount
 from domain.wallet import Wallet, wallet_id
 from projections.transactions import Filter
 from projections.wallets import WalletRow
@@ -35,7 +34,7 @@ blueprint = Blueprint(
 
 @blueprint.route("/v1/wallet", methods=["GET"])
 @operation(scope="wallet", refusals=[NotFound()])
-@blueprint.alt_response(200, schema=WalletReply, **WALLET)
+@blueprint.replies(200, WALLET)
 def read_wallet(caller: Caller) -> Response:
     """Read the balance.
 
@@ -44,7 +43,7 @@ def read_wallet(caller: Caller) -> Response:
     wallet = _find_wallet(caller.organization_id)
     if wallet is None:
         raise NotFound
-    return success({"balance": format_amount(wallet.balance_micros), "currency": wallet.currency})
+    return success(show_wallet(wallet.balance_micros, wallet.currency))
 
 
 @blueprint.route("/v1/transactions", methods=["GET"])
@@ -53,7 +52,7 @@ def read_wallet(caller: Caller) -> Response:
     refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
 )
 @blueprint.arguments(TransactionQuery, location="query")
-@blueprint.alt_response(200, schema=TransactionPageReply, **TRANSACTION_PAGE)
+@blueprint.replies(200, TRANSACTION_PAGE)
 def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """List transactions, newest first.
 
@@ -72,13 +71,13 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
             offset=offset_of(query),
             limit=query["per_page"],
         )
-    shown = [transaction_view.show(entry) for entry in entries]
+    shown = [show_transaction(entry) for entry in entries]
     return success(show_page(shown, total, query))
 
 
 @blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
 @operation(scope="wallet", refusals=[NotFound()])
-@blueprint.alt_response(200, schema=TransactionReply, **TRANSACTION)
+@blueprint.replies(200, TRANSACTION)
 def read_transaction(caller: Caller, transaction_id: str) -> Response:
     """Read one transaction.
 
@@ -91,7 +90,7 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
         entry = parts.transactions.get(connection, caller.organization_id, wanted)
     if entry is None:
         raise NotFound
-    return success(transaction_view.show(entry))
+    return success(show_transaction(entry))
 
 
 def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:

@@ -1,4 +1,4 @@
-"""Wallets and transactions."""
+"""Transactions: what they are filtered by."""
 
 import re
 from collections.abc import Mapping
@@ -7,8 +7,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, pre_load, validate
 
-from app.http.schemas.envelope import Output, described, reply
-from app.http.schemas.page import PageQuery, page_reply
+from app.http.schemas.envelope import described
+from app.http.schemas.page import PageQuery
 from projections.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
@@ -78,53 +78,3 @@ class TransactionQuery(PageQuery):
     def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Read `?kind=` as no filter."""
         return {name: value for name, value in data.items() if value or name not in FILTERS}
-
-
-class Wallet(Output):
-    """A balance."""
-
-    balance = fields.String(required=True, metadata=AMOUNT)
-    currency = fields.String(required=True, metadata=CURRENCY)
-
-
-class Reference(Output):
-    """What money was for."""
-
-    type = fields.String(required=True, metadata=described("What it names.", example="job"))
-    id = fields.String(required=True, metadata=described("Its id."))
-
-
-class Transaction(Output):
-    """One entry of the wallet."""
-
-    id = fields.UUID(required=True, metadata=described("The transaction."))
-    sequence = fields.Integer(
-        required=True, metadata=described("1, 2, 3 … in each wallet, without a gap.")
-    )
-    kind = fields.String(required=True, metadata=described("What it was.", enum=list(KINDS)))
-    amount = fields.String(required=True, metadata=AMOUNT)
-    direction = fields.String(
-        required=True,
-        metadata=described(
-            "Whether it took from the balance or added to it.", enum=["debit", "credit"]
-        ),
-    )
-    currency = fields.String(required=True, metadata=CURRENCY)
-    charged_at = fields.String(
-        required=True, metadata=described("When it was entered (UTC).", format="date-time")
-    )
-    plan_name = fields.String(
-        required=True, allow_none=True, metadata=described("The plan it paid for, if any.")
-    )
-    description = fields.String(required=True, metadata=described("The same, for people."))
-    reference = fields.Nested(Reference, required=True)
-    metadata = fields.Dict(required=True, metadata=described("More about it, by kind."))
-    balance_after = fields.String(required=True, metadata=AMOUNT)
-    position = fields.Integer(
-        required=True, metadata=described("Its place in the event log: rising, with gaps.")
-    )
-
-
-WalletReply = reply("WalletReply", fields.Nested(Wallet, required=True))
-TransactionReply = reply("TransactionReply", fields.Nested(Transaction, required=True))
-TransactionPageReply = page_reply("TransactionPageReply", Transaction)
