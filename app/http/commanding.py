@@ -1,9 +1,17 @@
 """What views hand to the commands of the domain, and how they say that an outcome is an old one."""
 
+from typing import Final
+
 from app.http.request_context import container, request_context
 from domain.cause import Cause
 
-REPLAYED = {"Idempotency-Replayed": "true"}
+REPLAYED: Final = {"Idempotency-Replayed": "true"}
+IDEMPOTENCY_REPLAYED: Final = {
+    "Idempotency-Replayed": {
+        "description": "`true` when this is the outcome of an earlier request with the key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    }
+}
 
 
 def current_cause() -> Cause:

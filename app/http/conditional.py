@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any
+from http import HTTPStatus
+from typing import Any, Final
 
 import msgspec
 from flask import Response
@@ -11,11 +12,18 @@ from app.http.envelope import success
 from app.http.request_context import current_request
 
 ETAG_BYTES = 16
+ETAG: Final = {"ETag": {"description": "A weak tag of `data`.", "schema": {"type": "string"}}}
+NOT_MODIFIED: Final = {
+    HTTPStatus.NOT_MODIFIED.value: {
+        "description": "`data` is what the ETag of `If-None-Match` stands for."
+    }
+}
 
 
-def conditional(data: bytes) -> Response:
-    """Reply with encoded data, or with 304."""
-    return tagged(data, lambda: msgspec.Raw(data))
+def conditional(data: object) -> Response:
+    """Reply with data, or with 304."""
+    encoded = msgspec.json.encode(data)
+    return tagged(encoded, lambda: msgspec.Raw(encoded))
 
 
 def tagged(
@@ -27,7 +35,7 @@ def tagged(
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
-        response = Response(status=304)
+        response = Response(status=HTTPStatus.NOT_MODIFIED)
         response.headers.update(headers or {})
         del response.headers["Content-Type"]
     else:

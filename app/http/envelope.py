@@ -3,7 +3,7 @@
 A reply is a struct: its fields are what is sent, and what the OpenAPI document says of them.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Generic, TypeVar
 
@@ -15,52 +15,50 @@ from app.http.problems import VALIDATION, Problem
 from app.http.request_context import container, request_context
 
 Data = TypeVar("Data")
-Moment = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
 
 
-def one_of(values: Iterable[object]) -> Meta:
-    """Return what the OpenAPI document says of a field that has one of these values, in order."""
-    return Meta(extra_json_schema={"enum": list(values)})
+def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
+    """Return what the OpenAPI document says of a field; `schema` are keywords of its own."""
+    examples = None if example is None else [example]
+    return Meta(description=description, examples=examples, extra_json_schema=schema)
+
+
+Moment = Annotated[str, means(format="date-time")]
 
 
 class ReplyMeta(Struct, kw_only=True):
     """What every reply says about itself."""
 
     timestamp: Annotated[
-        Moment,
-        Meta(description="When the reply was made (UTC).", examples=["2026-11-21T03:04:05.678Z"]),
+        Moment, means("When the reply was made (UTC).", example="2026-11-21T03:04:05.678Z")
     ]
-    response_time_ms: Annotated[
-        float, Meta(description="How long the service took.", examples=[12.3])
-    ]
+    response_time_ms: Annotated[float, means("How long the service took.", example=12.3)]
     request_id: Annotated[
         str,
-        Meta(
-            description="The X-Request-Id of the request, or the one that was made for it.",
-            examples=["3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11"],
+        means(
+            "The X-Request-Id of the request, or the one that was made for it.",
+            example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
         ),
     ]
     stale: (
         Annotated[
             bool,
-            Meta(
-                description="There when the data lack what has happened in the last seconds or "
-                "longer."
+            means(
+                "There when the data lack what has happened in the last seconds or longer.",
+                enum=[True],
             ),
-            one_of([True]),
         ]
         | UnsetType
     ) = UNSET
     as_of: (
-        Annotated[Moment, Meta(description="Beside `stale`: when they last lacked nothing.")]
-        | UnsetType
+        Annotated[Moment, means("Beside `stale`: when they last lacked nothing.")] | UnsetType
     ) = UNSET
 
 
 class Reply(Struct, Generic[Data], kw_only=True):
     """A reply that is a success; each subclass says in its docstring what its data are."""
 
-    success: Annotated[bool, one_of([True])] = True
+    success: Annotated[bool, means(enum=[True])] = True
     data: Data
     meta: ReplyMeta
 

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from app.container import Container
 from app.http.age import wait_for
-from app.http.link_view import show_row
+from app.http.link_replies import Link, show_row
 from app.http.paging import offset_of
 from domain.commands.link_readings import usage_of
 from domain.network import Reading
@@ -21,7 +21,7 @@ NUMBERS_MAX = 10_000
 
 def list_items(
     parts: Container, organization_id: UUID, query: Mapping[str, Any]
-) -> tuple[list[dict[str, Any]], int]:
+) -> tuple[list[Link], int]:
     """Return one page of links, newest first, and how many there are in all."""
     wait_for(parts, parts.links.name)
     rows, total = find_links(parts, organization_id, query)
@@ -49,7 +49,7 @@ def _with_number(parts: Container, organization_id: UUID, search: str) -> Collec
     return parts.readings.with_msisdn(organization_id, search, NUMBERS_MAX)
 
 
-def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> dict[str, Any]:
+def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> Link:
     plans = usage_of(row.current_activations, row.activations, seen.usage, now)
     lpa = parts.link_readings.open_lpa(row.organization_id, row.id, row.lpa)
     return show_row(row, plans, seen.usage, lpa)

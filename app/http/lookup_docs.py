@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from app.http.commanding import IDEMPOTENCY_REPLAYED
 from app.http.error_docs import META, RETRY_AFTER
 from app.http.schemas.phone_number import NOT_E164
 from app.http.wallet_replies import JOB_ID, TRANSACTION_ID
@@ -44,12 +45,6 @@ _LOOKUP_META: Final = {
 }
 SINGLE_EXAMPLE: Final = {"success": True, "data": _RESULT, "meta": META | _LOOKUP_META}
 
-IDEMPOTENCY_REPLAYED: Final = {
-    "Idempotency-Replayed": {
-        "description": "`true` when this is the outcome of an earlier request with the key.",
-        "schema": {"type": "string", "enum": ["true"]},
-    }
-}
 JOB_ACCEPTED: Final[dict[str, Any]] = {
     "description": "The job is accepted, and paid.",
     "example": {"success": True, "data": {"job_id": str(JOB_ID)}, "meta": META},

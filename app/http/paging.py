@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
-from msgspec import Meta, Struct
+from msgspec import Struct
+
+from app.http.envelope import means
 
 Item = TypeVar("Item")
 
@@ -11,10 +13,10 @@ Item = TypeVar("Item")
 class PageMeta(Struct):
     """Where a page stands in its list."""
 
-    total: Annotated[int, Meta(description="Items of all pages.")]
-    per_page: Annotated[int, Meta(description="Items of a full page.")]
-    current_page: Annotated[int, Meta(description="This page.")]
-    last_page: Annotated[int, Meta(description="The last page, at least 1.")]
+    total: Annotated[int, means("Items of all pages.")]
+    per_page: Annotated[int, means("Items of a full page.")]
+    current_page: Annotated[int, means("This page.")]
+    last_page: Annotated[int, means("The last page, at least 1.")]
 
 
 class Page(Struct, Generic[Item]):

@@ -3,15 +3,15 @@
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from msgspec import Meta, Struct
+from msgspec import Struct
 
-from app.http.envelope import META, Moment, Reply, format_time, one_of
+from app.http.envelope import META, Moment, Reply, format_time, means
 from app.http.paging import Page, PageMeta
 from domain.money import format_amount
 from projections import transactions
 
-Amount = Annotated[str, Meta(description="A decimal with two to six decimals.", examples=["12.50"])]
-Currency = Annotated[str, Meta(description="ISO 4217.", examples=["USD"])]
+Amount = Annotated[str, means("A decimal with two to six decimals.", example="12.50")]
+Currency = Annotated[str, means("ISO 4217.", example="USD")]
 
 
 class Wallet(Struct):
@@ -24,30 +24,28 @@ class Wallet(Struct):
 class Reference(Struct):
     """What money was for."""
 
-    type: Annotated[str, Meta(description="What it names.", examples=["job"])]
-    id: Annotated[str, Meta(description="Its id.")]
+    type: Annotated[str, means("What it names.", example="job")]
+    id: Annotated[str, means("Its id.")]
 
 
 class Transaction(Struct):
     """One entry of the wallet."""
 
-    id: Annotated[UUID, Meta(description="The transaction.")]
-    sequence: Annotated[int, Meta(description="1, 2, 3 … in each wallet, without a gap.")]
-    kind: Annotated[str, Meta(description="What it was."), one_of(transactions.KINDS)]
+    id: Annotated[UUID, means("The transaction.")]
+    sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
+    kind: Annotated[str, means("What it was.", enum=transactions.KINDS)]
     amount: Amount
     direction: Annotated[
-        str,
-        Meta(description="Whether it took from the balance or added to it."),
-        one_of(["debit", "credit"]),
+        str, means("Whether it took from the balance or added to it.", enum=["debit", "credit"])
     ]
     currency: Currency
-    charged_at: Annotated[Moment, Meta(description="When it was entered (UTC).")]
-    plan_name: Annotated[str | None, Meta(description="The plan it paid for, if any.")]
-    description: Annotated[str, Meta(description="The same, for people.")]
+    charged_at: Annotated[Moment, means("When it was entered (UTC).")]
+    plan_name: Annotated[str | None, means("The plan it paid for, if any.")]
+    description: Annotated[str, means("The same, for people.")]
     reference: Reference
-    metadata: Annotated[dict[str, Any], Meta(description="More about it, by kind.")]
+    metadata: Annotated[dict[str, Any], means("More about it, by kind.")]
     balance_after: Amount
-    position: Annotated[int, Meta(description="Its place in the event log: rising, with gaps.")]
+    position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
 
 
 class WalletReply(Reply[Wallet]):

@@ -1,29 +1,30 @@
 """The plans of a link: which can be added, and the one operation that removes and adds."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from flask import Response
 
 from app.authorization import Caller
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
-from app.http.commanding import REPLAYED, current_cause, replay_headers
+from app.http.commanding import IDEMPOTENCY_REPLAYED, REPLAYED, current_cause, replay_headers
 from app.http.envelope import failure, success
-from app.http.link_docs import CHANGE_REFUSALS, CHANGED, TOPUP_PLANS, TOPUP_REFUSALS
 from app.http.link_finding import find_link
+from app.http.link_replies import ACTIVATION_ID, CHANGED, TOPUP_PLANS
 from app.http.link_reply import reply_link
 from app.http.operation import operation
-from app.http.plan_view import show_plan
+from app.http.plan_replies import show_plan
 from app.http.problems import problem_of
 from app.http.request_context import container
-from app.http.schemas.link import ChangedLinkReply, TopupPlansReply
 from app.http.schemas.link_input import LinkPlansBody
-from app.http.schemas.plan import TopupQuery
+from app.http.schemas.plan import NOT_A_COUNTRY, TopupQuery
 from app.http.schemas.request_headers import IdempotencyHeader
-from domain.commands.link_plans import BoundFailure, ChangeRequest
+from domain import errors
+from domain.commands.link_plans import NOT_THERE, BoundFailure, ChangeRequest
+from domain.commands.offers import INCOMPATIBLE
+from domain.commands.waiting import SHARE
 from domain.link import Link
-from domain.money import format_amount
 from projections.plans import PlanRow
 
 blueprint = Blueprint(
@@ -32,12 +33,27 @@ blueprint = Blueprint(
     description="What runs on a link: plans are added for money and removed without.",
 )
 
+_BACK: Final = "4.50 USD has been refunded"
+_STAYS: Final = "what was done before it stays"
+_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_ID)], "added": []}
+CHANGE_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.ValidationFailed({"remove.0": [NOT_THERE], "add.1": [INCOMPATIBLE]}),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
+    errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.ProvisioningFailed(_BACK, _STAYS, **_DONE),
+    errors.ProvisioningError(errors.LATE, _BACK, _STAYS, **_DONE),
+)
+
 
 @blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
 @operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
 @blueprint.arguments(LinkPlansBody, location="json")
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.alt_response(200, schema=ChangedLinkReply, **CHANGED)
+@blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
 def change_link_plans(
     caller: Caller, link: Link, body: dict[str, Any], header: dict[str, Any]
 ) -> Response:
@@ -55,17 +71,18 @@ def change_link_plans(
         change, replayed = parts.link_plans.run(wanted, current_cause())
     except BoundFailure as bound:
         return failure(problem_of(bound.refusal), REPLAYED)
-    paid = {
-        "amount_charged": format_amount(change.kept_micros),
-        "currency": parts.settings.currency,
-    }
-    return reply_link(parts.log.get(Link, link.id), paid, replay_headers(replayed))
+    changed = parts.log.get(Link, link.id)
+    return reply_link(changed, change.kept_micros, replay_headers(replayed))
 
 
 @blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
-@operation(scope="links", resource=find_link, refusals=TOPUP_REFUSALS)
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[errors.NotFound(), errors.ValidationFailed({"country": [NOT_A_COUNTRY]})],
+)
 @blueprint.arguments(TopupQuery, location="query")
-@blueprint.alt_response(200, schema=TopupPlansReply, **TOPUP_PLANS)
+@blueprint.replies(200, TOPUP_PLANS)
 def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
     """List the plans that can be added to a link, those for where it works first.
 

@@ -1,41 +1,47 @@
 """Links: eSIMs that are bought with a first plan, read, suspended and reactivated."""
 
-from typing import Any
+from typing import Any, Final
 
 from flask import Response
+from msgspec.structs import asdict
 
 from app.authorization import Caller
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
-from app.http.commanding import current_cause, replay_headers
+from app.http.commanding import IDEMPOTENCY_REPLAYED, current_cause, replay_headers
 from app.http.envelope import success
-from app.http.link_docs import (
-    CREATE_REFUSALS,
+from app.http.link_finding import find_link
+from app.http.link_list import list_items
+from app.http.link_replies import (
     CREATED,
     HISTORY,
     LINK,
     LINK_PAGE,
-    LIST_REFUSALS,
     NETWORK_STATUS,
-    PAGE_REFUSALS,
-    STATUS_REFUSALS,
-    SWITCH_REFUSALS,
+    STATUSES,
+    NewLink,
+    show_status,
 )
-from app.http.link_finding import find_link
-from app.http.link_list import list_items
 from app.http.link_reply import link_data, reply_link, stale_meta
-from app.http.link_view import show_status
 from app.http.operation import operation
 from app.http.paging import offset_of, show_page
 from app.http.paths import reached
 from app.http.request_context import container
-from app.http.schemas.link import LinkPageReply, LinkReply, NetworkStatusReply, NewLinkReply
-from app.http.schemas.link_input import HistoryQuery, LinkBody, LinkQuery, NoBody, StatusQuery
+from app.http.schemas.link_input import (
+    NOT_A_FLAG,
+    HistoryQuery,
+    LinkBody,
+    LinkQuery,
+    NoBody,
+    StatusQuery,
+)
 from app.http.schemas.request_headers import IdempotencyHeader
 from app.http.wallet_replies import show_transaction
+from domain import errors
 from domain.commands.link_create import LinkRequest
 from domain.commands.link_status import Target
-from domain.errors import NotFound
+from domain.commands.offers import UNKNOWN
+from domain.commands.waiting import SHARE
 from domain.link import Link
 from domain.money import format_amount
 
@@ -45,11 +51,33 @@ blueprint = Blueprint(
     description="eSIMs of your organization. A link is named by its id or by its ICCID.",
 )
 
+CREATE_REFUSALS: Final = (
+    errors.ValidationFailed({"plan_id": [UNKNOWN]}),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
+    errors.ConfigError(),
+    errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.ProvisioningFailed("4.50 USD has been refunded", refunded="4.50"),
+    errors.ProvisioningError(errors.NO_ESIM, "nothing was taken", refunded="0.00"),
+)
+_LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+_SWITCH_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.ValidationFailed({"status": ["Unknown field."]}),
+    errors.RateLimited(SHARE),
+    errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged"),
+)
+
 
 @blueprint.route("/v1/links", methods=["GET"])
-@operation(scope="links", refusals=LIST_REFUSALS)
+@operation(
+    scope="links",
+    refusals=[errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]})],
+)
 @blueprint.arguments(LinkQuery, location="query")
-@blueprint.alt_response(200, schema=LinkPageReply, **LINK_PAGE)
+@blueprint.replies(200, LINK_PAGE)
 def list_links(caller: Caller, query: dict[str, Any]) -> Response:
     """List your links, newest first.
 
@@ -64,7 +92,7 @@ def list_links(caller: Caller, query: dict[str, Any]) -> Response:
 @operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True)
 @blueprint.arguments(LinkBody, location="json")
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.alt_response(201, schema=NewLinkReply, **CREATED)
+@blueprint.replies(201, CREATED, headers=_LOCATION | IDEMPOTENCY_REPLAYED)
 def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
     """Create a link with its first plan.
 
@@ -77,19 +105,20 @@ def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) ->
     cause = current_cause()
     link, replayed = parts.link_create.run(wanted, cause)
     price = link.requested.price
-    data = link_data(parts.link_readings.read(link, cause, live=False))
-    data |= {
-        "activation_url": data["apple_activation_url"],
-        "amount_charged": format_amount(price.amount_micros if price is not None else 0),
-        "currency": parts.settings.currency,
-    }
+    shown = link_data(parts.link_readings.read(link, cause, live=False))
+    data = NewLink(
+        **asdict(shown),
+        activation_url=shown.apple_activation_url,
+        amount_charged=format_amount(price.amount_micros if price is not None else 0),
+        currency=parts.settings.currency,
+    )
     location = f"{reached(parts.settings.base)}/v1/links/{link.id}"
     return success(data, 201, headers={"Location": location, **replay_headers(replayed)})
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["GET"])
-@operation(scope="links", resource=find_link, refusals=[NotFound()])
-@blueprint.alt_response(200, schema=LinkReply, **LINK)
+@operation(scope="links", resource=find_link, refusals=[errors.NotFound()])
+@blueprint.replies(200, LINK)
 def read_link(_: Caller, link: Link) -> Response:
     """Read a link, its plans and its usage.
 
@@ -100,9 +129,9 @@ def read_link(_: Caller, link: Link) -> Response:
 
 
 @blueprint.route("/v1/links/<identifier>/suspend", methods=["POST"])
-@operation(scope="links", resource=find_link, refusals=SWITCH_REFUSALS, takes_body=True)
+@operation(scope="links", resource=find_link, refusals=_SWITCH_REFUSALS, takes_body=True)
 @blueprint.arguments(NoBody, location="json", required=False)
-@blueprint.alt_response(200, schema=LinkReply, **LINK)
+@blueprint.replies(200, LINK)
 def suspend_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
     """Stop the traffic of a link.
 
@@ -112,9 +141,9 @@ def suspend_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/v1/links/<identifier>/reactivate", methods=["POST"])
-@operation(scope="links", resource=find_link, refusals=SWITCH_REFUSALS, takes_body=True)
+@operation(scope="links", resource=find_link, refusals=_SWITCH_REFUSALS, takes_body=True)
 @blueprint.arguments(NoBody, location="json", required=False)
-@blueprint.alt_response(200, schema=LinkReply, **LINK)
+@blueprint.replies(200, LINK)
 def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
     """Let a link carry traffic again.
 
@@ -124,7 +153,14 @@ def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
 
 
 @blueprint.route("/v1/links/<identifier>/history", methods=["GET"])
-@operation(scope="links", resource=find_link, refusals=PAGE_REFUSALS)
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
+    ],
+)
 @blueprint.arguments(HistoryQuery, location="query")
 @blueprint.replies(200, HISTORY)
 def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
@@ -147,9 +183,18 @@ def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Resp
 
 
 @blueprint.route("/v1/links/<identifier>/network-status", methods=["GET"])
-@operation(scope="links", resource=find_link, refusals=STATUS_REFUSALS)
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"live": [NOT_A_FLAG]}),
+        errors.RateLimited(SHARE),
+        errors.NetworkUnavailable(),
+    ],
+)
 @blueprint.arguments(StatusQuery, location="query")
-@blueprint.alt_response(200, schema=NetworkStatusReply, **NETWORK_STATUS)
+@blueprint.replies(200, NETWORK_STATUS)
 def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Response:
     """Read whether and where a link is connected.
 

@@ -8,14 +8,13 @@ from flask import Response
 from app.authorization import Caller
 from app.http import ended_jobs, job_view
 from app.http.blueprint import Blueprint
-from app.http.commanding import current_cause, replay_headers
+from app.http.commanding import IDEMPOTENCY_REPLAYED, current_cause, replay_headers
 from app.http.conditional import tagged
 from app.http.envelope import format_time, success
 from app.http.feature import lookup_price_micros, require_lookup
 from app.http.identifiers import parse_id
 from app.http.lookup_docs import (
     BULK_REFUSALS,
-    IDEMPOTENCY_REPLAYED,
     JOB_ACCEPTED,
     JOB_READ,
     SINGLE_EXAMPLE,

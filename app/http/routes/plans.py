@@ -2,29 +2,27 @@
 
 from typing import Any
 
-import msgspec
 from flask import Response
 
 from app.authorization import Caller
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
-from app.http.conditional import conditional
+from app.http.conditional import ETAG, NOT_MODIFIED, conditional
 from app.http.identifiers import parse_id
 from app.http.operation import operation
 from app.http.paging import offset_of, show_page
-from app.http.plan_docs import COVERAGE, LIST_REFUSALS, NOT_MODIFIED, PLAN, PLAN_PAGE, REGION_LIST
-from app.http.plan_view import show_coverage, show_plan
-from app.http.request_context import container
-from app.http.schemas.plan import (
-    FILTERS,
-    CoverageReply,
-    PlanPageReply,
-    PlanQuery,
-    PlanReply,
-    RegionsReply,
+from app.http.plan_replies import (
+    COVERAGE,
+    PLAN,
+    PLAN_PAGE,
+    REGION_LIST,
+    show_coverage,
+    show_plan,
+    show_regions,
 )
-from domain.errors import NotFound
-from domain.regions import REGIONS
+from app.http.request_context import container
+from app.http.schemas.plan import FILTERS, NOT_A_COUNTRY, PlanQuery
+from domain.errors import NotFound, ValidationFailed
 from projections.plans import PlanFilter, PlanRow
 
 blueprint = Blueprint(
@@ -33,10 +31,10 @@ blueprint = Blueprint(
 
 
 @blueprint.route("/v1/plans", methods=["GET"])
-@operation(scope="plans", refusals=LIST_REFUSALS)
+@operation(scope="plans", refusals=[ValidationFailed({"country": [NOT_A_COUNTRY]})])
 @blueprint.arguments(PlanQuery, location="query")
-@blueprint.alt_response(200, schema=PlanPageReply, **PLAN_PAGE)
-@blueprint.alt_response(304, description=NOT_MODIFIED)
+@blueprint.replies(200, PLAN_PAGE, headers=ETAG)
+@blueprint.doc(responses=NOT_MODIFIED)
 def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
     """List the plans that you can buy, by name.
 
@@ -53,44 +51,44 @@ def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
             offset=offset_of(query),
             limit=query["per_page"],
         )
-    return _reply(show_page([show_plan(row) for row in rows], total, query))
+    return conditional(show_page([show_plan(row) for row in rows], total, query))
 
 
 @blueprint.route("/v1/plans/regions", methods=["GET"])
 @operation(scope="plans")
-@blueprint.alt_response(200, schema=RegionsReply, **REGION_LIST)
-@blueprint.alt_response(304, description=NOT_MODIFIED)
+@blueprint.replies(200, REGION_LIST, headers=ETAG)
+@blueprint.doc(responses=NOT_MODIFIED)
 def list_regions(_: Caller) -> Response:
     """List the regions and their countries.
 
     Each country belongs to exactly one region, by UN M49. A plan matches a region when it covers
     at least one of its countries.
     """
-    return _reply(list(REGIONS.values()))
+    return conditional(show_regions())
 
 
 @blueprint.route("/v1/plans/<plan_id>", methods=["GET"])
 @operation(scope="plans", refusals=[NotFound()])
-@blueprint.alt_response(200, schema=PlanReply, **PLAN)
-@blueprint.alt_response(304, description=NOT_MODIFIED)
+@blueprint.replies(200, PLAN, headers=ETAG)
+@blueprint.doc(responses=NOT_MODIFIED)
 def read_plan(caller: Caller, plan_id: str) -> Response:
     """Read one plan.
 
     404 for one that you cannot buy, for whatever reason.
     """
-    return _reply(show_plan(_find(caller, plan_id)))
+    return conditional(show_plan(_find(caller, plan_id)))
 
 
 @blueprint.route("/v1/plans/<plan_id>/coverage", methods=["GET"])
 @operation(scope="plans", refusals=[NotFound()])
-@blueprint.alt_response(200, schema=CoverageReply, **COVERAGE)
-@blueprint.alt_response(304, description=NOT_MODIFIED)
+@blueprint.replies(200, COVERAGE, headers=ETAG)
+@blueprint.doc(responses=NOT_MODIFIED)
 def read_plan_coverage(caller: Caller, plan_id: str) -> Response:
     """Read where a plan works.
 
     Every country with the networks that the plan can use there, and their generations.
     """
-    return _reply(show_coverage(_find(caller, plan_id)))
+    return conditional(show_coverage(_find(caller, plan_id)))
 
 
 def _find(caller: Caller, plan_id: str) -> PlanRow:
@@ -108,7 +106,3 @@ def _wait() -> None:
     """Let the read model pass what an operator has just changed."""
     parts = container()
     wait_for(parts, parts.plans.name)
-
-
-def _reply(data: object) -> Response:
-    return conditional(msgspec.json.encode(data))

@@ -2,22 +2,21 @@
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
 from app.http.identifiers import parse_id
+from app.http.link_replies import STATUSES
 from app.http.schemas.envelope import described
 from app.http.schemas.page import PER_PAGE_MAX, PageQuery, WholeNumber
 from domain.errors import NotFound
-from domain.network import LinkStatus
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
 CHANGES_MAX = 10
-STATUSES = get_args(LinkStatus)
 FILTERS = ("status", "search")
 NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."

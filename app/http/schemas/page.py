@@ -1,4 +1,4 @@
-"""Pages of lists: what is asked for, and how the reply nests."""
+"""Pages of lists: which one is asked for."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.schemas.envelope import Output, described, reply
+from app.http.schemas.envelope import described
 
 PER_PAGE_MAX = 100
 PAGE_MAX = 10**12  # Far past any list, and its offset still fits the database's 64 bits.
@@ -52,22 +52,3 @@ class PageQuery(Schema):
     per_page = WholeNumber(
         PER_PAGE_MAX, load_default=50, metadata=described("How many items make a page.")
     )
-
-
-class PageMeta(Output):
-    """Where a page stands in its list."""
-
-    total = fields.Integer(required=True, metadata=described("Items of all pages."))
-    per_page = fields.Integer(required=True, metadata=described("Items of a full page."))
-    current_page = fields.Integer(required=True, metadata=described("This page."))
-    last_page = fields.Integer(required=True, metadata=described("The last page, at least 1."))
-
-
-def page_reply(name: str, item: type[Schema]) -> type[Schema]:
-    """Return the schema of a reply that holds one page of items."""
-    members: dict[str, fields.Field[Any]] = {
-        "data": fields.List(fields.Nested(item), required=True),
-        "meta": fields.Nested(PageMeta, required=True),
-    }
-    page = Output.from_dict(members, name=name.replace("Reply", ""))
-    return reply(name, fields.Nested(page, required=True))

@@ -17,8 +17,6 @@ NOT_A_TIME = (
     "Must be an ISO 8601 time with an offset or Z, such as 2026-11-21T08:00:00Z, or a date, "
     "such as 2026-11-21, which is its first instant in UTC."
 )
-AMOUNT = described("A decimal with two to six decimals.", example="12.50")
-CURRENCY = described("ISO 4217.", example="USD")
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MOMENT = described(

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from app.http.envelope import format_time
-from app.http.link_view import show_link
+from app.http.link_replies import show_link, show_status
+from domain import network
 from domain.activation import BoughtPlan
 from domain.commands.link_readings import LinkReading, PlanUsage, plans_of
 from domain.plan import CountryCoverage, Operator, PlanTerms
@@ -54,15 +55,15 @@ def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkRead
 def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
     shown = show_link(asked, {plan.plan_id: offered for plan, offered in known})
     return {
-        each["country_code"]: {every.name: every.network_types for every in each["operators"]}
-        for each in shown["coverage_data"]
+        each.country_code: {every.name: every.network_types for every in each.operators}
+        for each in shown.coverage_data
     }
 
 
 def test_sums_are_rounded_to_a_kilobyte() -> None:
     shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {})
-    assert (shown["data_used_mb"], shown["data_remaining_mb"]) == (0.3, 9_999.7)
-    assert [each["data_used_mb"] for each in shown["activations"]] == [0.1, 0.2]
+    assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7)
+    assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
 
 
 def test_an_activation_code_is_encoded_to_its_last_character() -> None:
@@ -70,13 +71,13 @@ def test_an_activation_code_is_encoded_to_its_last_character() -> None:
     encoded = "LPA%3A1%24a.example%2Fb%24C%2BD%20E%26%C3%A9"
     for maker in ("apple", "android"):
         start = f"https://esimsetup.{maker}.com/esim_qrcode_provisioning?carddata="
-        assert shown[f"{maker}_activation_url"] == start + encoded
+        assert getattr(shown, f"{maker}_activation_url") == start + encoded
 
 
 def test_without_an_activation_code_there_are_no_addresses() -> None:
     shown = show_link(reading(WIDE), {})
     for name in ("lpa_profile", "apple_activation_url", "android_activation_url"):
-        assert shown[name] is None
+        assert getattr(shown, name) is None
 
 
 def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
@@ -101,7 +102,7 @@ def test_countries_are_those_that_were_bought() -> None:
 def test_only_a_plan_that_has_expired_covers_nothing(status: str, covered: object) -> None:
     empty = used(reading(NARROW), 5_000.0, expired=status == "expired")
     shown = show_link(empty, {})
-    assert [each["status"] for each in shown["activations"]] == [status]
+    assert [each.status for each in shown.activations] == [status]
     assert coverage(empty) == covered
 
 
@@ -135,5 +136,16 @@ def test_a_link_ends_with_the_last_plan_that_is_in_use(
 ) -> None:
     shown = show_link(ends(*stages), {})
     end = None if day is None else format_time(START + timedelta(days=day))
-    assert shown["expires_at"] == end
-    assert shown["data_total_mb"] == 5_000.0 * len(stages)
+    assert shown.expires_at == end
+    assert shown.data_total_mb == 5_000.0 * len(stages)
+
+
+def test_the_network_that_serves_a_link_is_shown_as_it_was_told() -> None:
+    serving = network.ServingNetwork("FR", "Orange", "208", "01", "5G")
+    told = network.NetworkStatus(
+        "active", connected=True, network=serving, last_seen_at=START, as_of=START
+    )
+    asked = reading(WIDE)
+    shown = msgspec.to_builtins(show_status(asked.link, told, cached=True))
+    assert shown["network"] == msgspec.to_builtins(serving)
+    assert (shown["last_seen_at"], shown["cached"]) == (format_time(START), True)
