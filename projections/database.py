@@ -31,11 +31,13 @@ class Database:
     reads. On PostgreSQL, where each one is a process of the server, it gives it back.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, durable: Engine | None = None) -> None:
+        """Use an engine; a crash may lose its commits where there is a `durable` one beside it."""
         self.engine = engine
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         # SQLite takes the write lock at once: upgrading a read later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
+        self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         self._keeps = engine.dialect.name == "sqlite"
         self._kept = Kept(self._reading)
         self._quick = QuickReads(engine, self._kept)
@@ -104,6 +106,7 @@ class Database:
         """Close what this thread holds and what nobody does; others close with their threads."""
         self._kept.close()
         self.engine.dispose()
+        self._durable.dispose()
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
@@ -116,9 +119,12 @@ class Database:
             transaction.rollback()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """Lend a connection inside a transaction that commits at the end."""
-        with self._writing.begin() as connection:
+    def writing(self, *, durable: bool = False) -> Iterator[Connection]:
+        """Lend a connection inside a transaction that commits at the end.
+
+        A commit that is `durable` outlives a crash of the database once it has returned.
+        """
+        with (self._durable if durable else self._writing).begin() as connection:
             yield connection
 
 

@@ -42,7 +42,7 @@ def change_in_parts(  # noqa: PLR0913  # Which rows, and how to get to them.
     changed, after = 0, None
     for _ in count() if parts_max is None else range(parts_max):
         part = here if after is None else and_(here, along > after)
-        with database.writing() as connection:
+        with database.writing(durable=True) as connection:  # What is erased must not come back.
             _go_by_the_index(connection)
             ahead = select(along).where(part).order_by(along).offset(PART_ROWS - 1).limit(1)
             until = connection.execute(ahead).scalar_one_or_none()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
-from sqlalchemy import Engine, ExceptionContext, create_engine, event
+from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
@@ -58,6 +58,7 @@ SESSION = (
 BEGIN_DURABLE = f"BEGIN; SELECT {DURABLE}"
 ORDINARY = {None, psycopg.IsolationLevel.READ_COMMITTED}  # The library names it after others.
 BEGIN_RELAXED = "BEGIN; SET LOCAL synchronous_commit = off"
+BEGIN = "begin"  # By this name a connection carries what its next transaction begins with.
 
 
 class PostgresDatabase:
@@ -90,11 +91,12 @@ class PostgresDatabase:
     def databases(self) -> tuple[Database, Database, Database]:
         """Return the read models, the own stores, and the keys, which are as durable as the log.
 
-        The first two share connections: a lost tail of either is made again.
+        The first two share connections, and lose their newest commits unless they are durable ones.
         """
-        relaxed = Database(engine_for(self._conninfo("views"), VIEWS_MAX, synchronous_commit=False))
-        durable = Database(engine_for(self._conninfo("keys"), KEYS_MAX, synchronous_commit=True))
-        return relaxed, relaxed, durable
+        relaxed = engine_for(self._conninfo("views"), VIEWS_MAX, synchronous_commit=False)
+        shared = Database(relaxed, durable=_made_durable(relaxed))
+        keys = Database(engine_for(self._conninfo("keys"), KEYS_MAX, synchronous_commit=True))
+        return shared, shared, keys
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log, in whatever process."""
@@ -196,10 +198,22 @@ def engine_for(target: str, connections_max: int, *, synchronous_commit: bool) -
     return engine
 
 
+def _made_durable(engine: Engine) -> Engine:
+    """Return the same connections for transactions whose commits wait for the disk."""
+    durable = engine.execution_options()  # An engine of its own events; the pool is the same.
+
+    @event.listens_for(durable, "begin")
+    def tell(connection: Connection) -> None:  # What fails here the library would not translate.
+        connection.connection.info[BEGIN] = BEGIN_DURABLE
+
+    return durable
+
+
 def _begin(statements: str, lent: PoolProxiedConnection) -> None:
     """Begin a transaction with its own setting, in the round trip that its BEGIN costs anyway."""
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
+    statements = lent.info.pop(BEGIN, statements)
     if not connection.autocommit and connection.isolation_level in ORDINARY:  # Else it only reads.
         connection.run(statements)
 

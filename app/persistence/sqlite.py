@@ -54,11 +54,13 @@ class SqliteFiles:
 
     def databases(self) -> tuple[Database, Database, Database]:
         """Return the read models, the own stores, and the keys, which lie in the log's own file."""
-        views, stores = (
-            Database(engine_for(self.beside_the_log(purpose), synchronous="NORMAL"))
-            for purpose in ("views", "stores")
+        views, stores = self.beside_the_log("views"), self.beside_the_log("stores")
+        durable = engine_for(stores, synchronous="FULL")
+        return (
+            Database(engine_for(views, synchronous="NORMAL")),
+            Database(engine_for(stores, synchronous="NORMAL"), durable=durable),
+            Database(engine_for(self.path, synchronous="FULL")),
         )
-        return views, stores, Database(engine_for(self.path, synchronous="FULL"))
 
     def waker(self, appended: Signal) -> SqliteWaker:
         """Return what hears of commits to the log, in whatever process."""

@@ -48,11 +48,14 @@ class Calls:
 
     @contextmanager
     def changing(self, timeout_s: float) -> Iterator[Call]:
-        """Lend a transaction; OutcomeUnknown when it is its commit that fails."""
+        """Lend a durable transaction; OutcomeUnknown when it is its commit that fails.
+
+        Durable, for the caller's log may be written after a crash of this database.
+        """
         now, deadline = self._begin(timeout_s)
         committing = False
         try:
-            with self._database.writing() as connection:
+            with self._database.writing(durable=True) as connection:
                 yield Call(connection, now, deadline)
                 if self._clock() > deadline:
                     message = "the simulated network has met its time-out"
