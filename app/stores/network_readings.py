@@ -56,7 +56,7 @@ class SqlReadings:
             Column("status", LargeBinary),
             Column("status_as_of", BigInteger),
         )
-        self.parts = NumberParts(self._rows)
+        self.parts = NumberParts(self._rows, database.engine.dialect.name)
         columns = self._rows.c
         # Built once: every read of a link asks it.
         self._find = select(columns.link_id, columns.msisdn, columns.usage, columns.status).where(

@@ -19,6 +19,7 @@ from sqlalchemy import (
     func,
     select,
 )
+from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.database import Database
 from projections.in_parts import change_in_parts
@@ -39,8 +40,9 @@ class NumberParts:
     follows the readings, whose `msisdn` alone says what the number of a link is.
     """
 
-    def __init__(self, readings: Table) -> None:
+    def __init__(self, readings: Table, dialect_name: str) -> None:
         self.metadata = MetaData()
+        self._dialect: Any = postgresql if dialect_name == "postgresql" else sqlite
         self._readings = readings
         self._rows = Table(
             "network_number_parts",
@@ -101,17 +103,23 @@ class NumberParts:
         return select(found.c.link_id, readings.msisdn).select_from(about)
 
     def _missing_of(self, wanted: ColumnElement[bool]) -> Insert:
-        """Insert each end of these numbers that is not there; a whole number has all of them."""
+        """Insert each end of these numbers that is not there; a whole number has all of them.
+
+        The key tells which ends are there. A join that asked for them would read the whole table
+        where the server has no statistics of it.
+        """
         readings = self._readings.c
         numbers = select(readings.organization_id, readings.msisdn.label("part"), readings.link_id)
-        numbers = numbers.where(wanted, ~self._has(readings, readings.msisdn))
+        numbers = numbers.where(wanted, ~self._has_whole(readings))
         ends = numbers.cte("ends", recursive=True)
         shorter = func.substr(ends.c.part, 2)
         more = select(ends.c.organization_id, shorter, ends.c.link_id)
         ends = ends.union_all(more.where(func.length(ends.c.part) > 1))
-        new = select(ends).where(ends.c.part != "", ~self._has(ends.c, ends.c.part))
-        made = self._rows.insert().from_select(["organization_id", "part", "link_id"], new)
-        return made.returning(self._rows.c.link_id)
+        new = select(ends).where(ends.c.part != "")
+        made = self._dialect.insert(self._rows)
+        made = made.from_select(["organization_id", "part", "link_id"], new)
+        filled: Insert = made.on_conflict_do_nothing().returning(self._rows.c.link_id)
+        return filled
 
     def _others_of(self, wanted: ColumnElement[bool]) -> Delete:
         """Delete what is no end of these numbers: they had another one before."""
@@ -121,10 +129,10 @@ class NumberParts:
         link_ids = select(self._readings.c.link_id).where(wanted)
         return self._rows.delete().where(rows.link_id.in_(link_ids), ~whole)
 
-    def _has(self, about: Any, part: ColumnElement[Any]) -> ColumnElement[bool]:
+    def _has_whole(self, reading: Any) -> ColumnElement[bool]:
         rows = self._rows.alias().c
         return exists().where(
-            rows.organization_id == about.organization_id,
-            rows.part == part,
-            rows.link_id == about.link_id,
+            rows.organization_id == reading.organization_id,
+            rows.part == reading.msisdn,
+            rows.link_id == reading.link_id,
         )
