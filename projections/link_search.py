@@ -21,10 +21,10 @@ from sqlalchemy import (
     true,
     union,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.network import LinkStatus
 from projections.database import Database
+from projections.inserting import insert_new
 from projections.link_batch import BETWEEN, fold
 from projections.quick import Quick
 from projections.read_model import ReadModel
@@ -72,10 +72,9 @@ class LinkSearch:
 
     def add_plans(self, connection: Connection, plans: Iterable[tuple[UUID, str]]) -> None:
         """Note the folded names of plans that came onto links."""
-        rows = [{"organization_id": who, "folded_name": name} for who, name in sorted({*plans})]
-        if rows:
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            connection.execute(dialect.insert(self.plans).on_conflict_do_nothing(), rows)
+        names = sorted({*plans})
+        rows = [{"organization_id": who, "folded_name": name} for who, name in names]
+        insert_new(connection, self.plans, rows)
 
     def ask(self, database: Database, organization_id: UUID, wanted: LinkFilter) -> "Asked":
         """Return what is to be found: links by themselves, and by the plans that match."""

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import IntegrityError
 
-from projections.inserting import MANY_ROWS, insert_many, upsert
+from projections.inserting import MANY_ROWS, insert_many, insert_new, upsert
 from tests.installation import Process
 
 THINGS = Table(
@@ -68,7 +68,7 @@ def written(connection: Connection) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("count", SIZES)
-@pytest.mark.parametrize("write", [insert_many, upsert])
+@pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
 @pytest.mark.parametrize("make", [thing, bare])
 def test_each_row_is_there_as_it_was_given(
     connection: Connection, write: Any, make: Any, count: int
@@ -93,13 +93,21 @@ def test_a_row_with_a_known_key_is_replaced_but_for_columns_that_are_not_given(
     ]
 
 
-@pytest.mark.parametrize("write", [insert_many, upsert])
+@pytest.mark.parametrize("count", SIZES)
+def test_a_row_with_a_known_key_can_be_left_as_it_is(connection: Connection, count: int) -> None:
+    rows = [thing(number) for number in range(count)]
+    insert_many(connection, THINGS, rows[: count // 2])
+    insert_new(connection, THINGS, [*({**row, "at": -1} for row in rows[: count // 2]), *rows])
+    assert written(connection) == rows
+
+
+@pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
 def test_no_rows_are_no_statement(write: Any) -> None:
     write(None, THINGS, [])
 
 
 @pytest.mark.parametrize("count", SIZES)
-@pytest.mark.parametrize("write", [insert_many, upsert])
+@pytest.mark.parametrize("write", [insert_many, insert_new, upsert])
 def test_what_the_database_refuses_is_raised_as_the_library_raises_it(
     process: Process, write: Any, count: int
 ) -> None:
