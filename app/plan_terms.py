@@ -22,8 +22,7 @@ class KnownPlans:
 
     def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
         """Return the present terms of a plan that an organization may buy."""
-        with self._database.reading() as connection:
-            plan = self._plans.get(connection, organization_id, plan_id)
+        plan = self._plans.get(self._database, organization_id, plan_id)
         if plan is None:
             return None
         self._keep(plan_id, plan.terms)

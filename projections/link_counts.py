@@ -9,6 +9,8 @@ from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, s
 
 from domain.network import LinkStatus
 from projections.inserting import upsert
+from projections.one_of import OneOf
+from projections.quick import Quick, as_id, run
 from projections.read_model import ReadModel
 
 STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
@@ -28,9 +30,7 @@ class LinkCounts:
         organization_id = self.rows.c.organization_id
         # Built once: every page asks the first one.
         self._one = select(self.rows).where(organization_id == bindparam("organization"))
-        self._some = select(self.rows).where(
-            organization_id.in_(bindparam("organizations", expanding=True))
-        )
+        self._some = Quick(select(self.rows).where(OneOf(organization_id, "organizations")))
 
     def total(
         self, connection: Connection, organization_id: UUID, status: LinkStatus | None
@@ -52,8 +52,8 @@ class LinkCounts:
         if not moved:
             return Counter()
         organizations = sorted({organization_id for organization_id, _ in moved})
-        found = connection.execute(self._some, {"organizations": organizations})
-        known = {row[0]: row[1:] for row in found}
+        found = run(connection, self._some, organizations=organizations)
+        known = {as_id(row[0]): row[1:] for row in found}
         rows = []
         for organization_id in organizations:
             old = known.get(organization_id, (0,) * len(STATUSES))

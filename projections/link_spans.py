@@ -12,6 +12,8 @@ from domain.link_events import LinkEvent
 from projections.database import to_micros
 from projections.inserting import insert_many
 from projections.link_batch import status_after
+from projections.one_of import OneOf
+from projections.quick import Quick, as_id, run
 from projections.read_model import ReadModel, execute_many
 
 
@@ -46,8 +48,9 @@ class LinkSpans(ReadModel):
             columns.link_id == bindparam("link"), columns.position == bindparam("began")
         )
         self._end = end.values(until_at=bindparam("at"))
-        theirs = columns.link_id.in_(bindparam("links", expanding=True))
-        self._ongoing = select(columns.link_id, columns.position).where(theirs, until_at.is_(None))
+        theirs = OneOf(columns.link_id, "links")
+        ongoing = select(columns.link_id, columns.position).where(theirs, until_at.is_(None))
+        self._ongoing = Quick(ongoing)
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -95,8 +98,8 @@ class LinkSpans(ReadModel):
         """Return at which position the span of each link began that has not ended."""
         if not link_ids:
             return {}
-        found = connection.execute(self._ongoing, {"links": [*link_ids]})
-        return {row.link_id: row.position for row in found}
+        found = run(connection, self._ongoing, links=[*link_ids])
+        return {as_id(link_id): position for link_id, position in found}
 
 
 def _row(position: int, event: LinkEvent) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
-    Row,
     Select,
     String,
     Table,
@@ -22,6 +21,7 @@ from sqlalchemy import (
     cast,
     exists,
     func,
+    literal_column,
     or_,
     select,
 )
@@ -29,8 +29,10 @@ from sqlalchemy import (
 from domain.application import Recorded
 from domain.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
 from domain.regions import REGIONS
+from projections.database import Database
 from projections.inserting import insert_many
 from projections.plan_batch import PlanBatch
+from projections.quick import Quick, as_id
 from projections.read_model import ReadModel, execute_many
 
 # By bytes of UTF-8 everywhere, as SQLite does: a locale of the database must not decide.
@@ -58,6 +60,9 @@ class PlanFilter:
     country: str | None = None
     coverage_type: CoverageType | None = None
     sponsor_profile: str | None = None
+
+
+COMMA: ColumnElement[str] = literal_column("','")  # Bound, it would be left open to each call.
 
 
 class Plans(ReadModel):
@@ -98,7 +103,7 @@ class Plans(ReadModel):
         )
         is_visible = self._visible_to(bindparam("organization"))
         # Built once: every creation of a link and every change of its plans asks it.
-        self._one = self._select().where(self.rows.c.id == bindparam("plan"), is_visible)
+        self._one = Quick(self._select().where(self.rows.c.id == bindparam("plan"), is_visible))
         return [self.rows, self.countries, self.profiles, self.exclusions]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -141,11 +146,10 @@ class Plans(ReadModel):
         rows = self._select().where(plan.id.in_(ids.offset(offset).limit(limit)))
         return [_read(row) for row in connection.execute(rows)], total
 
-    def get(self, connection: Connection, organization_id: UUID, plan_id: UUID) -> PlanRow | None:
+    def get(self, database: Database, organization_id: UUID, plan_id: UUID) -> PlanRow | None:
         """Read one plan that an organization sees."""
-        about = {"plan": plan_id, "organization": organization_id}
-        row = connection.execute(self._one, about).one_or_none()
-        return _read(row) if row else None
+        rows = database.rows(self._one, plan=plan_id, organization=organization_id)
+        return _read(rows[0]) if rows else None
 
     def compatible(
         self,
@@ -195,7 +199,7 @@ class Plans(ReadModel):
         """Select plans in their order: by name, then id; each with those it is hidden from."""
         columns, pair = self.rows.c, self.exclusions.c
         excluded = (
-            select(func.aggregate_strings(cast(pair.organization_id, String), ","))
+            select(func.aggregate_strings(cast(pair.organization_id, String), COMMA))
             .where(pair.plan_id == columns.id)
             .scalar_subquery()
         )
@@ -241,11 +245,12 @@ class Plans(ReadModel):
         return exists().where(table.c.plan_id == self.rows.c.id, condition)
 
 
-def _read(row: Row[Any]) -> PlanRow:
+def _read(row: Sequence[Any]) -> PlanRow:
+    plan_id, organization_id, terms, enabled, excluded = row
     return PlanRow(
-        id=row.id,
-        organization_id=row.organization_id,
-        terms=_TERMS.decode(row.terms),
-        enabled=row.enabled,
-        excluded=sorted(map(UUID, row.excluded.split(",")), key=str) if row.excluded else [],
+        id=as_id(plan_id),
+        organization_id=None if organization_id is None else as_id(organization_id),
+        terms=_TERMS.decode(terms),
+        enabled=bool(enabled),
+        excluded=sorted(map(UUID, excluded.split(",")), key=str) if excluded else [],
     )

@@ -26,7 +26,9 @@ from domain.cause import AHEAD_MAX
 from domain.plan_change import PlanChange
 from projections.database import from_micros, to_micros
 from projections.inserting import upsert
-from projections.read_model import ReadModel, execute_many
+from projections.one_of import OneOf
+from projections.quick import Quick, as_id, run
+from projections.read_model import ReadModel
 
 Kind = Literal["link", "plan_change"]
 
@@ -101,9 +103,10 @@ class Unfinished(ReadModel):
         )
         columns = self.rows.c
         # Built once: every batch with work runs these, and the sweep asks the others each second.
-        self._gone = self.rows.delete().where(columns.id == bindparam("ended"))
-        begun = columns.id.in_(bindparam("streams", expanding=True))
-        self._begun = select(columns.id, columns.begun_at).where(begun)
+        self._gone = Quick(self.rows.delete().where(OneOf(columns.id, "ended")))
+        self._begun = Quick(
+            select(columns.id, columns.begun_at).where(OneOf(columns.id, "streams"))
+        )
         each = select(columns.kind, columns.id, columns.due_at)
         page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
         self._overdue = page.where(columns.due_at <= bindparam("moment"))
@@ -125,7 +128,8 @@ class Unfinished(ReadModel):
             else:
                 begun_at = rows.get(stream_id, {}).get("begun_at", to_micros(event.timestamp))
                 rows[stream_id] = {**_row(event, due_at), "begun_at": begun_at}
-        execute_many(connection, self._gone, [{"ended": stream_id} for stream_id in ended])
+        if ended:
+            run(connection, self._gone, ended=[*ended])
         known = self._known(connection, rows)  # What has ended is not known any more.
         upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
 
@@ -148,8 +152,8 @@ class Unfinished(ReadModel):
         """Return since when what goes on in this batch has been under way."""
         if not stream_ids:
             return {}
-        found = connection.execute(self._begun, {"streams": [*stream_ids]})
-        return {row.id: {"begun_at": row.begun_at} for row in found}
+        found = run(connection, self._begun, streams=[*stream_ids])
+        return {as_id(stream_id): {"begun_at": begun_at} for stream_id, begun_at in found}
 
 
 def _page(connection: Connection, which: Select[Any], moment: datetime, limit: int) -> list[Work]:

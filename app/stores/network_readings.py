@@ -9,10 +9,8 @@ import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
-    Insert,
     LargeBinary,
     MetaData,
-    Row,
     String,
     Table,
     Uuid,
@@ -29,6 +27,8 @@ from app.stores.number_parts import NumberParts
 from domain.network import NetworkStatus, Reading, Usage
 from projections.database import Database, to_micros
 from projections.in_parts import change_in_parts
+from projections.one_of import OneOf
+from projections.quick import Quick, as_id, run
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)
@@ -59,9 +59,8 @@ class SqlReadings:
         self.parts = NumberParts(self._rows, database.engine.dialect.name)
         columns = self._rows.c
         # Built once: every read of a link asks it.
-        self._find = select(columns.link_id, columns.msisdn, columns.usage, columns.status).where(
-            columns.link_id.in_(bindparam("links", expanding=True))
-        )
+        found = select(columns.link_id, columns.msisdn, columns.usage, columns.status)
+        self._find = Quick(found.where(OneOf(columns.link_id, "links")))
         self._keeping = {
             "usage_as_of": self._upsert("msisdn", "usage", "usage_as_of"),
             "status_as_of": self._upsert("status", "status_as_of"),
@@ -69,10 +68,10 @@ class SqlReadings:
 
     def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
         """Return what was last seen of these links; a link never seen is left out."""
-        rows: Sequence[Row[*tuple[Any, ...]]] = ()
-        with self._faults.swallowed("find"), self._database.reading() as connection:
-            rows = connection.execute(self._find, {"links": [*link_ids]}).all()
-        readings = ((row.link_id, _read(row.msisdn, row.usage, row.status)) for row in rows)
+        rows: Sequence[Sequence[Any]] = ()
+        with self._faults.swallowed("find"):
+            rows = self._database.rows(self._find, links=[*link_ids])
+        readings = ((as_id(link_id), _read(*parts)) for link_id, *parts in rows)
         return {link_id: reading for link_id, reading in readings if reading is not None}
 
     def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
@@ -122,23 +121,25 @@ class SqlReadings:
         row = {"link_id": link_id, "organization_id": organization_id, **part}
         statement = self._keeping[as_of]
         with self._faults.swallowed("keep"), self._database.writing() as connection:
-            connection.execute(statement, row)
+            run(connection, statement, **row)
             if part.get("msisdn"):  # The row is locked now, by whoever kept it.
                 self.parts.follow(connection, link_id)
 
-    def _upsert(self, *part: str) -> Insert:
+    def _upsert(self, *part: str) -> Quick:
         """Write these columns; the last one tells which of two is newer."""
         columns, dialect, as_of = self._rows.c, self._database.engine.dialect.name, part[-1]
+        given = ("link_id", "organization_id", *part)
         insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
+        insert = insert.values({name: bindparam(name) for name in given})
         values = {name: insert.excluded[name] for name in part}
         if "msisdn" in part:
             values["msisdn"] = func.coalesce(insert.excluded.msisdn, columns.msisdn)
-        statement: Insert = insert.on_conflict_do_update(
+        statement = insert.on_conflict_do_update(
             index_elements=["link_id"],
             set_=values,
             where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
         )
-        return statement
+        return Quick(statement)
 
 
 def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> Reading | None:

@@ -23,7 +23,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.database import Database
 from projections.in_parts import change_in_parts
-from projections.quick import Quick
+from projections.quick import Quick, as_id, run
 
 BATCH_LINKS = 1_000  # Each has a dozen parts, which must not all be in memory.
 
@@ -55,21 +55,20 @@ class NumberParts:
         # Built once: a search asks the first, every usage that is kept the others.
         self._find = Quick(self._beginning())
         mine = readings.c.link_id == bindparam("link")
-        self._insert_missing = self._missing_of(mine)
-        self._delete_others = self._others_of(mine)
+        self._insert_missing = Quick(self._missing_of(mine))
+        self._delete_others = Quick(self._others_of(mine))
 
     def find(self, database: Database, organization_id: UUID, part: str, limit: int) -> list[UUID]:
         """Return links whose number holds a part, at most so many, by id."""
         span = {"first": part, "end": part + _LAST, "limit": limit}
         found = database.rows(self._find, organization=organization_id, **span)
         links = {link_id for link_id, number in found if number and part in number}
-        return sorted(UUID(each) if isinstance(each, str) else each for each in links)
+        return sorted(map(as_id, links))
 
     def follow(self, connection: Connection, link_id: UUID) -> None:
         """Write the parts of a link's number unless they are there; its reading is locked."""
-        about = {"link": link_id}
-        if connection.execute(self._insert_missing, about).all():
-            connection.execute(self._delete_others, about)
+        if run(connection, self._insert_missing, link=link_id).fetchall():
+            run(connection, self._delete_others, link=link_id)
 
     def forget_strangers(self, database: Database) -> None:
         """Delete the parts of links that have no reading any more."""

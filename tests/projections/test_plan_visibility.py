@@ -142,12 +142,8 @@ def listed(world: World) -> set[UUID]:
 
 def read_one_by_one(world: World) -> set[UUID]:
     plans, caller = world.process.plans, world.organizations["caller"]
-    with world.process.views.reading() as connection:
-        return {
-            plan_id
-            for plan_id in world.plans.values()
-            if plans.get(connection, caller, plan_id) is not None
-        }
+    views = world.process.views
+    return {each for each in world.plans.values() if plans.get(views, caller, each) is not None}
 
 
 def for_any_link(world: World) -> set[UUID]:

@@ -42,7 +42,7 @@ def test_a_plan_is_read_as_it_was_published(process: Process) -> None:
     expected = PlanRow(made.id, None, TERMS, enabled=True, excluded=excluded)
     assert page(process) == ([expected], 1)
     with process.views.reading() as connection:
-        assert process.plans.get(connection, STRANGER, made.id) == expected
+        assert process.plans.get(process.views, STRANGER, made.id) == expected
         assert process.plans.by_id(connection, [made.id]) == {made.id: expected}
         assert process.plans.all(connection) == [expected]
         assert process.plans.compatible(connection, STRANGER, "sp-1") == [expected]
@@ -77,8 +77,8 @@ def test_every_change_is_read_back(process: Process, in_one_batch: bool) -> None
     )
     with process.views.reading() as connection:
         row = process.plans.by_id(connection, [plan_id])[plan_id]
-        assert process.plans.get(connection, kept, plan_id) is None
-        assert process.plans.get(connection, owner, plan_id) == row
+        assert process.plans.get(process.views, kept, plan_id) is None
+        assert process.plans.get(process.views, owner, plan_id) == row
     assert (row.enabled, row.excluded) == (True, [kept])
 
 
@@ -210,7 +210,6 @@ def test_a_read_takes_one_or_two_statements_however_many_plans(process: Process)
     with process.views.reading() as connection:
         asked = {
             "page": lambda: plans.page(connection, STRANGER, everything, offset=0, limit=60),
-            "get": lambda: plans.get(connection, STRANGER, ids[0]),
             "by_id": lambda: plans.by_id(connection, ids),
             "compatible": lambda: plans.compatible(connection, STRANGER, "sp-1"),
             "all": lambda: plans.all(connection),
@@ -237,6 +236,6 @@ def statements(engine: Engine, ask: Any) -> int:
 
 def test_a_plan_that_does_not_exist_is_none(process: Process) -> None:
     with process.views.reading() as connection:
-        assert process.plans.get(connection, STRANGER, uuid4()) is None
+        assert process.plans.get(process.views, STRANGER, uuid4()) is None
         assert process.plans.by_id(connection, [UUID(int=0)]) == {}
     assert page(process) == ([], 0)

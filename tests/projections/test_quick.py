@@ -11,7 +11,8 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.persistence.postgres import VIEWS_MAX
 from projections.database import KEPT_FREE, is_outage
-from projections.quick import Quick
+from projections.one_of import OneOf
+from projections.quick import Quick, as_id, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
 ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.
@@ -51,6 +52,30 @@ def test_it_finds_what_the_ordinary_way_finds(
     found = process.views.rows(by_id, id=organization_id)
     assert [tuple(row) for row in found] == [tuple(row) for row in expected] == [("Acme", None, 1)]
     assert [*process.views.rows(by_id, id=uuid4())] == []
+
+
+def test_it_finds_those_of_several_ids_inside_a_transaction_too(process: Process) -> None:
+    rows = process.organizations.rows
+    some = Quick(select(rows.c.id).where(OneOf(rows.c.id, "ids")))
+    gone = Quick(rows.delete().where(OneOf(rows.c.id, "ids")))
+    made = {process.organization(name=name) for name in ("One", "Two", "Three")}
+    process.projector.catch_up()
+    last, *others = made
+    found = process.views.rows(some, ids=[*others, uuid4()])
+    assert {as_id(each) for (each,) in found} == {*others}
+    with process.views.writing() as connection:
+        run(connection, gone, ids=others)
+        assert [as_id(each) for (each,) in run(connection, some, ids=[*made])] == [last]
+        ordinary = connection.execute(some.statement, {"ids": [*made]})
+        assert [each for (each,) in ordinary] == [last]
+    assert [as_id(each) for (each,) in process.views.rows(some, ids=[*made])] == [last]
+
+
+def test_what_a_transaction_is_refused_is_raised_as_the_library_raises_it(
+    process: Process,
+) -> None:
+    with pytest.raises(SQLAlchemyError), process.views.writing() as connection:
+        run(connection, Quick(text("SELECT * FROM nothing")))
 
 
 def test_it_sees_what_was_just_committed(process: Process, by_id: Quick) -> None:

@@ -95,8 +95,7 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
     parts = container()
     wanted = parse_id(plan_id)
     _wait()
-    with parts.views.reading() as connection:
-        row = parts.plans.get(connection, caller.organization_id, wanted)
+    row = parts.plans.get(parts.views, caller.organization_id, wanted)
     if row is None:
         raise NotFound
     return row
