@@ -1,0 +1,25 @@
+"""The counter of files sees what runs for a request, on every thread, and nothing else."""
+
+import re
+import subprocess
+import sys
+
+from tests.tidy.source import ROOT
+
+TIMEOUT_S = 60
+
+
+def test_it_finds_what_a_request_passes_on_every_thread() -> None:
+    told = subprocess.run(
+        [sys.executable, "-m", "tests.tidy.paths", "--list"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=True,
+    ).stdout
+    lookup, _, _, link = re.split(r"^\S.*: \d+ files, .* lines\n", told, flags=re.MULTILINE)[1:]
+    for each in ("front", "committer", "number_lookup", "projector"):
+        assert re.search(rf"/{each}\.py$", lookup, re.MULTILINE), lookup
+    assert "esim" not in lookup
+    assert "esim" in link
