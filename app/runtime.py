@@ -10,7 +10,7 @@ from app.brokers.waiting import WaitingWorker
 from app.container import Container
 from app.memory import settle_memory
 from app.threads import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
-from projections.follower import PACE_S, Follower, Step
+from projections.follower import IDLE_S, PACE_S, Follower, Step
 from projections.in_parts import PART_ROWS
 from projections.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from projections.standby import Standby
@@ -21,6 +21,7 @@ Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
 DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
+ALONE_S = 2.0  # An idle dispatcher whose only process hears each commit by itself.
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
 PURGE_S = 60.0  # What lapses within a minute, such as counts of wrong secrets, stays so small.
@@ -52,10 +53,14 @@ class Runtime:
         if "projector" in roles:
             self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)
         if "dispatcher" in roles:
+            idle_s = IDLE_S
             if container.settings.has_own_broker:
+                idle_s = ALONE_S
                 container.slices_in_hand.clear()  # Of a former life: there is no other process.
                 container.sweep_everything()  # Its queue began empty.
-            self._follow("dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX)
+            self._follow(
+                "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
+            )
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -90,9 +95,11 @@ class Runtime:
         beat = self._container.lookup_turns.beat
         self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
 
-    def _follow(self, name: str, step: Step, pace_s: float, batch_max: int) -> None:
+    def _follow(
+        self, name: str, step: Step, pace_s: float, batch_max: int, idle_s: float = IDLE_S
+    ) -> None:
         standby = self._standby(name, step)
-        follower = Follower(name, standby, self._container.waker, pace_s, batch_max)
+        follower = Follower(name, standby, self._container.waker, pace_s, batch_max, idle_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
     def _standby(self, name: str, step: Step) -> Standby:

@@ -36,12 +36,20 @@ class Follower:
     """Takes steps until it is stopped.
 
     After one that has read `batch_max` events there may be more to read, without a wake-up.
+    Without one it looks after `idle_s`.
     """
 
-    def __init__(
-        self, name: str, step: Step, waker: Waker, pace_s: float = PACE_S, batch_max: int = 1
+    def __init__(  # noqa: PLR0913  # What it does, and how often.
+        self,
+        name: str,
+        step: Step,
+        waker: Waker,
+        pace_s: float = PACE_S,
+        batch_max: int = 1,
+        idle_s: float = IDLE_S,
     ) -> None:
         self.name = name
+        self._idle_s = idle_s
         self._batch_max = batch_max
         self._pace_s = pace_s
         self._step = step
@@ -68,5 +76,5 @@ class Follower:
 
     def _rest(self, stop: Event, seen: int, began: float, *, more: bool) -> None:
         if not more and not stop.is_set():
-            self._waker.wait(seen, IDLE_S)
+            self._waker.wait(seen, self._idle_s)
         stop.wait(max(0.0, began + self._pace_s - time.monotonic()))

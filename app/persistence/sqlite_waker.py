@@ -7,7 +7,7 @@ from threading import Lock
 
 from domain.signal import Signal
 
-LOOK_S = 0.1  # How often the file is asked whether another process has written to it.
+LOOK_S = 0.4  # How often the file is asked whether another process has written to it.
 
 
 class SqliteWaker:

@@ -6,7 +6,7 @@ from threading import Event, Thread
 import dramatiq
 import pytest
 
-from app.brokers.in_process import InProcessBroker
+from app.brokers.in_process import InProcessBroker, Waking
 from app.brokers.waiting import Messages, WaitingWorker
 from tests.installation import PATIENCE_S
 
@@ -50,8 +50,32 @@ def test_what_is_in_hand_at_the_end_is_finished(broker: InProcessBroker) -> None
     assert not stop.is_alive()
 
 
-def test_nobody_looks_up_while_there_is_nothing() -> None:
-    messages, got = Messages(), list[object]()
+def test_a_message_that_has_to_wait_comes_at_its_time(broker: InProcessBroker) -> None:
+    heard = Event()
+    actor = dramatiq.actor(heard.set, broker=broker, queue_name="bells", actor_name="hear")
+    worker = WaitingWorker(broker, "bells", THREADS)
+    worker.start()
+    actor.send_with_options(delay=1)
+    assert heard.wait(PATIENCE_S)
+    worker.stop(timeout=int(PATIENCE_S * 1_000))
+    assert not [each for each in worker.consumers.values() if each.is_alive()]
+
+
+def test_a_consumer_looks_only_while_something_is_in_hand() -> None:
+    queue = Waking()
+    queue.put("in hand")
+    assert queue.get() == "in hand"
+    with pytest.raises(Empty):
+        queue.get(timeout=0.001)
+    queue.task_done()
+    queue.end()
+    with pytest.raises(Empty):
+        queue.get(timeout=0.001)
+
+
+@pytest.mark.parametrize("kind", [Messages, Waking])
+def test_nobody_looks_up_while_there_is_nothing(kind: type[Messages | Waking]) -> None:
+    messages, got = kind(), list[object]()
     waits = list[float | None]()
     real = messages.not_empty.wait
     asleep = Event()
