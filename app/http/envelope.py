@@ -63,6 +63,47 @@ class Reply(Struct, Generic[Data], kw_only=True):
     meta: ReplyMeta
 
 
+class ErrorDetail(Struct):
+    """What went wrong."""
+
+    code: Annotated[str, means("What happened, for programs; a code never changes its meaning.")]
+    message: Annotated[str, means("The same, for people.")]
+    details: (
+        Annotated[
+            dict[str, Any],
+            means(
+                "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
+                "`reason` says why the network did not do something."
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+
+
+class _Failure(Struct, kw_only=True):
+    success: Annotated[bool, means(enum=[False])] = False
+    error: ErrorDetail
+
+
+class Error(_Failure, kw_only=True):
+    """A reply that is no success."""
+
+    meta: ReplyMeta
+
+
+class ValidationProblem(_Failure, kw_only=True):
+    """A reply to input that breaks a rule, in both shapes that clients know."""
+
+    message: Annotated[str, means("The same as `error.message`.")] | UnsetType = UNSET
+    errors: (
+        Annotated[
+            dict[str, list[str]], means("The same as `error.details`: field name to messages.")
+        ]
+        | UnsetType
+    ) = UNSET
+    meta: ReplyMeta
+
+
 META: Final = ReplyMeta(
     timestamp="2026-11-21T03:04:05.678Z",
     response_time_ms=12.3,
@@ -76,49 +117,49 @@ def format_time(moment: datetime) -> str:
 
 
 def success(
-    data: Any,
+    data: object,
     status: int = 200,
     *,
-    meta: Mapping[str, Any] | None = None,
+    meta: ReplyMeta | Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Reply with data; `meta` is added to what every reply says about itself."""
-    return json_response(
-        {"success": True, "data": data, "meta": {**_meta(), **(meta or {})}}, status, headers
-    )
+    """Reply with data; `meta` is what the reply says about itself if that is not the usual."""
+    told: Any = meta or reply_meta()
+    if isinstance(meta, Mapping):
+        told = {**msgspec.to_builtins(reply_meta()), **meta}
+    return json_response(Reply(data=data, meta=told), status, headers)
 
 
 def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
     """Reply with an error, and with `Retry-After` where trying again is of use."""
-    body = failure_body(problem, _meta())
+    body = failure_body(problem, reply_meta())
     return json_response(body, problem.status, {**problem.headers, **(headers or {})})
 
 
-def failure_body(problem: Problem, meta: Mapping[str, Any]) -> dict[str, Any]:
+def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
     """Return the body of an error; a validation error has both shapes that clients know."""
-    body: dict[str, Any] = {"success": False, "error": problem.error()}
+    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
     if problem.code == VALIDATION:
-        body |= {"message": problem.message, "errors": dict(problem.details)}
-    return body | {"meta": dict(meta)}
+        fields = dict(problem.details)
+        return ValidationProblem(error=error, message=problem.message, errors=fields, meta=meta)
+    return Error(error=error, meta=meta)
 
 
 def json_response(
-    body: Any, status: int = 200, headers: Mapping[str, str] | None = None
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Reply with JSON that has no envelope of its own."""
     encoded = msgspec.json.encode(body)
     return Response(encoded, status, headers, content_type="application/json")
 
 
-def _meta() -> dict[str, Any]:
+def reply_meta(*, stale: bool = False) -> ReplyMeta:
+    """Return what the reply to this request says about itself; `stale` if its data are."""
     context = request_context()
-    meta: dict[str, Any] = {
-        "timestamp": format_time(container().clock()),
-        "response_time_ms": context.elapsed_ms(),
-        "request_id": context.request_id,
-    }
-    if context.stale:
-        meta["stale"] = True
-        if context.as_of is not None:
-            meta["as_of"] = format_time(context.as_of)
-    return meta
+    return ReplyMeta(
+        timestamp=format_time(container().clock()),
+        response_time_ms=context.elapsed_ms(),
+        request_id=context.request_id,
+        stale=context.stale or stale or UNSET,
+        as_of=format_time(context.as_of) if context.stale and context.as_of else UNSET,
+    )

@@ -3,19 +3,17 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
-from app.http.envelope import failure_body
-from app.http.oauth_errors import OAuthRefused, oauth_body, oauth_body_of
+import msgspec
+from msgspec import Struct
+
+from app.http.blueprint import SCHEMA_REF
+from app.http.envelope import META, Error, ValidationProblem, failure_body
+from app.http.oauth_errors import OAuthError, OAuthRefused, oauth_body_of
 from app.http.problems import VALIDATION, Problem
-from app.http.schemas.auth import OAuthError
-from app.http.schemas.envelope import Error, ValidationProblem
 
-META = {
-    "timestamp": "2026-11-21T03:04:05.678Z",
-    "response_time_ms": 12.3,
-    "request_id": "3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
-}
+ERRORS: Final = (Error, ValidationProblem, OAuthError)
 RETRY_AFTER = {
     "Retry-After": {
         "description": "Seconds to wait before the same request is sent again.",
@@ -48,28 +46,29 @@ def oauth_responses(
     refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
 ) -> dict[int, dict[str, Any]]:
     """Return the responses of the token endpoint, whose errors have no envelope."""
-    grouped: dict[int, list[dict[str, str]]] = defaultdict(list)
+    grouped: dict[int, list[OAuthError]] = defaultdict(list)
     for refusal in refusals:
-        grouped[refusal.status].append(oauth_body(refusal.code, str(refusal)))
+        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
     for problem in problems:
         grouped[problem.status].append(oauth_body_of(problem))
     return {
-        status: _documented(status, OAuthError, {body["error"]: body for body in bodies})
+        status: _documented(status, OAuthError, {body.error: body for body in bodies})
         for status, bodies in grouped.items()
     }
 
 
-def _documented(status: int, schema: type, bodies: Mapping[str, Any]) -> dict[str, Any]:
+def _documented(status: int, schema: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
     """Return one response; `bodies` are examples by code."""
     headers: dict[str, Any] = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE
     if status in {409, 429, 502, 503}:
         headers |= RETRY_AFTER
-    examples = {code: {"value": body} for code, body in bodies.items()}
+    examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
+    reference = {"$ref": SCHEMA_REF.format(name=schema.__name__)}
     codes = ", ".join(f"`{code}`" for code in bodies)
     return {
         "description": f"{HTTPStatus(status).phrase}: {codes}.",
         **({"headers": headers} if headers else {}),
-        "content": {"application/json": {"schema": schema, "examples": examples}},
+        "content": {"application/json": {"schema": reference, "examples": examples}},
     }

@@ -1,13 +1,12 @@
 """The reply of every operation that ends in a link: what it is like now, as far as is known."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from flask import Response
 from msgspec.structs import asdict
 
 from app.http.commanding import current_cause
-from app.http.envelope import success
+from app.http.envelope import reply_meta, success
 from app.http.link_replies import ChangedLink, LinkDetail, show_link
 from app.http.request_context import container
 from domain.commands.link_readings import LinkReading
@@ -28,15 +27,10 @@ def reply_link(
     if kept_micros is not None:
         amount, currency = format_amount(kept_micros), container().settings.currency
         data = ChangedLink(**asdict(data), amount_charged=amount, currency=currency)
-    return success(data, meta=stale_meta(stale=reading.stale), headers=headers)
+    return success(data, meta=reply_meta(stale=reading.stale), headers=headers)
 
 
 def link_data(reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that they reach at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
     return show_link(reading, container().known_plans.terms_of(bought))
-
-
-def stale_meta(*, stale: bool) -> dict[str, Any]:
-    """Return what `meta` says about how fresh the data are."""
-    return {"stale": True} if stale else {}

@@ -2,8 +2,11 @@
 
 from typing import Any, Final
 
+import msgspec
+
 from app.http.commanding import IDEMPOTENCY_REPLAYED
-from app.http.error_docs import META, RETRY_AFTER
+from app.http.envelope import META as REPLY_META
+from app.http.error_docs import RETRY_AFTER
 from app.http.schemas.phone_number import NOT_E164
 from app.http.wallet_replies import JOB_ID, TRANSACTION_ID
 from domain import errors
@@ -29,6 +32,7 @@ BULK_REFUSALS: Final = (
     errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
 )
 
+META: Final = msgspec.to_builtins(REPLY_META)
 _RESULT: Final = {
     "phone_number": "+971508245915",
     "country_code": "AE",

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from flask import Response
+from msgspec import Struct
 
-from app.http.envelope import json_response
+from app.http.envelope import json_response, means
 from app.http.problems import Problem
 from app.http.request_context import current_request
 
@@ -62,6 +63,25 @@ class SlowDown(OAuthRefused):
         self.headers = {"Retry-After": str(wait_s)}
 
 
+class OAuthError(Struct):
+    """A refused token request (RFC 6749 §5.2)."""
+
+    error: Annotated[
+        str,
+        means(
+            enum=[
+                InvalidRequest.code,
+                InvalidClient.code,
+                InvalidScope.code,
+                UnsupportedGrantType.code,
+                SlowDown.code,
+                SERVER_ERROR,
+            ]
+        ),
+    ]
+    error_description: Annotated[str, means("For people.")]
+
+
 def is_token_request() -> bool:
     """Tell whether the request is one for the token endpoint, whatever its method."""
     return current_request().path == TOKEN_PATH
@@ -69,7 +89,7 @@ def is_token_request() -> bool:
 
 def oauth_refusal(refused: OAuthRefused) -> Response:
     """Reply to a refused token request."""
-    body = oauth_body(refused.code, str(refused))
+    body = OAuthError(refused.code, str(refused))
     return json_response(body, refused.status, {**NO_STORE, **refused.headers})
 
 
@@ -79,14 +99,9 @@ def oauth_problem(problem: Problem, headers: Mapping[str, str]) -> Response:
     return json_response(oauth_body_of(problem), problem.status, sent)
 
 
-def oauth_body_of(problem: Problem) -> dict[str, str]:
+def oauth_body_of(problem: Problem) -> OAuthError:
     """Return a problem in the shape of this endpoint."""
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return oauth_body(SERVER_ERROR, problem.message)
+        return OAuthError(SERVER_ERROR, problem.message)
     wrong_type = problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE
-    return oauth_body(InvalidRequest.code, NOT_A_FORM if wrong_type else problem.message)
-
-
-def oauth_body(code: str, description: str) -> dict[str, str]:
-    """Return the body of RFC 6749 §5.2."""
-    return {"error": code, "error_description": description}
+    return OAuthError(InvalidRequest.code, NOT_A_FORM if wrong_type else problem.message)

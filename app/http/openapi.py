@@ -11,10 +11,10 @@ from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
 from app.http.blueprint import SCHEMA_REF, Blueprint
+from app.http.error_docs import ERRORS
 from app.http.errors import answer_http
 from app.http.oauth_errors import TOKEN_PATH
 from app.http.paths import below
-from app.http.schemas.envelope import Error
 from app.settings import Settings
 
 TITLE = "Carrier Lookup, Plans and Links"
@@ -45,7 +45,6 @@ HTTP_METHODS = {"get", "post", "put", "delete"}
 class _Api(Api):
     """flask-smorest, with our errors instead of its own."""
 
-    ERROR_SCHEMA = Error
     DEFAULT_ERROR_RESPONSE_NAME = None
 
     def handle_http_exception(self, error: HTTPException) -> Response:
@@ -63,7 +62,8 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
     document = api.spec.to_dict()
     schemas = document["components"]["schemas"]
     del schemas["PaginationMetadata"]  # Of a header that we do not send.
-    schemas |= _schemas_of({kind for each in blueprints for kind in each.reply_types})
+    replies = {kind for each in blueprints for kind in each.reply_types}
+    schemas |= _schemas_of({*replies, *ERRORS})
     for operations in document["paths"].values():
         _complete(operations)
     return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}

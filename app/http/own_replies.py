@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import msgspec
 
 from app.http.calling import Request, head, split_target
-from app.http.envelope import failure_body, format_time
+from app.http.envelope import ReplyMeta, failure_body, format_time
 from app.http.oauth_errors import oauth_body_of
 from app.http.problems import Problem
 from app.http.request_context import is_request_id
@@ -57,7 +57,7 @@ class OwnReplies:
             body = msgspec.json.encode(oauth_body_of(problem))
         else:
             timestamp = format_time(self._clock())
-            meta = {"timestamp": timestamp, "response_time_ms": 0.0, "request_id": request_id}
+            meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
             body = msgspec.json.encode(failure_body(problem, meta))
         status = f"{problem.status} {problem.phrase}"
         named = [*_headers(body, request_id), *problem.headers.items()]

@@ -61,13 +61,12 @@ class Problem:
         later = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return {"Retry-After": str(LATER_S if later else SOON_S)}
 
-    def error(self) -> dict[str, Any]:
-        """Return the `error` of the envelope; empty details are left out."""
+    def details_sent(self) -> dict[str, Any]:
+        """Return the details as they are sent, which tell of some statuses whether to retry."""
         details = dict(self.details)
         if self.status in {409, 429} or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             details["retryable"] = self.retryable
-        error = {"code": self.code, "message": self.message}
-        return error | ({"details": details} if details else {})
+        return details
 
 
 BAD_REQUEST = Problem(400, "BAD_REQUEST", "The request cannot be read; its body must be JSON.")

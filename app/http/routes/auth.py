@@ -22,7 +22,7 @@ from app.http.operation import public
 from app.http.paths import reached
 from app.http.problems import INTERNAL, TOO_LARGE, UNAVAILABLE, WRONG_MEDIA_TYPE
 from app.http.request_context import container
-from app.http.schemas.auth import KeySet, ServerMetadata, Token, TokenForm
+from app.http.schemas.auth import TokenForm
 from app.http.token_grant import (
     GRANT_TYPE,
     NO_GRANT_TYPE,
@@ -32,6 +32,7 @@ from app.http.token_grant import (
     check_grant_type,
     grant,
 )
+from app.http.token_replies import TOKEN, KeySet, ServerMetadata, Token
 from domain.errors import NotFound
 from domain.organization import SCOPES
 
@@ -39,12 +40,6 @@ METADATA_PATH = "/.well-known/oauth-authorization-server"
 KEYS_PATH = "/.well-known/jwks.json"
 # Short: a verifier that keeps the keys longer would not know the next one.
 SHARED = {"Cache-Control": "public, max-age=300"}
-TOKEN_EXAMPLE = {
-    "access_token": "eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",
-    "expires_in": 3600,
-    "token_type": "Bearer",
-    "scope": "lookup wallet",
-}
 
 blueprint = Blueprint(
     "Authentication", __name__, description="Access tokens by client credentials (OAuth 2.0)."
@@ -65,7 +60,7 @@ _REFUSALS = (
     security=[{"basic": []}, {}],
 )
 @blueprint.doc(requestBody={"required": True, "content": {FORM: {"schema": TokenForm}}})
-@blueprint.alt_response(200, schema=Token, description="The token.", example=TOKEN_EXAMPLE)
+@blueprint.replies(200, TOKEN, "The token.")
 def issue_token() -> Response:
     """Get an access token.
 
@@ -76,46 +71,45 @@ def issue_token() -> Response:
     form = read_form()
     check_grant_type(form)
     granted = grant(read_credentials(form), form.get("scope", ""))
-    body = {
-        "access_token": granted.access_token,
-        "expires_in": granted.expires_in_s,
-        "token_type": "Bearer",
-        "scope": " ".join(granted.scopes),
-    }
-    return json_response(body, headers=NO_STORE)
+    token = Token(
+        access_token=granted.access_token,
+        expires_in=granted.expires_in_s,
+        scope=" ".join(granted.scopes),
+    )
+    return json_response(token, headers=NO_STORE)
 
 
 @blueprint.route(KEYS_PATH, methods=["GET"])
 @public()
-@blueprint.alt_response(200, schema=KeySet, description="The keys.")
+@blueprint.replies(200, KeySet, "The keys.")
 def key_set() -> Response:
     """Read the public keys that verify access tokens.
 
     A JWK set (RFC 7517). A key stays in it for as long as a token that it signed is good.
     """
-    return json_response(container().keys.jwks(), headers=SHARED)
+    return json_response(KeySet(**container().keys.jwks()), headers=SHARED)
 
 
 @blueprint.route(METADATA_PATH, methods=["GET"])
 @public()
-@blueprint.alt_response(200, schema=ServerMetadata, description="The metadata.")
+@blueprint.replies(200, ServerMetadata, "The metadata.")
 def server_metadata() -> Response:
     """Read the metadata of the authorization server.
 
     What client libraries ask for to configure themselves (RFC 8414).
     """
     settings = container().settings
-    body = {
-        "issuer": settings.issuer,
-        "token_endpoint": reached(settings.auth) + TOKEN_PATH,
-        "jwks_uri": reached(settings.auth) + KEYS_PATH,
-        "grant_types_supported": [GRANT_TYPE],
-        "response_types_supported": [],
-        "scopes_supported": list(SCOPES),
-        "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
-        "service_documentation": f"{reached(settings.public)}/docs",
-    }
-    return json_response(body, headers=SHARED)
+    metadata = ServerMetadata(
+        issuer=settings.issuer,
+        token_endpoint=reached(settings.auth) + TOKEN_PATH,
+        jwks_uri=reached(settings.auth) + KEYS_PATH,
+        grant_types_supported=[GRANT_TYPE],
+        response_types_supported=[],
+        scopes_supported=list(SCOPES),
+        token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+        service_documentation=f"{reached(settings.public)}/docs",
+    )
+    return json_response(metadata, headers=SHARED)
 
 
 def server_metadata_of(issuer_path: str) -> Response:

@@ -1,24 +1,58 @@
 """Whether lookups can be served, and the probes of whoever runs the processes."""
 
+from typing import Annotated
+
 from flask import Response
+from msgspec import Struct
 
 from app.http.blueprint import Blueprint
-from app.http.envelope import format_time, json_response
+from app.http.envelope import Moment, format_time, json_response, means
 from app.http.operation import public
 from app.http.outages import outages
 from app.http.own_replies import LIVEZ
 from app.http.request_context import container
-from app.http.schemas.health import Health, Liveness, Readiness
 from app.known_keys import missing_keys
 from app.persistence.trouble import NOT_MIGRATED
 
 blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
 
 
+class Health(Struct):
+    """Whether lookups can be served."""
+
+    ok: Annotated[bool, means("Whether lookups can be served now.")]
+    timestamp: Annotated[Moment, means("When this was found (UTC).")]
+
+
+class Liveness(Struct):
+    """Whether the process answers."""
+
+    ok: Annotated[bool, means(enum=[True])] = True
+
+
+class Readiness(Struct, kw_only=True):
+    """Whether the process can serve."""
+
+    ok: Annotated[bool, means("Whether to send requests here.")]
+    database: Annotated[bool, means("Whether it can be reached.")]
+    migrated: Annotated[bool, means("Whether its tables are made.")]
+    missing: Annotated[list[str], means("What stands in the way, in the words of the database.")]
+    failed_read_models: Annotated[
+        list[str], means("Read models that have stopped; what they show is old.")
+    ]
+    signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
+    clock_offset_seconds: Annotated[
+        float,
+        means(
+            "How far the database's clock is ahead of this machine's. It is added to every time."
+        ),
+    ]
+
+
 @blueprint.route("/number-lookup/health", methods=["GET"])
 @public()
-@blueprint.alt_response(200, schema=Health, description="Lookups can be served.")
-@blueprint.alt_response(503, schema=Health, description="Lookups cannot be served; `ok` is false.")
+@blueprint.replies(200, Health, "Lookups can be served.")
+@blueprint.replies(503, Health, "Lookups cannot be served; `ok` is false.")
 def number_lookup_health() -> Response:
     """Tell whether lookups can be served.
 
@@ -27,25 +61,24 @@ def number_lookup_health() -> Response:
     """
     parts = container()
     ok = parts.settings.number_lookup_enabled and _missing_log() is None and parts.provider.is_up()
-    body = {"ok": ok, "timestamp": format_time(parts.clock())}
-    return json_response(body, 200 if ok else 503)
+    return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
 
 
 @blueprint.route(LIVEZ, methods=["GET"])
 @public()
-@blueprint.alt_response(200, schema=Liveness, description="The process answers.")
+@blueprint.replies(200, Liveness, "The process answers.")
 def livez() -> Response:
     """Tell whether the process answers.
 
     It asks nothing else: restart a process only when this fails.
     """
-    return json_response({"ok": True})
+    return json_response(Liveness())
 
 
 @blueprint.route("/readyz", methods=["GET"])
 @public()
-@blueprint.alt_response(200, schema=Readiness, description="The process can serve.")
-@blueprint.alt_response(503, schema=Readiness, description="It cannot; the body says why.")
+@blueprint.replies(200, Readiness, "The process can serve.")
+@blueprint.replies(503, Readiness, "It cannot; the body says why.")
 def readyz() -> Response:
     """Tell whether the process can serve.
 
@@ -56,16 +89,16 @@ def readyz() -> Response:
     away, no_keys = _missing_log(), missing_keys(container())
     migrated, failed, missing = (False, [], [away]) if away is not None else _read_models()
     missing += [no_keys] if no_keys is not None else []
-    body = {
-        "ok": not missing,
-        "database": away is None,
-        "migrated": migrated,
-        "missing": missing,
-        "failed_read_models": failed,
-        "signing_keys": no_keys is None,
-        "clock_offset_seconds": round(container().time.offset_s, 3),
-    }
-    return json_response(body, 200 if body["ok"] else 503)
+    readiness = Readiness(
+        ok=not missing,
+        database=away is None,
+        migrated=migrated,
+        missing=missing,
+        failed_read_models=failed,
+        signing_keys=no_keys is None,
+        clock_offset_seconds=round(container().time.offset_s, 3),
+    )
+    return json_response(readiness, 200 if readiness.ok else 503)
 
 
 def _missing_log() -> str | None:

@@ -9,7 +9,7 @@ from app.authorization import Caller
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.commanding import IDEMPOTENCY_REPLAYED, current_cause, replay_headers
-from app.http.envelope import success
+from app.http.envelope import reply_meta, success
 from app.http.link_finding import find_link
 from app.http.link_list import list_items
 from app.http.link_replies import (
@@ -22,7 +22,7 @@ from app.http.link_replies import (
     NewLink,
     show_status,
 )
-from app.http.link_reply import link_data, reply_link, stale_meta
+from app.http.link_reply import link_data, reply_link
 from app.http.operation import operation
 from app.http.paging import offset_of, show_page
 from app.http.paths import reached
@@ -202,7 +202,7 @@ def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Respons
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     status, cached, stale = container().link_readings.status(link, live=query["live"])
-    return success(show_status(link, status, cached=cached), meta=stale_meta(stale=stale))
+    return success(show_status(link, status, cached=cached), meta=reply_meta(stale=stale))
 
 
 def _switch(link: Link, target: Target) -> Response:

@@ -11,6 +11,7 @@ from sqlalchemy.exc import InterfaceError
 from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
+from app.http.envelope import META, failure_body
 from app.http.lookup_docs import BULK_REFUSALS, SINGLE_REFUSALS
 from app.http.problems import STATUS, problem_of, problem_of_status
 from app.http.routes.link_plans import CHANGE_REFUSALS
@@ -56,7 +57,7 @@ def test_every_refusal_has_one_status_and_a_code_of_its_own() -> None:
 @pytest.mark.parametrize("kind", STATUS)
 def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type[Refused]) -> None:
     problem = problem_of(example_of(kind))
-    details = problem.error().get("details", {})
+    details = problem.details_sent()
     stated = problem.status in {409, 429} or problem.status >= 500
     retryable = {
         IdempotencyInProgress,
@@ -81,7 +82,7 @@ def test_a_validation_error_ends_with_its_first_problem() -> None:
 
 def test_empty_details_are_never_sent() -> None:
     for kind in STATUS:
-        assert problem_of(example_of(kind)).error().get("details", "absent") != {}
+        assert failure_body(problem_of(example_of(kind)), META).error.details != {}
 
 
 def test_the_documented_refusals_are_sendable() -> None:
