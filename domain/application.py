@@ -24,6 +24,7 @@ from eventsourcing.persistence import (
 from eventsourcing.utils import Environment, EnvType, TopicError, get_topic, resolve_topic
 
 from domain.aggregate import Event, LoadedFromNewest, Root
+from domain.at_once import may_wait
 from domain.cause import Cause, utc_now
 from domain.discontinuity import Discontinuity
 from domain.errors import Conflict, NotFound, ServiceUnavailable
@@ -172,6 +173,7 @@ class Log(Application[UUID]):
         aggregates: Sequence[Root],
         insert: Callable[[Sequence[StoredEvent], Collection[str]], int],
     ) -> int:
+        may_wait()
         events = [event for aggregate in aggregates for event in aggregate.collect_events()]
         stored = [self.mapper.to_stored_event(event) for event in events]
         try:
@@ -217,6 +219,14 @@ class Log(Application[UUID]):
             and (found[0].topic, bytes(found[0].state)) == (event.topic, event.state)
             for event in stored
         )
+
+    def begun(self, streams: Collection[UUID | str]) -> set[UUID | str]:
+        """Return which of these streams have a first event, in one statement."""
+        try:
+            found: set[UUID | str] = self.recorder.select_begun(streams)  # type: ignore[attr-defined]  # Ours have this.
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        return found
 
     def has_version(self, event: StoredEvent) -> bool:
         """Tell whether the place of an event in its stream is taken."""
@@ -360,6 +370,7 @@ class Log(Application[UUID]):
         self, stream_id: UUID, after_version: int | None, *, newest: int | None = None
     ) -> Iterable[Event]:
         """Return all events in order, or so many of the newest ones, the very newest first."""
+        may_wait()
         backwards = newest is not None
         try:
             stored = self.recorder.select_events(

@@ -33,6 +33,7 @@ class Command:
     change: Change
     stored: Sequence[StoredEvent]
     servers: frozenset[str] = frozenset()  # That the other streams were decided on.
+    is_first: bool = False  # To be refused where one of the other streams has begun.
     outcome: Outcome = field(default_factory=Outcome)
     wallet_stored: Sequence[StoredEvent] = ()
     stored_on: str | None = None

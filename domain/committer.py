@@ -17,7 +17,7 @@ import domain.commit
 from domain.aggregate import Root
 from domain.application import Log, OtherLog
 from domain.commit import Change, Command, apply, commit_alone, insert
-from domain.errors import ServiceUnavailable
+from domain.errors import Conflict, ServiceUnavailable
 from domain.turns import NoTurns, SharedWallets, Turns
 from domain.wallet_cache import WalletCache
 
@@ -55,14 +55,25 @@ class Committer:
         stream has moved on (reload and decide anew), ServiceUnavailable when the log cannot be
         reached (the outcome is unknown) or too many wait already (nothing happened).
         """
-        events = [event for aggregate in others for event in aggregate.collect_events()]
-        stored = [self._log.mapper.to_stored_event(event) for event in events]
-        command = Command(wallet_id, change, stored, self._log.decided_on(others))
-        self._submit(command)
+        command = self.prepare(wallet_id, change, *others)
+        self.submit(command)
         position = _outcome(command)
         for aggregate in others:
             aggregate.read_from = command.stored_on
         return position
+
+    def prepare(
+        self, wallet_id: UUID, change: Change, *others: Root, is_first: bool = False
+    ) -> Command:
+        """Return a command of what `commit` commits.
+
+        With `is_first` it is a Conflict that another stream has begun. All such commands of a
+        batch look at the log together; one that is not looked for is noticed by the insert, where
+        it costs the others of its batch their common transaction.
+        """
+        events = [event for aggregate in others for event in aggregate.collect_events()]
+        stored = [self._log.mapper.to_stored_event(event) for event in events]
+        return Command(wallet_id, change, stored, self._log.decided_on(others), is_first)
 
     def held_balance(self, wallet_id: UUID) -> int | None:
         """Return the balance as last committed or loaded here; another process may have moved it.
@@ -80,7 +91,8 @@ class Committer:
             self._queue.put(None)
             thread.join(WAIT_S)
 
-    def _submit(self, command: Command) -> None:
+    def submit(self, command: Command) -> None:
+        """Queue a command, which its outcome answers; raises ServiceUnavailable as `commit`."""
         with self._lock:  # So that nothing is queued behind the end.
             if self._closed:
                 raise ServiceUnavailable
@@ -101,7 +113,7 @@ class Committer:
             except Exception:
                 logger.exception("the committer failed on a batch")
                 self._wallets.clear()
-                _fail(taken, ServiceUnavailable())
+                fail([each for each in taken if each.outcome.is_open], ServiceUnavailable())
             finally:
                 self._shared.end_turn()
         self._shared.close()
@@ -125,10 +137,30 @@ class Committer:
                 return
 
     def _process(self, taken: list[Command]) -> None:
-        batch = self._without_twins(taken)
+        batch = self._without_twins(self._without_begun(taken))
         doubtful = self._save(batch)
         self._shared.end_turn()
         self._settle_each(doubtful)
+
+    def _without_begun(self, taken: Sequence[Command]) -> Iterable[Command]:
+        """Refuse those whose stream is there; when the log cannot tell, all who ask."""
+        asking = {stream for each in taken if each.is_first for stream in each.streams}
+        if not asking:
+            return taken
+        try:
+            begun = self._log.begun(asking)
+        except ServiceUnavailable as error:
+            self._settle_s = 0.0
+            fail([each for each in taken if each.is_first and each.outcome.take()], error)
+            return [each for each in taken if not each.is_first]
+        left = []
+        for command in taken:
+            late = command.is_first and command.streams & begun
+            if not late:
+                left.append(command)
+            elif command.outcome.take():
+                fail([command], Conflict(late.pop()))
+        return left
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
         """Keep each other stream once, and nobody who has withdrawn meanwhile."""
@@ -176,7 +208,7 @@ class Committer:
             except ServiceUnavailable as error:
                 self._settle_s = 0.0
                 self._undo(accepted)
-                _fail(accepted, error)
+                fail(accepted, error)
                 return doubtful
             else:
                 self._shared.end_turn()
@@ -214,7 +246,7 @@ class Committer:
             self._shared.moved_by_another(wallet_id)
         return has_moved
 
-    def _answer(self, commands: Iterable[Command], position: int) -> None:
+    def _answer(self, commands: Collection[Command], position: int) -> None:
         self._wallets.keep()
         self._settle_s = domain.commit.SETTLE_S
         _succeed(commands, position, self._log.answered())
@@ -226,10 +258,10 @@ class Committer:
                 position = commit_alone(self._log, self._wallets, command, self._settle_s)
             except ServiceUnavailable as error:
                 self._settle_s = 0.0
-                _fail(commands[index:], error)
+                fail(commands[index:], error)
                 return
             except Exception as error:  # noqa: BLE001  # Whatever it is, it is the submitter's answer.
-                command.outcome.fail(error)
+                fail([command], error)
             else:
                 self._settle_s = domain.commit.SETTLE_S
                 _succeed([command], position, self._log.answered())
@@ -249,13 +281,28 @@ def _outcome(command: Command) -> int:
     return outcome.result()
 
 
-def _succeed(commands: Iterable[Command], position: int, server: str) -> None:
+def expire(command: Command, age_s: float) -> None:
+    """Answer a command that nobody waits for, as `commit` would after so long."""
+    if age_s > 2 * WAIT_S or (age_s > WAIT_S and command.outcome.withdraw()):
+        fail([command], ServiceUnavailable())
+
+
+def _succeed(commands: Collection[Command], position: int, server: str) -> None:
     for command in commands:
         command.stored_on = server
         command.outcome.succeed(position)
+    _ring(commands)
 
 
-def _fail(commands: Iterable[Command], error: Exception) -> None:
+def fail(commands: Collection[Command], error: Exception) -> None:
+    """Answer with an error whoever has no answer, and wake them."""
     for command in commands:
-        if command.outcome.is_open:
-            command.outcome.fail(error)
+        command.outcome.fail(error)
+    _ring(commands)
+
+
+def _ring(commands: Iterable[Command]) -> None:
+    """Wake each submitter once that has many commands in hand."""
+    for ring in {command.outcome.ring for command in commands}:
+        if ring is not None:
+            ring()

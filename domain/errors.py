@@ -229,7 +229,7 @@ class ServiceUnavailable(Refused):
 class Conflict(Exception):
     """Raised when another writer was first on a stream that is not a wallet."""
 
-    def __init__(self, stream_id: UUID) -> None:
+    def __init__(self, stream_id: UUID | str) -> None:
         super().__init__(f"stream {stream_id} has moved on")
         self.stream_id = stream_id
 

@@ -1,5 +1,6 @@
 """What becomes of a command: one answer, or none when its submitter withdraws in time."""
 
+from collections.abc import Callable
 from threading import Lock
 
 
@@ -7,12 +8,17 @@ class Outcome:
     """A promise between one submitter and one committer, made of two locks.
 
     A Future does the same, but wakes its caller at three times the cost, and on a hot wallet to
-    wake callers is most of the work.
+    wake callers is most of the work. So whoever has many in hand waits for none of them: each one
+    is told by a call that must not wait, and one `ring` wakes the submitter for many.
     """
 
-    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position")
+    __slots__ = ("_answered", "_claimed", "_error", "_is_answered", "_position", "_tell", "ring")
 
-    def __init__(self) -> None:
+    def __init__(
+        self, tell: Callable[[], object] | None = None, ring: Callable[[], object] | None = None
+    ) -> None:
+        self._tell = tell
+        self.ring = ring
         self._claimed = Lock()  # By whoever is first: to take the command, or to withdraw it.
         self._answered = Lock()
         self._answered.acquire()  # Until there is an answer.
@@ -55,4 +61,8 @@ class Outcome:
 
     def _answer(self) -> None:
         self._is_answered = True
-        self._answered.release()
+        tell, self._tell = self._tell, None  # Who is told may hold this: so it is no circle.
+        if tell is None:
+            self._answered.release()
+        else:
+            tell()

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from domain.at_once import may_wait
 from projections.quick import Kept, Quick, QuickReads
 
 KEPT_FREE = 2  # Of the connections to a server, for what is hot: an ordinary read may be slow.
@@ -51,6 +52,7 @@ class Database:
 
         Read every result to its end: one that is left open would hold on to an old state.
         """
+        may_wait()
         if not self._keeps:
             with self._place(), self._reading.connect() as borrowed:
                 yield borrowed
@@ -77,6 +79,7 @@ class Database:
 
     def rows(self, quick: Quick, **values: Any) -> Sequence[Sequence[Any]]:
         """Run a hot read; a driver that fails is asked again as `reading` asks, and raises so."""
+        may_wait()
         found = self._quick.rows(quick, values)
         if found is None:
             with self.reading() as connection:
@@ -124,6 +127,7 @@ class Database:
 
         A commit that is `durable` outlives a crash of the database once it has returned.
         """
+        may_wait()
         with (self._durable if durable else self._writing).begin() as connection:
             yield connection
 

@@ -83,6 +83,7 @@ class Commands(Reading):
             answers=self.answers,
             leases=self.leases if has_slow_calls else None,
             in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
+            postponed=InFlight(),
             clock=self.clock,
             new_id=uuid4,
         )

@@ -62,5 +62,9 @@ def create_front(
         token_paths=token_paths(settings),
         count=container.metrics.answered if settings.metrics_port else None,
     )
-    threads = RequestThreads(create_app(container), listeners[0].getsockname(), many=many)
+    server = listeners[0].getsockname()
+    # Where each caller is read from the database, or a provider called, none could be at once.
+    hopeful = many and container.single_lookup.leases is None
+    at_once = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP} if hopeful else ()
+    threads = RequestThreads(create_app(container), server, many=many, at_once=at_once)
     return Front(listeners, threads, replies, settings.request_read_s, finish_s)

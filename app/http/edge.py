@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
 from uuid import UUID
@@ -13,8 +14,13 @@ from werkzeug.wrappers import Request
 from app.container import Container
 from app.http.access_log import note
 from app.http.bodies import BODY_BYTES_MAX
+from app.http.calling import POSTPONE, Postpone
 from app.http.errors import answer
+from app.http.later import Later
 from app.http.request_context import CURRENT, RequestContext, is_request_id
+from domain.at_once import at_once
+
+View = Callable[[], Response | Later]
 
 
 class _Request(Request):
@@ -37,35 +43,70 @@ class Edge(Flask):
         self._new_id = new_id
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
-        """Answer a request, log and count it."""
+        """Answer a request, log and count it.
+
+        Under POSTPONE a server may give what takes a command and what replies to its outcome: then
+        nothing here waits. It raises WouldWait where it would have to, before anything happened.
+        """
         given = environ.get("HTTP_X_REQUEST_ID", "")
         request_id = given if is_request_id(given) else str(self._new_id())
-        request = _Request(environ)
+        postpone: Postpone | None = environ.get(POSTPONE)
+        request = _Request(environ, populate_request=False)  # In no circle: all goes at once.
         context = RequestContext(
-            self._container, self.extensions, request, request_id, time.perf_counter()
+            self._container,
+            self.extensions,
+            request,
+            request_id,
+            time.perf_counter(),
+            at_once=postpone is not None,
         )
+        view = partial(self._call_view, context)
+        if postpone is None:
+            return self._finish(context, view, start_response)
+        with at_once():
+            return self._finish(context, view, start_response)
+
+    def _finish(
+        self, context: RequestContext, view: View, start_response: StartResponse
+    ) -> Iterable[bytes]:
+        """Reply with what a view returns, or postpone it."""
         before = CURRENT.set(context)
         try:
-            response = self._answer(context)
-            headers = response.headers
-            headers.add("X-Request-Id", request_id)
-            headers.add("X-Content-Type-Options", "nosniff")
-            if "cache-control" not in headers.keys(lower=True):
-                headers.add("Cache-Control", "no-store")
-            note(context, response.status_code)
-            if response.status_code != HTTPStatus.OK or request.method == "HEAD":
-                return response(environ, start_response)  # Its headers may need more than this.
-            start_response(response.status, headers.to_wsgi_list())
-            return cast("Iterable[bytes]", response.response)
+            response = _answer(view)
+            if isinstance(response, Later):
+                resume = partial(self._finish, context, response.end, start_response)
+                context.request.environ[POSTPONE](response.begun, resume)
+                return ()
+            return _end(context, response, start_response)
         finally:
             CURRENT.reset(before)
 
-    def _answer(self, context: RequestContext) -> Response:
-        """Call the view; whatever is raised becomes a reply."""
+    def _call_view(self, context: RequestContext) -> Response | Later:
         path = context.request.environ["PATH_INFO"].encode("latin-1").decode(errors="replace")
-        try:
-            rule, arguments = self._urls.match(path, context.request.method, return_rule=True)
-            context.route = rule.rule
-            return cast("Response", self.view_functions[rule.endpoint](**arguments))
-        except Exception as error:  # noqa: BLE001  # There is an answer to every one.
-            return answer(error)
+        rule, arguments = self._urls.match(path, context.request.method, return_rule=True)
+        context.route = rule.rule
+        return cast("Response | Later", self.view_functions[rule.endpoint](**arguments))
+
+
+def _answer(view: View) -> Response | Later:
+    """Call a view; whatever is raised becomes a reply."""
+    try:
+        return view()
+    except Exception as error:  # noqa: BLE001  # There is an answer to every one.
+        return answer(error)
+
+
+def _end(
+    context: RequestContext, response: Response, start_response: StartResponse
+) -> Iterable[bytes]:
+    headers = response.headers
+    headers.add("X-Request-Id", context.request_id)
+    headers.add("X-Content-Type-Options", "nosniff")
+    if "cache-control" not in headers.keys(lower=True):
+        headers.add("Cache-Control", "no-store")
+    note(context, response.status_code)
+    request = context.request
+    if response.status_code != HTTPStatus.OK or request.method == "HEAD":
+        return response(request.environ, start_response)  # Its headers may need more than this.
+    start_response(response.status, headers.to_wsgi_list())
+    return cast("Iterable[bytes]", response.response)

@@ -8,7 +8,6 @@ reply itself; what the client does not take at once this one sends on.
 import errno
 import logging
 import re
-import resource
 import selectors
 import socket
 import time
@@ -24,6 +23,7 @@ import httptools
 
 from app.http.bodies import BODY_BYTES_MAX
 from app.http.calling import Request, RequestThreads, log_place
+from app.http.listening import allow_files
 from app.http.own_replies import OwnReplies
 from app.http.problems import (
     BAD_REQUEST,
@@ -80,7 +80,7 @@ class Connection:
         self.state = _State.READING
         self.since_s = time.monotonic()
         self.watched = 0
-        self._front = front
+        self.front = front
         self._lock = Lock()  # Between the thread that ends its reply and what comes in meanwhile.
         self._parser = httptools.HttpRequestParser(self)
         self._ready: deque[Request | Problem] = deque()
@@ -178,7 +178,7 @@ class Connection:
         replies = 0
         while True:
             if self._out:
-                self._front.held_more(len(self._out))
+                self.front.held_more(len(self._out))
                 self._enter(_State.WRITING, EVENT_WRITE)
                 return
             if not self._keep:
@@ -187,7 +187,7 @@ class Connection:
             if self._ready:
                 if replies == OWN_REPLIES_MAX:
                     self._enter(_State.WORKING, 0)
-                    self._front.call(self)
+                    self.front.call(self)
                     return
                 replies += 1
                 if self._answer(self._ready.popleft()):
@@ -203,10 +203,10 @@ class Connection:
 
     def look(self, now_s: float) -> None:
         """Cut off what has lasted too long."""
-        age_s, stopping = now_s - self.since_s, self._front.stopping
+        age_s, stopping = now_s - self.since_s, self.front.stopping
         match self.state:
             case _State.READING:
-                if age_s > (min(self._front.read_s, SOON_S) if stopping else self._front.read_s):
+                if age_s > (min(self.front.read_s, SOON_S) if stopping else self.front.read_s):
                     self.cut_off(TIMED_OUT)
             case _State.IDLE if stopping or age_s > KEEP_ALIVE_S:
                 self.close()
@@ -231,7 +231,7 @@ class Connection:
 
     def close(self) -> None:
         """Let go of the client."""
-        self._front.forget(self)
+        self.front.forget(self)
         self._ready.clear()
         self._body = bytearray()
         self.sock.close()
@@ -268,7 +268,7 @@ class Connection:
             ):
                 self.state = _State.IDLE
                 return
-        self._front.call(self)
+        self.front.call(self)
 
     def _hear(self) -> None:
         with self._lock:
@@ -278,12 +278,12 @@ class Connection:
                 return
             except OSError:
                 data = b""
-            self._front.held_more(len(data))
+            self.front.held_more(len(data))
             if self.state is _State.WORKING:
                 self._backlog += data
                 self._ended = self._ended or not data
                 if self._ended or len(self._backlog) >= READ_BYTES:
-                    self._front.watch(self, 0)
+                    self.front.watch(self, 0)
                 return
         if not data:
             self.close()
@@ -355,22 +355,22 @@ class Connection:
         if isinstance(item, Problem):
             problem = item
         else:
-            self._keep = item.keep and not self._front.stopping
-            own = self._front.replies.to(item, keep=self._keep)
+            self._keep = item.keep and not self.front.stopping
+            own = self.front.replies.to(item, keep=self._keep)
             if own is None and self._hand_on(item):
                 return True
         if own is None:
             self._keep = False
-            own = self._front.replies.problem(problem, self._target, self._headers)
+            own = self.front.replies.problem(problem, self._target, self._headers)
         self._out = own
         self._send_out()
         return False
 
     def _hand_on(self, request: Request) -> bool:
         deaf = self._ended or self._failed or len(self._backlog) >= READ_BYTES
-        self._front.watch(self, 0 if deaf else EVENT_READ)
+        self.front.watch(self, 0 if deaf else EVENT_READ)
         self._request, self.state = request, _State.WORKING
-        if self._front.threads.take(self, request):
+        if self.front.threads.take(self, request):
             return True
         self._request = None
         return False
@@ -402,7 +402,7 @@ class Connection:
 
     def _enter(self, state: _State, events: int) -> None:
         self.state, self.since_s = state, time.monotonic()
-        self._front.watch(self, events)
+        self.front.watch(self, events)
 
 
 class Front:
@@ -425,8 +425,8 @@ class Front:
         self._listeners = list(listeners)
         self.addresses = [each.getsockname() for each in self._listeners]
         self._connections: set[Connection] = set()
-        self._connections_max = min(CONNECTIONS_MAX, _allow_files() // 2)
-        self._calls: deque[Connection] = deque()
+        self._connections_max = min(CONNECTIONS_MAX, allow_files(FILES) // 2)
+        self._calls: deque[Callable[[object], object]] = deque()
         self._woken, self._wake = socket.socketpair()
         for each in (self._woken, self._wake):
             each.settimeout(0)
@@ -440,6 +440,7 @@ class Front:
         ends_s = float("inf")
         looked_s = time.monotonic()
         while True:
+            self.threads.begin_round()
             for key, mask in self._selector.select(TICK_S):
                 self._guarded(key.data, mask)
             if self._more_bytes > LOOK_BYTES:
@@ -458,12 +459,16 @@ class Front:
     def stop(self) -> None:
         """Take no more; any thread and any signal handler may say so."""
         self.stopping = True
-        self._ring()
+        self.ring()
 
     def call(self, connection: Connection) -> None:
         """Have a connection go on in the thread of the front."""
-        self._calls.append(connection)
-        self._ring()
+        self.soon(connection.go_on)
+        self.ring()
+
+    def soon(self, do: Callable[[object], object]) -> None:
+        """Have something done in the thread of the front, at the next ring."""
+        self._calls.append(do)
 
     def held_more(self, count: int) -> None:
         """Note that more bytes may be held than were when all were last added up."""
@@ -486,7 +491,8 @@ class Front:
         self.watch(connection, 0)
         self._connections.discard(connection)
 
-    def _ring(self) -> None:
+    def ring(self) -> None:
+        """Wake the thread of the front."""
         with suppress(OSError):  # A full one wakes as well, and after the end nobody is asleep.
             self._wake.send(b"\0")
 
@@ -494,7 +500,7 @@ class Front:
         with suppress(BlockingIOError):
             self._woken.recv(READ_BYTES)
         for _ in range(len(self._calls)):  # Who calls meanwhile has its turn after the others.
-            self._guarded(self._calls.popleft().go_on, None)
+            self._guarded(self._calls.popleft(), None)
 
     def _guarded(self, handle: Callable[[Any], object], given: object) -> None:
         """Let no error of ours end the thread that everybody depends on."""
@@ -566,6 +572,7 @@ class Front:
             self._guarded(each.cut_off, UNAVAILABLE)
 
     def _look(self, now_s: float) -> None:
+        self.threads.look(now_s)
         for each in list(self._connections):
             self._guarded(each.look, now_s)
         if not self._listens and not self.stopping:
@@ -589,12 +596,3 @@ class Front:
         self._selector.close()
         self._woken.close()
         self._wake.close()
-
-
-def _allow_files() -> int:
-    """Let this process open as many files as it may and needs; return how many it may now."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft < FILES:
-        soft = min(FILES, hard) if hard != resource.RLIM_INFINITY else FILES
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return soft

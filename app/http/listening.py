@@ -1,5 +1,6 @@
 """The sockets that HTTP is taken on; a port that cannot be had is a wrong setting."""
 
+import resource
 import socket
 
 from app.settings import WrongSetting
@@ -31,6 +32,15 @@ def listen(bound: list[socket.socket], host: str, port: int) -> None:
             each.listen(BACKLOG)
     except OSError as error:
         raise _wrong(host, port, error) from error
+
+
+def allow_files(wanted: int) -> int:
+    """Let this process open as many files as it may and needs; return how many it may now."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < wanted:
+        soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return soft
 
 
 def _bound(family: int, address: tuple[object, ...], *, alone: bool) -> socket.socket:

@@ -12,6 +12,7 @@ from app.http.blueprint import Blueprint
 from app.http.bodies import check_body, read_json
 from app.http.callers import authenticate
 from app.http.error_docs import error_responses
+from app.http.later import Later
 from app.http.problems import (
     BAD_REQUEST,
     INTERNAL,
@@ -23,7 +24,7 @@ from app.http.problems import (
 from domain import errors
 from domain.errors import Refused
 
-View = Callable[..., Response]
+View = Callable[..., Response | Later]
 Feature = Callable[[Caller], None]
 Resource = Callable[..., Any]
 
@@ -54,7 +55,7 @@ def operation(
 
     def decorate(view: View) -> View:
         @wraps(view)
-        def checked(*args: Any, **kwargs: Any) -> Response:
+        def checked(*args: Any, **kwargs: Any) -> Response | Later:
             caller = authenticate(scope)
             if feature is not None:
                 feature(caller)

@@ -23,6 +23,7 @@ class RequestContext:
     """One request to an installation; `scope` and `route` are those of its operation, if known.
 
     `parts` are what its application keeps beside the container.
+    `at_once`: it is answered in a thread that must not wait; so a view may return a Later.
     `stale`: its reply shows a read model that is behind, and shows the log `as_of` a moment.
     """
 
@@ -31,6 +32,7 @@ class RequestContext:
     request: Request
     request_id: str
     started_s: float
+    at_once: bool = False
     route: str | None = None
     scope: str | None = None
     organization_id: UUID | None = None

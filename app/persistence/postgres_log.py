@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
 from typing import Any, Self, TypeVar, cast
+from uuid import UUID
 
 import psycopg
 from eventsourcing.persistence import (
@@ -63,6 +64,11 @@ READ = (
     "SELECT notification_id, originator_id, originator_version, topic, "
     "CASE WHEN topic = ANY({unused}::text[]) THEN NULL ELSE state END "
     "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
+)
+
+BEGUN = (
+    "SELECT originator_id FROM {table} "
+    "WHERE originator_id = ANY($1::uuid[]) AND originator_version = 1"
 )
 
 T = TypeVar("T")
@@ -187,6 +193,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         asking = Literal([get_topic(each) for each in ROUTES])
         insert = SQL(INSERT).format(table=self._table, asking=asking, work=Literal(WORK_CHANNEL))
         self._insert_statement = insert.as_bytes()
+        self._begun_statement = SQL(BEGUN).format(table=self._table).as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
@@ -269,6 +276,16 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             cursor.execute(statement, (after, limit), prepare=True)
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
+
+    def select_begun(self, streams: Collection[UUID | str]) -> set[UUID]:
+        """Return which of these streams have a first event."""
+        return self.datastore.again(lambda: self._begun(streams))
+
+    def _begun(self, streams: Collection[UUID | str]) -> set[UUID]:
+        with self.datastore.get_connection() as connection:
+            found = connection.run_prepared(self._begun_statement, [uuids(streams)])
+        values = (found.get_value(row, 0) for row in range(found.ntuples))
+        return {UUID(bytes=value) for value in values if value is not None}
 
     def max_notification_id(self) -> int | None:
         """Return the newest position."""

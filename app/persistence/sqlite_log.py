@@ -1,7 +1,7 @@
 """The log on SQLite: the library's recorder with a position column that is never used twice."""
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -71,6 +71,17 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             cursor.execute(statement, (*unused, after, limit))
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
+
+    def select_begun(self, streams: Collection[UUID]) -> set[UUID]:
+        """Return which of these streams have a first event."""
+        marks = ", ".join("?" * len(streams))
+        statement = (
+            f"SELECT originator_id FROM {self.events_table_name} "  # noqa: S608  # Our own name.
+            f"WHERE originator_id IN ({marks}) AND originator_version = 1"
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, [each.hex for each in streams])
+            return {UUID(row[0]) for row in cursor.fetchall()}
 
     def newest_position_given(self) -> int:
         """Return what AUTOINCREMENT remembers: a roll-back takes it back, a deletion does not."""

@@ -18,6 +18,7 @@ from jose import jwk, jwt
 from jose.exceptions import JWTClaimsError, JWTError
 
 from app.tokens.keys import Key, KeyRing, SigningKeysError
+from domain.at_once import may_wait
 from domain.cause import Clock
 from domain.errors import Unauthorized
 
@@ -157,6 +158,7 @@ class TokenVerifier:
 
     def _prove(self, token: str) -> "_Proven":
         """Check all of a token that does not depend on the time."""
+        may_wait()  # For a signature: it takes longer than all else of a request.
         header, payload = _open(token)
         key = self._key_of(_parse(header))
         try:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import msgspec
 
+from domain.at_once import may_wait
 from domain.cause import Clock
 from domain.errors import NumberLookupUnavailable
 from domain.number_lookup import Source
@@ -111,6 +112,8 @@ class Answers:
         return [answer for answer in asked if answer is not None]
 
     def _ask(self, organization_id: UUID, phone_number: str) -> Answer | None:
+        if self._provider.remote:
+            may_wait()
         try:
             facts = self._provider.look_up(organization_id, phone_number)
         except Unavailable:

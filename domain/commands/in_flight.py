@@ -2,11 +2,13 @@
 
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from threading import Condition
 from uuid import UUID
 
+from domain.at_once import may_wait
 from domain.errors import RateLimited
 
 IN_FLIGHT_MAX = 32
@@ -30,22 +32,34 @@ class InFlight:
 
     @contextmanager
     def enter(self, organization_id: UUID) -> Iterator[None]:
-        """Hold one place; waits for one a while, then raises RateLimited.
-
-        Whoever finds too many waiting waits only while the provider is quick: else the lookups of
-        one organization would hold every thread of the server.
-        """
-        this = object()
-        with self._condition:
-            self._wait(organization_id)
-            self._running[organization_id][this] = time.monotonic()
+        """Hold one place for as long as the block runs."""
+        leave = self.take(organization_id)
         try:
             yield
         finally:
-            with self._condition:
-                del self._running[organization_id][this]
-                if not self._running[organization_id]:
-                    del self._running[organization_id]
+            leave()
+
+    def take(self, organization_id: UUID) -> Callable[[], None]:
+        """Take one place and return what gives it back.
+
+        Waits for one a while, then raises RateLimited. Whoever finds too many waiting waits only
+        while the provider is quick: else the lookups of one organization would hold every thread
+        of the server.
+        """
+        this = object()
+        with self._condition:
+            if not self._has_room(organization_id):
+                may_wait()
+                self._wait(organization_id)
+            self._running[organization_id][this] = time.monotonic()
+        return partial(self._leave, organization_id, this)
+
+    def _leave(self, organization_id: UUID, this: object) -> None:
+        with self._condition:
+            del self._running[organization_id][this]
+            if not self._running[organization_id]:
+                del self._running[organization_id]
+            if self._waiting:
                 self._condition.notify_all()  # Others may wait for another organization.
 
     def _wait(self, organization_id: UUID) -> None:

@@ -9,10 +9,12 @@ from uuid import UUID
 import msgspec
 
 from domain.application import Log
+from domain.at_once import WouldWait
 from domain.cause import Cause, Clock, month_of
 from domain.commands.answers import Answer, Answers
 from domain.commands.in_flight import InFlight
-from domain.committer import Committer
+from domain.commit import Change, Command
+from domain.committer import Committer, expire, fail
 from domain.errors import (
     KEY_ERASED,
     BillingNotConfigured,
@@ -22,9 +24,11 @@ from domain.errors import (
     InsufficientBalance,
     NotFound,
     Refused,
+    ServiceUnavailable,
 )
 from domain.ids import derive_id
 from domain.number_lookup import NumberLookup, PersonalAnswer, number_lookup_id
+from domain.outcome import Outcome
 from domain.ports import Leases, NumberFacts, Vault
 from domain.price import Price
 from domain.wallet import Charge, Reference, Wallet, wallet_id
@@ -54,6 +58,34 @@ class LookupResult:
     replayed: bool
 
 
+@dataclass(eq=False, slots=True)
+class Begun:
+    """A lookup that has only to be committed; `leave` gives its place back, once."""
+
+    lookup: NumberLookup
+    facts: NumberFacts
+    command: Command
+    committer: Committer
+    leave: Callable[[], None]
+
+    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
+        """Have it committed. `tell` is called at its end, then, once for many, `ring`."""
+        self.command.outcome = Outcome(tell, ring)
+        try:
+            self.committer.submit(self.command)
+        except ServiceUnavailable as error:
+            fail([self.command], error)
+
+    def expire(self, age_s: float) -> None:
+        """End what has been waited for as long as `Committer.commit` would."""
+        expire(self.command, age_s)
+
+    def result(self) -> LookupResult:
+        """Return what the outcome of the command makes of it, or raise why there is none."""
+        self.command.outcome.result()
+        return LookupResult(self.lookup, self.facts, replayed=False)
+
+
 @dataclass(frozen=True)
 class SingleLookup:
     """Answers one number and charges for it.
@@ -67,7 +99,8 @@ class SingleLookup:
     vault: Vault
     answers: Answers
     leases: Leases | None
-    in_flight: InFlight
+    in_flight: InFlight  # Those that hold a thread.
+    postponed: InFlight  # Those that hold none.
     clock: Clock
     new_id: Callable[[], UUID]
 
@@ -89,6 +122,31 @@ class SingleLookup:
             if self.leases is None:
                 return self._first(request, stream_id, cause)
             return self._alone(self.leases, request, stream_id, cause)
+
+    def begin(self, request: LookupRequest, cause: Cause) -> Begun:
+        """Do all that `run` does before the commit, if nothing of it waits; else raise WouldWait.
+
+        Nothing has happened then. So it is where the outcome is a Conflict, which is how a key that
+        is not new shows here, or a refusal of the wallet: `run` tells what becomes of those.
+        """
+        if self.leases is not None or not request.price_micros:
+            raise WouldWait
+        is_first = request.key is not None
+        if request.key is None:
+            stream_id = self.new_id()
+        else:
+            stream_id = number_lookup_id(request.organization_id, request.key)
+        leave = self.postponed.take(request.organization_id)
+        try:
+            lookup, facts, at = self._decide(request, stream_id, cause)
+            charge = self._charge(request, lookup, at)
+            command = self.committer.prepare(*charge, lookup, is_first=is_first)
+        except BaseException as error:
+            leave()
+            if isinstance(error, Refused):  # Perhaps not, after a look at the log.
+                raise WouldWait from None
+            raise
+        return Begun(lookup, facts, command, self.committer, leave)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
@@ -150,9 +208,28 @@ class SingleLookup:
         return LookupResult(lookup, facts, replayed=True)
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
+        lookup, facts, at = self._decide(request, stream_id, cause)
+        try:
+            if lookup.answer.price is None:
+                self.log.append(lookup)
+            else:
+                self.committer.commit(*self._charge(request, lookup, at), lookup)
+        except Conflict:
+            replayed = self._replay(request, stream_id)
+            if replayed is None:
+                raise
+            return replayed
+        return LookupResult(lookup, facts, replayed=False)
+
+    def _decide(
+        self, request: LookupRequest, stream_id: UUID, cause: Cause
+    ) -> tuple[NumberLookup, NumberFacts, Cause]:
+        """Return what there is to be committed, and the cause of it: as of the answer."""
         if request.price_micros:
             self._check_balance(request)
-        return self._answer(request, stream_id, cause)
+        answer = self.answers.one(request.organization_id, request.phone_number)
+        at = Cause(self.clock(), cause.request_id)
+        return self._lookup(request, stream_id, answer, at), answer.facts, at
 
     def _check_balance(self, request: LookupRequest) -> None:
         """Spare the provider a call that cannot be paid; the wallet itself decides later."""
@@ -165,19 +242,6 @@ class SingleLookup:
             raise BillingNotConfigured
         if wallet.balance_micros < request.price_micros:
             raise InsufficientBalance(request.price_micros, wallet.balance_micros, wallet.currency)
-
-    def _answer(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        answer = self.answers.one(request.organization_id, request.phone_number)
-        at = Cause(self.clock(), cause.request_id)
-        lookup = self._lookup(request, stream_id, answer, at)
-        try:
-            self._commit(request, lookup, at)
-        except Conflict:
-            replayed = self._replay(request, stream_id)
-            if replayed is None:
-                raise
-            return replayed
-        return LookupResult(lookup, answer.facts, replayed=False)
 
     def _lookup(
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause
@@ -199,11 +263,12 @@ class SingleLookup:
             personal=self.vault.seal(organization_id, month, stream_id, clear),
         )
 
-    def _commit(self, request: LookupRequest, lookup: NumberLookup, cause: Cause) -> None:
+    def _charge(
+        self, request: LookupRequest, lookup: NumberLookup, cause: Cause
+    ) -> tuple[UUID, Change]:
+        """Return who pays, and the change of that wallet."""
         price = lookup.answer.price
-        if price is None:
-            self.log.append(lookup)
-            return
+        assert price is not None, "what is free has no charge"
         charge = Charge(
             transaction_id=price.transaction_id,
             kind="lookup",
@@ -212,8 +277,4 @@ class SingleLookup:
             reference=Reference("lookup", str(lookup.id)),
             description="Number lookup",
         )
-        self.committer.commit(
-            wallet_id(request.organization_id),
-            lambda wallet: wallet.charge(charge, cause),
-            lookup,
-        )
+        return wallet_id(request.organization_id), lambda wallet: wallet.charge(charge, cause)

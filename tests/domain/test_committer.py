@@ -1,18 +1,24 @@
 """The committer: everybody who waits is committed together, and each is answered for itself."""
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
+from eventsourcing.persistence import OperationalError
 
 import domain.committer
+from domain.commit import Command
 from domain.committer import Committer
 from domain.errors import BillingNotConfigured, Conflict, InsufficientBalance, ServiceUnavailable
 from domain.number_lookup import NumberLookup
-from domain.wallet import Wallet
+from domain.outcome import Outcome
+from domain.wallet import Wallet, wallet_id
 from tests.domain.build import (
     ORGANIZATION,
+    cause,
+    charge,
     lookup,
     open_wallet,
     pay_for,
@@ -21,6 +27,7 @@ from tests.domain.build import (
 )
 from tests.domain.crowd import ELSEWHERE, PATIENCE_S, Crowd
 from tests.domain.writers import Writer, balance, everything, ledger
+from tests.servers.guard import wait_for
 
 THREADS = 50
 
@@ -210,3 +217,86 @@ def test_a_committer_that_never_worked_closes_too(writer: Writer) -> None:
     idle.close()
     with pytest.raises(ServiceUnavailable):
         take(idle, "0.01")
+
+
+def test_what_must_be_first_is_refused_and_costs_the_others_nothing(crowd: Crowd) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    begun, told = uuid4(), list[str]()
+    pay_for(committer, lookup(begun), "0.10")
+    streams = [begun, uuid4(), begun, uuid4()]
+    with crowd.waiting():
+        commands = [first(committer, stream, told) for stream in streams]
+        before = log.appended.count
+    assert wait_for(lambda: "rung" in told, PATIENCE_S)
+    for command in (commands[0], commands[2]):
+        with pytest.raises(Conflict):
+            command.outcome.result()
+    assert {command.outcome.result() for command in (commands[1], commands[3])} == {log.head()}
+    assert log.appended.count == before + 2  # One more is what kept the committer busy.
+    assert balance(log) == "0.70"
+
+
+def test_of_twins_that_must_be_first_one_is(crowd: Crowd) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    stream, told = uuid4(), list[str]()
+    with crowd.waiting():
+        one, *others = [first(committer, stream, told) for _ in range(3)]
+    assert wait_for(lambda: told.count("told") == 3, PATIENCE_S)
+    assert one.outcome.result() == log.head()
+    for other in others:
+        with pytest.raises(Conflict):
+            other.outcome.result()
+    assert balance(log) == "0.90"
+
+
+def test_a_log_that_cannot_tell_who_is_first_fails_only_who_asks(
+    crowd: Crowd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    told = list[str]()
+
+    def gone(_: object) -> None:
+        raise OperationalError
+
+    with crowd.waiting():
+        monkeypatch.setattr(log.recorder, "select_begun", gone)
+        asking = first(committer, uuid4(), told)
+        (other,) = crowd.queue_up(partial(take, committer, "0.10"))
+    assert other.result(PATIENCE_S) == log.head()
+    with pytest.raises(ServiceUnavailable):
+        asking.outcome.result()
+    assert balance(log) == "0.90"
+
+
+def test_one_ring_wakes_whoever_has_many_in_a_batch(crowd: Crowd) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    told = list[str]()
+    ring = partial(told.append, "rung")
+    with crowd.waiting():
+        for _ in range(5):
+            first(committer, uuid4(), told, ring)
+    assert wait_for(lambda: "rung" in told, PATIENCE_S)
+    assert told == [*["told"] * 5, "rung"]
+
+
+def first(
+    committer: Committer,
+    stream: UUID,
+    told: list[str],
+    ring: Callable[[], object] | None = None,
+) -> Command:
+    """Submit a charge for a lookup that must be the first event of a stream; wait for nothing."""
+    payment = charge("0.10")
+    command = committer.prepare(
+        wallet_id(ORGANIZATION),
+        lambda wallet: wallet.charge(payment, cause()),
+        lookup(stream),
+        is_first=True,
+    )
+    command.outcome = Outcome(partial(told.append, "told"), ring or partial(told.append, "rung"))
+    committer.submit(command)
+    return command

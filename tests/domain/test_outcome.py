@@ -52,3 +52,12 @@ def test_it_is_open_from_being_taken_until_it_is_answered() -> None:
     outcome.succeed(1)
     assert outcome.wait(0.0)  # Its submitter has heard it and goes on.
     assert not outcome.is_open
+
+
+def test_who_has_many_in_hand_is_told_of_each_and_waits_for_none() -> None:
+    told: list[str] = []
+    outcome = Outcome(lambda: told.append("told"), lambda: told.append("rung"))
+    assert outcome.take()
+    outcome.succeed(7)
+    assert told == ["told"]
+    assert outcome.result() == 7

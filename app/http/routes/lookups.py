@@ -13,6 +13,7 @@ from app.http.conditional import tagged
 from app.http.envelope import format_time, success
 from app.http.feature import lookup_price_micros, require_lookup
 from app.http.identifiers import parse_id
+from app.http.later import Later
 from app.http.lookup_docs import (
     BULK_REFUSALS,
     JOB_ACCEPTED,
@@ -31,6 +32,7 @@ from domain.commands.single_lookup import LookupRequest, LookupResult
 from domain.errors import NotFound
 from domain.money import format_amount
 
+LOOKUP = "/number-lookup"
 POLL_S = "1"
 
 blueprint = Blueprint(
@@ -41,7 +43,7 @@ blueprint = Blueprint(
 )
 
 
-@blueprint.route("/number-lookup", methods=["POST"])
+@blueprint.route(LOOKUP, methods=["POST"])
 @operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(LookupQuery, location="query")
 @blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
@@ -55,7 +57,7 @@ blueprint = Blueprint(
 )
 def look_up(
     caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
-) -> Response:
+) -> Response | Later:
     """Look up one number.
 
     The number stands in the query or in a JSON body; the query wins. A number of the right form
@@ -70,9 +72,9 @@ def look_up(
         parts.settings.currency,
         header.get("key"),
     )
-    result = parts.single_lookup.run(wanted, current_cause())
-    headers = replay_headers(result.replayed)
-    return success(result.facts, meta=_lookup_meta(result), headers=headers)
+    if request_context().at_once:
+        return Later(parts.single_lookup.begin(wanted, current_cause()), _show_lookup)
+    return _show_lookup(parts.single_lookup.run(wanted, current_cause()))
 
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
@@ -120,6 +122,11 @@ def read_job(caller: Caller, job_id: str) -> Response:
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
     state = job_view.encode_state(row)
     return tagged(state, lambda: job_view.show_job(parts, ended, row, numbers), headers)
+
+
+def _show_lookup(result: LookupResult) -> Response:
+    headers = replay_headers(result.replayed)
+    return success(result.facts, meta=_lookup_meta(result), headers=headers)
 
 
 def _lookup_meta(result: LookupResult) -> dict[str, Any]:
