@@ -20,7 +20,7 @@ def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
 
 def links_of(event: Wallet.Moved) -> list[UUID]:
     """Return the links that an entry is about, each once; its metadata name them."""
-    if not isinstance(event, Wallet.Charged | Wallet.Refunded):
+    if not event.metadata or not isinstance(event, Wallet.Charged | Wallet.Refunded):
         return []
     one, several = event.metadata.get("link_id"), event.metadata.get("charged_link_ids", [])
     named = several if one is None else [one]

@@ -20,14 +20,16 @@ MANY_ROWS = 4  # Fewer go as the values of one statement, which takes half the t
 def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
     """Insert rows of the same columns; no rows, no round trip.
 
-    Many rows go to PostgreSQL by COPY.
+    Many rows go to PostgreSQL by COPY, in binary: both sides need half the time that text takes.
     """
     if len(rows) < MANY_ROWS or connection.dialect.name == "sqlite":
         _insert(connection, table, rows, "")
         return
     columns = (*rows[0],)
-    statement, values = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN", _values(columns)
+    statement = f"COPY {table.name} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)"
+    values = _values(columns)
     with driver_of(connection) as driver, driver.cursor().copy(statement) as copy:
+        copy.set_types(_kinds(table, columns))
         for row in rows:
             copy.write_row(values(row))
 
@@ -121,18 +123,21 @@ def _places(table: Table, columns: tuple[str, ...], count: int) -> str:
     """Return the places of the values of so many rows on PostgreSQL; 0: of one on SQLite."""
     if not count:
         return f"VALUES ({', '.join('?' * len(columns))})"
-    row = ", ".join(f"%s::{_kind(table, name)}" for name in columns)
+    row = ", ".join(f"%s::{kind}" for kind in _kinds(table, columns))
     return f"VALUES {', '.join([f'({row})'] * count)}"
 
 
 @lru_cache(maxsize=64)  # As above.
 def _arrays(table: Table, columns: tuple[str, ...]) -> str:
-    arrays = ", ".join(f"%b::{_kind(table, name)}[]" for name in columns)
+    arrays = ", ".join(f"%b::{kind}[]" for kind in _kinds(table, columns))
     return f"SELECT * FROM unnest({arrays})"  # noqa: S608  # Our names.
 
 
-def _kind(table: Table, name: str) -> str:
-    return table.c[name].type.compile(_POSTGRESQL)
+@lru_cache(maxsize=64)  # As above.
+def _kinds(table: Table, columns: tuple[str, ...]) -> Sequence[str]:
+    """Name the types of columns on PostgreSQL, without the order of texts."""
+    kinds = (table.c[name].type.compile(_POSTGRESQL) for name in columns)
+    return [kind.partition(" COLLATE")[0].lower() for kind in kinds]
 
 
 def _statement(table: Table, columns: tuple[str, ...], source: str, conflict: str) -> str:

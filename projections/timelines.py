@@ -100,12 +100,12 @@ class Timelines(ReadModel):
 
 def _links_of(event: Event) -> list[UUID]:
     match event:
+        case Wallet.Moved():  # Most of them are.
+            return links_of(event)
         case LinkEvent():
             return [event.originator_id]
         case PlanChange.Event() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
             return [event.link_id]
-        case Wallet.Moved():
-            return links_of(event)
         case _:
             return []
 

@@ -53,14 +53,15 @@ class TransactionHours:
 
     def add(self, connection: Connection, entries: Sequence[Row]) -> None:
         """Count new entries, which are in log order: in that of each wallet's sequences."""
-        hours: dict[tuple[UUID, str, int], dict[str, Any]] = {}
+        hours: dict[tuple[int, str, int], dict[str, Any]] = {}
         for entry in entries:
-            key = (entry["organization_id"], entry["kind"], entry["charged_at"] // HOUR)
+            organization_id, kind = entry["organization_id"], entry["kind"]
+            sequence, hour = entry["sequence"], entry["charged_at"] // HOUR
+            key = (organization_id.int, kind, hour)  # A UUID is hashed by Python code.
             row = hours.get(key)
-            sequence = entry["sequence"]
             if row is None:
-                row = hours[key] = dict(zip(("organization_id", "kind", "hour"), key, strict=True))
-                row["count"], row["first"] = 0, sequence
+                owner = {"organization_id": organization_id, "kind": kind, "hour": hour}
+                row = hours[key] = {**owner, "count": 0, "first": sequence}
             row["count"] += 1
             row["last"] = sequence
         upsert(connection, self.rows, [*hours.values()], added=ADDED, kept=KEPT)

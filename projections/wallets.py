@@ -45,14 +45,12 @@ class Wallets(ReadModel):
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Write the last state of each wallet of the batch; every entry carries its balance."""
-        newest: dict[UUID, dict[str, Any]] = {}
+        newest: dict[int, Wallet.Event] = {}  # A UUID as a key is hashed by Python code.
         for recorded in batch:
             event = recorded.event
-            if isinstance(event, Wallet.Moved):
-                newest[event.organization_id] = _row(event, event.balance_micros, event.sequence)
-            elif isinstance(event, Wallet.Opened):
-                newest[event.organization_id] = _row(event, 0, 0)
-        upsert(connection, self.rows, [*newest.values()])
+            assert isinstance(event, Wallet.Event)
+            newest[event.organization_id.int] = event
+        upsert(connection, self.rows, [_row(Wallet.after(event)) for event in newest.values()])
 
     def get(self, connection: Connection, organization_id: UUID) -> WalletRow | None:
         """Read one balance."""
@@ -60,10 +58,10 @@ class Wallets(ReadModel):
         return WalletRow(*row) if row else None
 
 
-def _row(event: Wallet.Event, balance_micros: int, sequence: int) -> dict[str, Any]:
+def _row(wallet: Wallet) -> dict[str, Any]:
     return {
-        "organization_id": event.organization_id,
-        "currency": event.currency,
-        "balance_micros": balance_micros,
-        "sequence": sequence,
+        "organization_id": wallet.organization_id,
+        "currency": wallet.currency,
+        "balance_micros": wallet.balance_micros,
+        "sequence": wallet.sequence,
     }

@@ -13,7 +13,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    String,
     Table,
     Uuid,
     select,
@@ -21,13 +20,14 @@ from sqlalchemy import (
 from sqlalchemy.exc import IntegrityError
 
 from projections.inserting import MANY_ROWS, insert_many, insert_new, upsert
+from projections.plans import NAME
 from tests.installation import Process
 
 THINGS = Table(
     "things",
     MetaData(),
     Column("owner", Uuid, primary_key=True),
-    Column("name", String, primary_key=True),
+    Column("name", NAME, primary_key=True),
     Column("at", BigInteger, nullable=False),
     Column("count", Integer),
     Column("switched", Boolean),
