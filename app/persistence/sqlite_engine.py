@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 
 CONNECTIONS_MAX = 256  # A thread keeps the one that it reads on; `serve` has about a hundred.
+CHECKPOINT_PAGES = 4_000  # 16 MB: what many commits write again goes to the file once.
 BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
 
 
@@ -24,6 +25,7 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
         connection.isolation_level = None  # The driver must not begin transactions by itself.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
         connection.execute("PRAGMA secure_delete = ON")  # What is erased leaves no bytes behind.
 
     @event.listens_for(engine, "begin")
