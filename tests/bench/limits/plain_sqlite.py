@@ -3,6 +3,8 @@
 import sqlite3
 from pathlib import Path
 
+from app.persistence.sqlite_engine import CHECKPOINT_PAGES
+
 BUSY_TIMEOUT_S = 10
 
 
@@ -13,4 +15,6 @@ def connect(path: Path, *, synchronous: str) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute(f"PRAGMA synchronous = {synchronous}")
+    if synchronous == "NORMAL":  # As the read models have it, not the log.
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
     return connection
