@@ -406,7 +406,11 @@ def with_news(stored: Iterable[StoredEvent]) -> set[str]:
 
 @cache
 def _is_step(topic: str) -> bool:
-    kind: type[Event] = resolve_topic(topic)
+    """Tell whether an event is only on the way; one of a kind not known here may be an outcome."""
+    try:
+        kind: type[Event] = resolve_topic(topic)
+    except TopicError:
+        return False
     return kind.IS_STEP
 
 
