@@ -82,9 +82,8 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
 
 @contextmanager
 def driver_of(connection: Connection) -> Iterator[Any]:
-    """Lend the driver's connection inside the transaction; its errors become the library's."""
+    """Lend the driver's connection as it is; its errors become the library's."""
     library = connection.dialect.loaded_dbapi
-    assert connection.in_transaction()
     try:
         yield connection.connection.driver_connection
     except library.Error as error:

@@ -62,7 +62,7 @@ class PlanFilter:
     sponsor_profile: str | None = None
 
 
-COMMA: Any = literal_column("','")  # Bound, it would be left open to each call.
+COMMA: Any = literal_column("','")  # A bound one would be left open to each call.
 
 
 class Plans(ReadModel):

@@ -46,7 +46,7 @@ class Quick:
 
 
 def run(connection: Connection, quick: Quick, **values: Any) -> Any:
-    """Run a statement inside the transaction of a connection; return the driver's cursor."""
+    """Run a statement on a connection, in its transaction if it has one; return a cursor."""
     text, fixed = quick.of(connection.dialect)
     with driver_of(connection) as driver:
         if connection.dialect.name == "sqlite":

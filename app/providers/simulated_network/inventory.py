@@ -1,5 +1,6 @@
 """The tables of the simulator, and every statement: eSIMs in stock, and the endpoints of them."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -11,7 +12,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Result,
     String,
     Table,
     bindparam,
@@ -23,6 +23,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from app.providers.simulated_network.identifiers import Identifiers
 from app.providers.simulated_network.subscription import Subscription
 from domain.network import AvailableEsim
+from projections.inserting import insert_many
+from projections.quick import Quick, run
 
 PAGE_ESIMS: Final = 50
 CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for so many creations.
@@ -68,34 +70,34 @@ class Inventory:
         esim = self._esims.c
         free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
         free = free.order_by(esim.sponsor_profile_id, esim.serial)
-        self._free = free.limit(PAGE_ESIMS).offset(bindparam("first"))
-        self._free_of_sponsor = self._free.where(esim.sponsor_profile_id == bindparam("sponsor"))
+        page = free.limit(bindparam("most")).offset(bindparam("first"))
+        self._free = Quick(page)
+        self._free_of_sponsor = Quick(page.where(esim.sponsor_profile_id == bindparam("sponsor")))
         mine = esim.iccid == bindparam("esim")
-        self._state = select(esim.is_free).where(mine)
-        self._state_locked = self._state.with_for_update()
-        self._mark = self._esims.update().where(mine).values(is_free=bindparam("free"))
+        state = select(esim.is_free).where(mine)
+        self._state, self._state_locked = Quick(state), Quick(state.with_for_update())
+        self._mark = Quick(self._esims.update().where(mine).values(is_free=bindparam("free")))
 
     def _build_endpoints(self) -> None:
         """Build those about endpoints, too."""
         columns = self._endpoints.c
         mine = columns.endpoint_id == bindparam("endpoint")
         present = select(columns.document).where(~columns.is_removed)
-        self._by_id = present.where(mine)
-        self._by_id_locked = self._by_id.with_for_update()
-        self._by_iccid = present.where(columns.iccid == bindparam("esim"))
-        self._ever = select(columns.document, columns.is_removed).where(mine)
-        self._insert = self._endpoints.insert()
+        by_id = present.where(mine)
+        self._by_id, self._by_id_locked = Quick(by_id), Quick(by_id.with_for_update())
+        self._by_iccid = Quick(present.where(columns.iccid == bindparam("esim")))
+        self._ever = Quick(select(columns.document, columns.is_removed).where(mine))
         change = self._endpoints.update().where(mine)
-        self._update = change.values(document=bindparam("new"))
-        self._remove = change.values(is_removed=True)
+        self._update = Quick(change.values(document=bindparam("new")))
+        self._remove = Quick(change.values(is_removed=True))
 
     def free_esims(
         self, connection: Connection, sponsor_profile_id: str | None, page: int
     ) -> list[AvailableEsim]:
         """Read one page of free eSIMs, oldest first within a sponsor profile; None for any."""
         statement = self._free if sponsor_profile_id is None else self._free_of_sponsor
-        about = {"sponsor": sponsor_profile_id, "first": page * PAGE_ESIMS}
-        rows = connection.execute(statement, about)
+        place = {"most": PAGE_ESIMS, "first": page * PAGE_ESIMS}
+        rows = run(connection, statement, sponsor=sponsor_profile_id, **place)
         return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
@@ -127,30 +129,30 @@ class Inventory:
     def is_free(self, connection: Connection, iccid: str, *, lock: bool = False) -> bool | None:
         """Tell whether an eSIM is free; None for one that was never made."""
         statement = self._state_locked if lock else self._state
-        found: bool | None = connection.execute(statement, {"esim": iccid}).scalar_one_or_none()
-        return found
+        row = _row(run(connection, statement, esim=iccid))
+        return None if row is None else bool(row[0])
 
     def mark(self, connection: Connection, iccid: str, *, is_free: bool) -> None:
         """Take an eSIM out of the stock or put it back."""
-        connection.execute(self._mark, {"esim": iccid, "free": is_free})
+        run(connection, self._mark, esim=iccid, free=is_free)
 
     def ever(self, connection: Connection, endpoint_id: str) -> tuple[Subscription | None, bool]:
         """Read an endpoint; None for one that was removed, or never was: the bool tells which."""
-        row = connection.execute(self._ever, {"endpoint": endpoint_id}).one_or_none()
-        if row is None or row.is_removed:
+        row = _row(run(connection, self._ever, endpoint=endpoint_id))
+        if row is None or row[1]:
             return None, row is not None
-        return _decode(row.document), False
+        return _decode(row[0]), False
 
     def by_id(
         self, connection: Connection, endpoint_id: str, *, lock: bool = False
     ) -> Subscription | None:
         """Read the endpoint of an id, unless it was removed."""
         statement = self._by_id_locked if lock else self._by_id
-        return _one(connection.execute(statement, {"endpoint": endpoint_id}))
+        return _one(run(connection, statement, endpoint=endpoint_id))
 
     def by_iccid(self, connection: Connection, iccid: str) -> Subscription | None:
         """Read the endpoint that an eSIM has, if any."""
-        return _one(connection.execute(self._by_iccid, {"esim": iccid}))
+        return _one(run(connection, self._by_iccid, esim=iccid))
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
         """Write a new endpoint."""
@@ -160,18 +162,24 @@ class Inventory:
             "is_removed": False,
             "document": msgspec.json.encode(subscription),
         }
-        connection.execute(self._insert, row)
+        insert_many(connection, self._endpoints, [row])
 
     def update(self, connection: Connection, subscription: Subscription) -> None:
         """Write what has become of an endpoint."""
         new = msgspec.json.encode(subscription)
-        connection.execute(self._update, {"endpoint": subscription.endpoint_id, "new": new})
+        run(connection, self._update, endpoint=subscription.endpoint_id, new=new)
 
     def remove(self, connection: Connection, endpoint_id: str) -> None:
         """End an endpoint; its row is kept, so that its reference makes no second one."""
-        connection.execute(self._remove, {"endpoint": endpoint_id})
+        run(connection, self._remove, endpoint=endpoint_id)
 
 
-def _one(found: Result[Any]) -> Subscription | None:
-    document = found.scalar_one_or_none()
-    return None if document is None else _decode(document)
+def _one(found: Any) -> Subscription | None:
+    row = _row(found)
+    return None if row is None else _decode(row[0])
+
+
+def _row(found: Any) -> Sequence[Any] | None:
+    rows = found.fetchall()  # To the end: a result left open would hold on to an old state.
+    assert len(rows) <= 1, "a key names one row"
+    return rows[0] if rows else None
