@@ -68,6 +68,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
     """Insert a few rows by one statement of the driver, which it prepares; on SQLite any number."""
     if not rows:
         return
+    assert connection.in_transaction()
     columns, count = (*rows[0],), len(rows)
     with driver_of(connection) as driver:
         if connection.dialect.name == "sqlite":
