@@ -20,6 +20,7 @@ from domain.commands.waiting import Waiting
 from domain.link import Link
 from domain.plan import Plan
 from domain.plan_change import PlanChange
+from domain.ports import NumberLookup
 from domain.wallet import Wallet, wallet_id
 from projections.audit import check_log
 from tests.faulty_network import FaultyNetwork
@@ -136,8 +137,9 @@ class Buyer:
         amount: str = "10.00",
         clock: Clock = utc_now,
         deadline_s: float = DEADLINE_S,
+        provider: NumberLookup | None = None,
     ) -> None:
-        self.installation, self.clock = installation, clock
+        self.installation, self.clock, self.provider = installation, clock, provider
         self.deadline_s = deadline_s
         self.process = self.open()
         self.organization_id = self.process.organization(amount)
@@ -146,7 +148,7 @@ class Buyer:
 
     def open(self, deadline_s: float | None = None) -> Process:
         """Open the files as another process, whose requests wait so long at most."""
-        process = self.installation.process(self.clock)
+        process = self.installation.process(self.clock, self.provider)
         process.network = FaultyNetwork(process.simulated_network)
         process.waiting = WatchedPlaces()
         deadline = timedelta(seconds=deadline_s or self.deadline_s)
@@ -158,10 +160,15 @@ class Buyer:
         self._workers.append(Workers(process or self.process, after))
         return self._workers[-1]
 
-    def close(self) -> None:
-        self._asking.shutdown()
+    def dismiss(self) -> None:
+        """Let no worker work any more."""
         for workers in self._workers:
             workers.stop()
+        self._workers.clear()
+
+    def close(self) -> None:
+        self._asking.shutdown()
+        self.dismiss()
 
     @property
     def network(self) -> FaultyNetwork:

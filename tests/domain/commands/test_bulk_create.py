@@ -1,18 +1,12 @@
 """A bulk job is accepted and paid in one commit, once per key."""
 
-from datetime import timedelta
-from uuid import UUID
-
 import msgspec
 import pytest
 
 from domain.bulk_job import BulkJob, PersonalNumbers
-from domain.cause import month_of
 from domain.errors import (
     BillingNotConfigured,
-    IdempotencyKeyReused,
     InsufficientBalance,
-    NotFound,
 )
 from domain.wallet import Wallet
 from tests.domain.commands.asking import Asker, all_at_once
@@ -72,53 +66,6 @@ def test_without_a_wallet_only_free_jobs_are_accepted(installation: Installation
     asker.check()
 
 
-def test_the_same_key_is_the_same_job(asker: Asker) -> None:
-    first = asker.create(numbers(3), key="key-1")
-    again = asker.create(numbers(3), key="key-1", process=asker.other)
-    assert (first, again) == ((first[0], False), (first[0], True))
-    assert asker.create(numbers(3))[0] != first[0]
-    assert asker.balance_micros == 10_000_000 - 6 * PRICE_MICROS
-    asker.check()
-
-
-@pytest.mark.parametrize("wanted", [numbers(2), numbers(4), numbers(3)[::-1], numbers(3, start=9)])
-def test_a_key_that_is_bound_refuses_other_numbers(asker: Asker, wanted: list[str]) -> None:
-    asker.create(numbers(3), key="key-1")
-    with pytest.raises(IdempotencyKeyReused):
-        asker.create(wanted, key="key-1")
-    assert asker.events()["BulkJob.Created"] == 1
-
-
-@pytest.mark.parametrize("amount", ["10.00", "0.05"], ids=["rich", "just enough"])
-@pytest.mark.parametrize("price_micros", [PRICE_MICROS, 0], ids=["paid", "free"])
-def test_twelve_who_race_with_one_key_make_one_job_and_get_one_answer(
-    installation: Installation, amount: str, price_micros: int
-) -> None:
-    asker = poor(installation, amount)
-    processes = (asker.process, asker.other)
-    outcomes = all_at_once(
-        12,
-        lambda each: asker.create(
-            numbers(10), key="key-1", price_micros=price_micros, process=processes[each % 2]
-        ),
-    )
-    jobs = [each for each in outcomes if isinstance(each, tuple)]
-    assert len(jobs) == 12, outcomes
-    assert len({job_id for job_id, _ in jobs}) == 1
-    assert sum(not replayed for _, replayed in jobs) == 1
-    assert asker.events()["BulkJob.Created"] == 1
-    asker.check()
-
-
-def test_of_two_requests_that_race_with_one_key_one_is_refused(asker: Asker) -> None:
-    outcomes = all_at_once(8, lambda each: asker.create(numbers(3, start=each % 2), key="key-1"))
-    made = {each[0] for each in outcomes if isinstance(each, tuple)}
-    refused = [each for each in outcomes if isinstance(each, IdempotencyKeyReused)]
-    assert (len(made), len(refused)) == (1, 4), outcomes
-    assert asker.events()["Wallet.Charged"] == 1
-    asker.check()
-
-
 def test_jobs_that_race_for_the_last_money_are_accepted_while_it_lasts(
     installation: Installation,
 ) -> None:
@@ -129,19 +76,3 @@ def test_jobs_that_race_for_the_last_money_are_accepted_while_it_lasts(
     assert all(isinstance(each, tuple | InsufficientBalance) for each in outcomes)
     assert asker.balance_micros == 0
     asker.check()
-
-
-def test_a_job_whose_numbers_were_erased_is_gone(asker: Asker) -> None:
-    asker.create(numbers(3), key="key-1")
-    asker.process.vault.erase(month_of(asker.process.clock() + timedelta(days=31)))
-    for process in (asker.process, asker.other):
-        with pytest.raises(NotFound):
-            asker.create(numbers(3), key="key-1", process=process)
-    assert asker.events()["BulkJob.Created"] == 1
-
-
-def test_a_key_does_not_open_the_stream_of_another_kind(asker: Asker) -> None:
-    first = asker.look_up(key="key-1").lookup.id
-    job_id, replayed = asker.create(numbers(1), key="key-1")
-    assert isinstance(job_id, UUID)
-    assert (job_id != first, replayed) == (True, False)

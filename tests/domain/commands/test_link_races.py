@@ -10,7 +10,6 @@ from app.runtime import Runtime
 from domain.commands import link_create, link_plans
 from domain.errors import (
     Conflict,
-    IdempotencyKeyReused,
     InsufficientBalance,
     ServiceUnavailable,
 )
@@ -18,7 +17,7 @@ from domain.link import Link
 from domain.link_events import Stage
 from tests.domain.commands.asking import all_at_once
 from tests.domain.commands.buying import Buyer, NewBuyer
-from tests.installation import Process
+from tests.installation import Process, wait_until
 
 
 @pytest.fixture
@@ -35,40 +34,6 @@ def made(outcomes: list[tuple[Link, bool] | Exception]) -> list[tuple[Link, bool
     return [each for each in outcomes if isinstance(each, tuple)]
 
 
-@pytest.mark.parametrize(
-    ("amount", "price"), [("10.00", "4.00"), ("4.00", "4.00"), ("10.00", "0.00")]
-)
-def test_twelve_who_race_with_one_key_make_one_link_and_get_one_answer(
-    running: Process, new_buyer: NewBuyer, amount: str, price: str
-) -> None:
-    buyer = new_buyer(amount)
-    plan_id, processes = buyer.sell("Europe", price), (buyer.process, running)
-    outcomes = all_at_once(
-        12, lambda each: buyer.create(plan_id, "key-1", process=processes[each % 2])
-    )
-    assert len(made(outcomes)) == 12, outcomes
-    assert len({link.id for link, _ in made(outcomes)}) == 1
-    assert sum(not replayed for _, replayed in made(outcomes)) == 1
-    counted = buyer.events()
-    assert (counted["link.requested"], counted["link.activated"]) == (1, 1)
-    assert counted["wallet.charged"] == (price != "0.00")
-    buyer.check()
-
-
-def test_of_two_requests_that_race_with_one_key_one_is_refused(
-    running: Process, new_buyer: NewBuyer
-) -> None:
-    buyer = new_buyer()
-    plan_id = buyer.sell("Europe", "1.00")
-    outcomes = all_at_once(
-        8, lambda each: buyer.create(plan_id, "key-1", str(each % 2), process=running)
-    )
-    refused = [each for each in outcomes if isinstance(each, IdempotencyKeyReused)]
-    assert (len(made(outcomes)), len(refused)) == (4, 4), outcomes
-    assert buyer.events()["wallet.charged"] == 1
-    buyer.check()
-
-
 def test_links_that_race_for_the_last_money_are_made_while_it_lasts(
     running: Process, new_buyer: NewBuyer
 ) -> None:
@@ -81,6 +46,22 @@ def test_links_that_race_for_the_last_money_are_made_while_it_lasts(
     assert {link.stage for link in links} == {Stage.ACTIVE}
     assert len({link.iccid for link in links}) == 11
     assert buyer.balance_micros == 1_500_000
+    buyer.check()
+
+
+def test_changes_that_race_for_the_last_money_are_done_while_it_lasts(
+    new_buyer: NewBuyer,
+) -> None:
+    buyer = new_buyer("10.00")
+    buyer.hire()
+    links = [buyer.own(f"Trial {number}") for number in range(3)]
+    asia = buyer.sell("Asia", "3.00")
+    outcomes = all_at_once(9, lambda each: buyer.change(links[each % 3].id, add=[asia]))
+    refused = [each for each in outcomes if isinstance(each, InsufficientBalance)]
+    assert len(refused) == 6, outcomes
+    assert buyer.balance_micros == 1_000_000
+    wait_until(lambda: all(buyer.link(link.id).open_change is None for link in links))
+    assert sum(len(buyer.link(link.id).activations) for link in links) == 6
     buyer.check()
 
 

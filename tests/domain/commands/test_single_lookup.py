@@ -1,15 +1,10 @@
 """A single lookup: the answer and its charge together, or neither."""
 
-from datetime import timedelta
-
 import pytest
 
-from domain.cause import month_of
-from domain.commands import single_lookup
 from domain.errors import (
     BillingNotConfigured,
     InsufficientBalance,
-    NotFound,
     NumberLookupUnavailable,
     RateLimited,
 )
@@ -170,16 +165,3 @@ def test_paid_lookups_under_way_are_bounded(
     assert provider.asked == [NUMBER]
     asker.look_up("+14155550101")
     asker.check()
-
-
-def test_an_answer_whose_key_was_erased_is_gone(asker: Asker) -> None:
-    asker.look_up(key="key-1")
-    asker.process.vault.erase(month_of(asker.process.clock() + timedelta(days=31)))
-    for process in (asker.process, asker.other):
-        with pytest.raises(NotFound):
-            asker.look_up(key="key-1", process=process)
-    assert asker.balance_micros == 1_000_000 - PRICE_MICROS
-
-
-def test_a_lease_outlasts_every_wait_for_it() -> None:
-    assert single_lookup.LEASE.total_seconds() > single_lookup.WAIT_S

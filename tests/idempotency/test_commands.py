@@ -1,0 +1,374 @@
+"""The rules of an Idempotency-Key, each said once, for the command of every operation."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from eventsourcing.persistence import OperationalError
+
+from domain.cause import month_of
+from domain.commands import link_create, link_plans
+from domain.errors import (
+    LATE,
+    BillingNotConfigured,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    InsufficientBalance,
+    NotFound,
+    ProvisioningError,
+    ServiceUnavailable,
+)
+from domain.money import format_amount
+from tests.domain.commands.asking import all_at_once
+from tests.faulty_network import Killed
+from tests.idempotency.conftest import Make
+from tests.idempotency.operations import (
+    AT_THE_NETWORK,
+    AWAITED,
+    EVERY,
+    FREED_BY_TROUBLE,
+    KEY,
+    PAID,
+    Creation,
+    Job,
+    LeasedLookup,
+    LocalLookup,
+    Operation,
+    Told,
+    TopUp,
+)
+from tests.installation import PATIENCE_S, Process, SetClock, sqlite_only
+
+TEN_MICROS = 10_000_000
+# Races and lost replies are tried on both databases; whatever only reads the log has no need of it.
+on_one_database = sqlite_only("the rule is the same whatever holds the log")
+
+
+def of(kinds: Sequence[type[Operation]]) -> pytest.MarkDecorator:
+    """Say for which operations a rule holds."""
+    return pytest.mark.parametrize("kind", kinds, indirect=True, ids=lambda each: each.__name__)
+
+
+def just_enough(kind: type[Operation]) -> str:
+    return format_amount(kind.cost_micros)
+
+
+@of(EVERY)
+def test_the_first_outcome_comes_again_whatever_has_changed_meanwhile(
+    operation: Operation,
+) -> None:
+    first, asked = operation.ask(), operation.asked
+    assert (first.id, first.replayed) == (operation.stream(), False)
+    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+    for change in (lambda: None, operation.spoil):
+        change()
+        for process in (operation.process, operation.other):
+            assert operation.ask(process=process) == first.again
+    assert (operation.made, operation.asked) == (1, asked)
+    operation.check()
+
+
+@on_one_database
+@of(EVERY)
+@pytest.mark.parametrize("price", ["paid", "free"])
+def test_a_bound_key_refuses_every_other_request(make: Make, price: str) -> None:
+    operation = make(free=price == "free")
+    first = operation.ask()
+    for body in range(1, operation.bodies):
+        for process in (operation.process, operation.other):
+            with pytest.raises(IdempotencyKeyReused):
+                operation.ask(body=body, process=process)
+    assert operation.ask() == first.again
+    assert operation.made == 1
+    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+
+
+@on_one_database
+@of(EVERY)
+def test_a_key_belongs_to_its_organization(make: Make) -> None:
+    ours, theirs = make(), make()
+    first, second = ours.ask(), theirs.ask()
+    assert (first.replayed, second.replayed) == (False, False)
+    assert first.id != second.id
+    ours.check()
+
+
+@on_one_database
+def test_a_key_belongs_to_its_operation(make: Make) -> None:
+    asker = make(of=TopUp)
+    for other in (LeasedLookup, Job, Creation):
+        neighbour = make(of=other)
+        neighbour.organization_id = neighbour.buyer.organization_id = asker.organization_id
+        assert not neighbour.ask().replayed
+    assert not asker.ask().replayed
+
+
+@on_one_database
+@of(PAID)
+@pytest.mark.parametrize("error", [InsufficientBalance, BillingNotConfigured])
+def test_what_cannot_be_paid_asks_nobody_and_frees_its_key(
+    make: Make, kind: type[Operation], error: type[Exception]
+) -> None:
+    micros = kind.cost_micros - 1 if error is InsufficientBalance else 0
+    operation = make(format_amount(micros) if micros else "")
+    for _ in range(2):
+        with pytest.raises(error):
+            operation.ask()
+    assert (operation.made, operation.asked) == (0, 0)
+    if not micros:
+        operation.process.accounts.open_wallet(operation.organization_id, operation.process.cause())
+    operation.buyer.pay_in(kind.cost_micros - micros)
+    told = operation.ask(body=1)
+    assert (told.id, told.replayed) == (operation.stream(), False)  # No attempt was used up.
+    operation.check()
+
+
+@on_one_database
+@of(FREED_BY_TROUBLE)
+@pytest.mark.parametrize("body", [0, 1], ids=["the same", "another"])
+def test_a_failure_that_kept_nothing_frees_its_key_for_any_request(
+    operation: Operation, kind: type[Operation], body: int
+) -> None:
+    operation.meet(*(happening for happening, _ in kind.troubles))
+    for _, told in kind.troubles:
+        with pytest.raises(told):
+            operation.ask()
+    outcome = operation.ask(body=body, process=operation.other)
+    attempt = len(kind.troubles) + 1
+    assert (outcome.id, outcome.replayed) == (operation.stream(KEY, attempt), False)
+    assert operation.ask(body=body) == outcome.again
+    with pytest.raises(IdempotencyKeyReused):
+        operation.ask(body=1 - body)
+    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+    operation.check()
+
+
+@of(EVERY)
+@pytest.mark.parametrize("wallet", ["rich", "just enough", "free"])
+def test_twelve_who_race_with_one_key_pay_once_and_get_one_outcome(
+    make: Make, kind: type[Operation], wallet: str
+) -> None:
+    amount = just_enough(kind) if wallet == "just enough" and kind.cost_micros else "10.00"
+    operation = make(amount, free=wallet == "free")
+    before, processes = operation.buyer.balance_micros, (operation.process, operation.other)
+    outcomes = all_at_once(12, lambda each: operation.ask(process=processes[each % 2]))
+    told = [each for each in outcomes if isinstance(each, Told)]
+    assert len(told) == 12, outcomes
+    assert sum(not each.replayed for each in told) == 1
+    assert len({each.id for each in told}) == 1
+    assert operation.made == 1
+    assert operation.buyer.balance_micros == before - operation.cost_micros
+    operation.check()
+
+
+@of(EVERY)
+def test_of_two_requests_that_race_with_one_key_one_is_refused(operation: Operation) -> None:
+    processes = (operation.process, operation.other)
+    outcomes = all_at_once(
+        8, lambda each: operation.ask(body=each % 2, process=processes[each // 2 % 2])
+    )
+    told = [each for each in outcomes if isinstance(each, Told)]
+    refused = [each for each in outcomes if isinstance(each, IdempotencyKeyReused)]
+    assert (len(told), len(refused)) == (4, 4), outcomes
+    assert (len({each.id for each in told}), operation.made) == (1, 1)
+    operation.check()
+
+
+@on_one_database
+@of(AWAITED)
+def test_twins_of_a_request_under_way_get_its_outcome(operation: Operation) -> None:
+    first, gate = operation.under_way()
+    twins = [
+        operation.ask_later(process=each)
+        for each in (operation.process, operation.other, operation.other)
+    ]
+    operation.until_twins_wait(2, operation.process)
+    operation.until_twins_wait(2, operation.other)
+    gate.open()
+    told = first.result(PATIENCE_S)
+    assert not told.replayed
+    assert [each.result(PATIENCE_S) for each in twins] == [told.again] * 3
+    assert operation.made == 1
+    operation.check()
+
+
+@on_one_database
+@of([Creation, TopUp, *AT_THE_NETWORK[2:3]])
+def test_twins_of_a_request_that_fails_get_its_failure_and_begin_nothing(
+    operation: Operation, kind: type[Operation]
+) -> None:
+    happening, error = kind.troubles[0]
+    first, gate = operation.under_way(happening)
+    asked = [first, *(operation.ask_later() for _ in range(3))]
+    operation.until_twins_wait(4, operation.process)
+    gate.open()
+    told = [each.exception(PATIENCE_S) for each in asked]
+    assert {type(each) for each in told} == {error}
+    assert len({str(each.details) for each in told}) == 1  # type: ignore[union-attr]  # all refusals
+    assert operation.made == 1
+    assert operation.buyer.balance_micros == TEN_MICROS
+    operation.check()
+
+
+@on_one_database
+@of(AWAITED)
+def test_another_request_with_the_key_of_one_under_way_is_refused_at_once(
+    operation: Operation,
+) -> None:
+    first, gate = operation.under_way()
+    with pytest.raises(IdempotencyKeyReused):
+        operation.ask(body=1, process=operation.other)
+    gate.open()
+    assert not first.result(PATIENCE_S).replayed
+
+
+@on_one_database
+@of(AWAITED)
+def test_a_twin_that_is_out_of_patience_is_told_that_the_first_still_runs(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hasty = operation.hasty(monkeypatch)
+    first, gate = operation.under_way()
+    with pytest.raises(IdempotencyInProgress) as refused:
+        operation.ask(process=hasty)
+    assert refused.value.retryable
+    gate.open()
+    told = first.result(PATIENCE_S)
+    assert operation.ask(process=hasty) == told.again
+
+
+def overtaken(process: Process, meanwhile: Callable[[], object]) -> None:
+    """Let something happen right after a process has looked for the key and found it free."""
+    find, done = process.log.find, list[object]()
+
+    def find_too_early(*arguments: Any, **more: Any) -> Any:
+        found = find(*arguments, **more)
+        if not done:
+            assert found is None, "it is the key that is looked for first"
+            done.append(None)
+            meanwhile()
+        return found
+
+    process.log.find = find_too_early  # type: ignore[method-assign]  # As it is in this process.
+
+
+@of(EVERY)
+@pytest.mark.parametrize("case", ["paid", "free", "all is gone"])
+def test_a_twin_that_is_first_after_our_look_gives_us_its_outcome(make: Make, case: str) -> None:
+    operation, firsts = make(free=case == "free"), list[Told]()
+
+    def twin() -> None:
+        firsts.append(operation.ask(process=operation.other))
+        if case == "all is gone":
+            operation.spoil()
+
+    overtaken(operation.process, twin)
+    assert operation.ask() == firsts[0].again
+    assert operation.made == 1
+    operation.check()
+
+
+@of(EVERY)
+def test_another_request_that_is_first_after_our_look_keeps_the_key(operation: Operation) -> None:
+    firsts = list[Told]()
+    overtaken(
+        operation.process, lambda: firsts.append(operation.ask(body=1, process=operation.other))
+    )
+    with pytest.raises(IdempotencyKeyReused):
+        operation.ask()
+    assert operation.ask(body=1) == firsts[0].again
+    assert operation.made == 1
+    operation.check()
+
+
+@of(EVERY)
+def test_a_commit_whose_reply_was_lost_is_found_by_the_same_key(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = operation.other.log.recorder
+    insert = recorder.insert_events
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise OperationalError
+
+    def insert_and_lose(*args: Any, **options: Any) -> None:
+        insert(*args, **options)
+        patch.setattr(recorder, "select_events", lost)
+        patch.setattr(recorder, "insert_events", lost)
+        lost()
+
+    with monkeypatch.context() as patch:
+        patch.setattr("domain.commit.SETTLE_S", 0.0)  # It gives up at once.
+        patch.setattr(operation.other.committer, "_settle_s", 0.0)
+        patch.setattr(recorder, "insert_events", insert_and_lose)
+        with pytest.raises(ServiceUnavailable):
+            operation.ask(process=operation.other)
+    for process in (operation.process, operation.other):
+        told = operation.ask(process=process)
+        assert (told.id, told.replayed) == (operation.stream(), True)
+    assert operation.made == 1
+    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+    operation.check()
+
+
+def begin_and_die(operation: Operation, patch: pytest.MonkeyPatch) -> None:
+    """Let a process end right after it has asked the workers, who do nothing any more."""
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    operation.buyer.dismiss()
+    with patch.context() as life:
+        for command in (link_create, link_plans):
+            life.setattr(command, "wait_for", die)
+        with pytest.raises(Killed):
+            operation.ask()
+
+
+@on_one_database
+@of(AT_THE_NETWORK)
+def test_what_a_dead_process_has_begun_is_found_by_the_same_key(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = operation.process.log.head()
+    begin_and_die(operation, monkeypatch)
+    operation.buyer.hire(operation.other, after=head)
+    told = operation.ask(process=operation.other)
+    assert (told.id, told.replayed, operation.made) == (operation.stream(), True, 1)
+    assert operation.buyer.balance_micros == TEN_MICROS - operation.cost_micros
+    operation.check()
+
+
+@on_one_database
+@of(AT_THE_NETWORK)
+def test_what_a_dead_process_left_undone_is_given_up_once_its_deadline_has_passed(
+    operation: Operation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin_and_die(operation, monkeypatch)
+    clock = SetClock(operation.buyer.clock())
+    hasty = operation.hasty(monkeypatch)
+    for command in ("link_create", "link_plans"):
+        made = getattr(hasty, command)
+        monkeypatch.setattr(hasty, command, made.__class__(**{**vars(made), "clock": clock}))
+    with pytest.raises(IdempotencyInProgress):
+        operation.ask(process=hasty)
+    clock.forward(seconds=operation.buyer.deadline_s)
+    with pytest.raises(ProvisioningError) as refused:
+        operation.ask(process=hasty)
+    assert refused.value.details["reason"] == LATE
+    assert operation.buyer.balance_micros == TEN_MICROS
+    operation.buyer.hire()
+    assert operation.ask().id == operation.stream(KEY, 2)
+    operation.check()
+
+
+@on_one_database
+@of([LocalLookup, LeasedLookup, Job])
+def test_an_outcome_whose_personal_data_was_erased_is_gone(operation: Operation) -> None:
+    operation.ask()
+    now = operation.process.clock()
+    operation.process.vault.erase(month_of(now.replace(year=now.year + 1)))
+    for process in (operation.process, operation.other):
+        with pytest.raises(NotFound):
+            operation.ask(process=process)
+    assert operation.made == 1
