@@ -203,16 +203,6 @@ def test_each_plan_of_the_sandbox_ends_as_promised(lab: Lab, plan: str, code: st
     assert (link.failure.code if link.failure is not None else None) == code
 
 
-def test_a_message_that_comes_again_after_the_end_changes_nothing(lab: Lab) -> None:
-    done, failed = lab.create(), lab.create("sandbox-no-endpoint")
-    lab.settle()
-    head, calls = lab.process.log.head(), len(lab.network.calls)
-    for _ in range(2):
-        lab.work(done.id)
-        lab.work(failed.id)
-    assert (lab.process.log.head(), len(lab.network.calls)) == (head, calls)
-
-
 def test_a_message_for_what_does_not_exist_changes_nothing(
     lab: Lab, caplog: pytest.LogCaptureFixture
 ) -> None:
