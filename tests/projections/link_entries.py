@@ -2,6 +2,7 @@
 
 from uuid import UUID
 
+from domain.activation import BoughtPlan
 from domain.price import Price, Repayment
 from domain.wallet import Charge, ChargeKind, Metadata, Reference, Refund
 
@@ -34,3 +35,8 @@ def refund_of(
         description="Refund",
         metadata=metadata,
     )
+
+
+def metadata_of(link_id: UUID, plan: BoughtPlan) -> Metadata:
+    """What the entries of a plan say of it and of its link."""
+    return {"link_id": str(link_id), "plan_id": str(plan.plan_id), "plan_name": plan.name}

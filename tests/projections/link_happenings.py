@@ -2,15 +2,17 @@
 
 import random
 from collections.abc import Sequence
-from uuid import UUID, uuid4
+from datetime import datetime
+from functools import partial
+from uuid import UUID
 
+from domain.errors import InsufficientBalance
 from domain.link import Link
 from domain.link_events import Stage
+from domain.network import LinkStatus
 from domain.wallet import Wallet, wallet_id
 from tests.installation import Process
-from tests.projections.change_lives import ChangeLife
-from tests.projections.fee_lives import charge_fee, owe
-from tests.projections.link_lives import LinkLife
+from tests.projections.link_steps import SOON, ChangeSteps, LinkSteps, bought, charge_fee, owe
 
 UNFINISHED = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED}
 
@@ -21,8 +23,8 @@ class LinkHappenings:
     def __init__(self, process: Process, dice: random.Random) -> None:
         self._process = process
         self._dice = dice
-        self._links: list[LinkLife] = []
-        self._changes: list[ChangeLife] = []
+        self._links: list[LinkSteps] = []
+        self._changes: list[ChangeSteps] = []
         self._free: list[str] = []  # ICCIDs of failed links.
         self._months: dict[UUID, int] = {}
 
@@ -35,11 +37,12 @@ class LinkHappenings:
             happenings += [lambda org=organization_id: self.owe(org)]
             self._dice.choice(happenings)()
 
-    def request(self, organization_id: UUID, price: str = "") -> LinkLife:
+    def request(self, organization_id: UUID, price: str = "") -> LinkSteps:
         """Ask for a link; one without a wallet can only afford what is free."""
         wallet = self._process.log.find(Wallet, wallet_id(organization_id))
         chosen = price or self._dice.choice(["0", "0.02", "0.10"])
-        life = LinkLife(self._process, organization_id, chosen if wallet is not None else "0")
+        plan = bought(price=chosen if wallet is not None else "0")
+        life = LinkSteps(self._process, organization_id, f"Van {len(self._links)}", plan)
         self._links.append(life)
         return life
 
@@ -50,13 +53,15 @@ class LinkHappenings:
         life = self._dice.choice(self._links[-4:])  # So that most come further than a request.
         link, dice = life.link, self._dice
         if link.stage in UNFINISHED and dice.random() < 0.1:
-            life.fail(unknown=link.stage is Stage.ENDPOINT_REQUESTED and dice.random() < 0.7)
+            unknown = link.stage is Stage.ENDPOINT_REQUESTED and dice.random() < 0.7
+            life.fail(self._soon() if unknown else None)
         elif link.stage is Stage.REQUESTED:
-            life.reserve(self.iccid())
+            self._reserve(life)
         elif link.stage is Stage.RESERVED:
             life.begin()
         elif link.stage is Stage.ENDPOINT_REQUESTED:
-            dice.choice([life.begin, life.activate, lambda: life.activate(adopted=True)])()
+            adopt = partial(life.activate, None, None, adopted=True)
+            dice.choice([life.begin, life.activate, adopt])()
         elif link.stage is Stage.FAILED:
             dice.choice([life.remove_endpoint, lambda: self.release(life)])()
         elif link.stage is Stage.ENDPOINT_REMOVED:
@@ -64,11 +69,17 @@ class LinkHappenings:
         elif link.stage is Stage.ACTIVE:
             self._use(life, link)
 
-    def iccid(self) -> str:
-        """Return the ICCID of an eSIM that is free: one of a failed link, or a new one."""
-        return self._free.pop() if self._free else f"8988{uuid4().int % 10**15:015d}"
+    def _reserve(self, life: LinkSteps) -> None:
+        """Take an eSIM of a failed link, or a new one; a link that cannot be paid fails."""
+        try:
+            life.reserve(self._free.pop() if self._free else "")
+        except InsufficientBalance as refusal:
+            life.fail(code=refusal.code)
 
-    def release(self, life: LinkLife) -> None:
+    def _soon(self) -> datetime:
+        return self._process.clock() + SOON
+
+    def release(self, life: LinkSteps) -> None:
         iccid = life.link.iccid
         assert iccid is not None
         life.release()
@@ -85,7 +96,8 @@ class LinkHappenings:
         if change.failure is not None:
             life.finish()
         elif self._dice.random() < 0.2:
-            life.fail(unknown=change.intent is not None and self._dice.random() < 0.7)
+            unknown = change.intent is not None and self._dice.random() < 0.7
+            life.fail(self._soon() if unknown else None)
         elif change.intent is None or self._dice.random() < 0.2:
             life.start()
         else:
@@ -98,9 +110,8 @@ class LinkHappenings:
         if mine:
             month = self._months.get(organization_id, 0) + 1
             self._months[organization_id] = month
-            fee = owe(self._process, organization_id, f"{2026 + month}-02", mine)
-            if self._dice.random() < 0.8:
-                charge_fee(self._process, fee)
+            fall_due = charge_fee if self._dice.random() < 0.8 else owe
+            fall_due(self._process, organization_id, f"{2026 + month}-02", mine, fee_micros=10_000)
 
     def one_of_each(self, organization_id: UUID) -> None:
         """Live through everything that can become of a link, whatever the dice have said."""
@@ -108,64 +119,43 @@ class LinkHappenings:
         self._fail(organization_id)
         self._change_plans(organization_id)
         self.request(organization_id, "0.10")  # It stays unfinished.
-        charge_fee(self._process, owe(self._process, organization_id, "2026-01", [link_id]))
+        charge_fee(self._process, organization_id, "2026-01", [link_id])
         owe(self._process, organization_id, "2026-02", [link_id])
 
     def _live(self, organization_id: UUID) -> UUID:
-        life = self.request(organization_id, "0.10").live(self.iccid())
-        life.ask_for("suspended")
-        life.settle("suspended")
-        life.ask_for("active")
-        life.settle("active")
-        life.ask_for("suspended")
-        life.settle("active")
-        life.see("inactive", used=True)
-        adopted = self.request(organization_id, "0")
-        adopted.reserve(self.iccid())
-        adopted.begin()
-        adopted.begin()
-        adopted.activate(adopted=True)
-        adopted.see("active")
+        life = self.request(organization_id, "0.10").activate()
+        life.switch("suspended").switch("active").intend("suspended").settle("active")
+        now = self._process.clock()
+        life.see("inactive", now, now)
+        adopted = self.request(organization_id, "0").reserve().begin().begin()
+        adopted.activate(None, None, adopted=True).see("active", now).store_lpa()
         return life.id
 
     def _fail(self, organization_id: UUID) -> None:
         self.request(organization_id, "0.10").fail()
-        known = self.request(organization_id, "0.10")
-        known.reserve(self.iccid())
-        known.fail()
-        self.release(known)
-        late = self.request(organization_id, "0.10")
-        late.reserve(self.iccid())
-        late.begin()
-        late.fail(unknown=True)
-        late.remove_endpoint()
-        self.release(late)
+        self.release(self.request(organization_id, "0.10").reserve().fail())
+        late = self.request(organization_id, "0.10").reserve().begin().fail(self._soon())
+        self.release(late.remove_endpoint())
         poor = self.request(organization_id, "1000.00")
-        assert not poor.reserve(self.iccid())
+        self._reserve(poor)
+        assert poor.link.failure is not None
 
     def _change_plans(self, organization_id: UUID) -> None:
-        life = self.request(organization_id, "0.10").live(self.iccid())
+        life = self.request(organization_id, "0.10").activate()
         (first,) = life.link.activations
-        ChangeLife(life, [first], "0.02", "0").do_all()
-        half = ChangeLife(life, [], "0.02", "0.03", "0.03")
-        half.start()
-        half.do()
-        half.fail()
+        free, cheap = bought(price="0"), bought(price="0.02")
+        life.change([first], [cheap, free]).do_all()
+        life.change([], [cheap, cheap, cheap]).do().fail().finish()
         (second, *_) = (each.id for each in life.link.current_activations)
-        late = ChangeLife(life, [second], "0.02")
-        late.start()
-        late.fail(unknown=True)
-        late.do()  # The removal was done after all.
-        lost = ChangeLife(life, [], "0.02")
-        lost.start()
-        lost.fail(unknown=True)
-        lost.finish()
+        # The removal was done after all.
+        life.change([second], [cheap]).start().fail(self._soon()).do()
+        life.change([], [cheap]).start().fail(self._soon()).finish()
 
-    def _use(self, life: LinkLife, link: Link) -> None:
+    def _use(self, life: LinkSteps, link: Link) -> None:
         dice = self._dice
         uses = [
-            lambda: life.see(dice.choice(["active", "suspended", "inactive"]), used=True),
-            lambda: life.ask_for(dice.choice(["active", "suspended"])),
+            lambda: self._see(life, dice.choice(["active", "suspended", "inactive"])),
+            lambda: life.intend(dice.choice(["active", "suspended"])),
         ]
         if link.status_intent is not None:
             uses.append(lambda: life.settle(dice.choice(["active", "suspended", "inactive"])))
@@ -173,11 +163,18 @@ class LinkHappenings:
             uses.append(lambda: self._change(life, link))
         dice.choice(uses)()
 
-    def _change(self, life: LinkLife, link: Link) -> None:
+    def _change(self, life: LinkSteps, link: Link) -> None:
         current = [each.id for each in link.current_activations]
         remove = self._dice.sample(current, self._dice.randrange(len(current) + 1))
         prices = [self._dice.choice(["0", "0.02"]) for _ in range(self._dice.randrange(3))]
         wallet = self._process.log.find(Wallet, wallet_id(link.organization_id))
         if remove or prices:
             paid = prices if wallet is not None else ["0"] * len(prices)
-            self._changes.append(ChangeLife(life, remove, *paid))
+            add = [bought(f"Top-up {price}", price) for price in paid]
+            self._changes.append(life.change(remove, add))
+
+    def _see(self, life: LinkSteps, status: LinkStatus) -> None:
+        now = self._process.clock()
+        life.see(status, now, now)
+        if life.link.lpa is None:
+            life.store_lpa()

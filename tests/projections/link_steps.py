@@ -6,7 +6,6 @@ from itertools import count
 from uuid import UUID, uuid4
 
 from domain.activation import BoughtPlan
-from domain.commands.provisioning_failure import link_metadata
 from domain.esim import Esim, esim_id
 from domain.link import Link
 from domain.money import parse_amount
@@ -15,8 +14,9 @@ from domain.network import Endpoint, LinkStatus
 from domain.plan import SponsorProfile
 from domain.plan_change import Addition, PlanChange, Removal
 from domain.ports import Sealed
-from domain.wallet import Charge, Reference, Refund, wallet_id
+from domain.wallet import Charge, Refund, wallet_id
 from tests.installation import Process
+from tests.projections.link_entries import charge_of, metadata_of, refund_of
 
 PROFILE = SponsorProfile("sp-1", "Ærø", "#1F6FEB")
 CODE = b"LPA:1$rsp.example$SECRET"  # As if sealed: nothing of it may be seen anywhere.
@@ -62,25 +62,16 @@ class LinkSteps:
     def link(self) -> Link:
         return self.process.log.get(Link, self.id)
 
-    def reserve(self) -> "LinkSteps":
+    def reserve(self, iccid: str = "") -> "LinkSteps":
+        """Take an eSIM, a new one unless it is said which, and the price."""
+        self.iccid = iccid or self.iccid
         link, cause = self.link, self.process.cause()
         esim = self.process.log.find(Esim, esim_id("simulated", self.iccid))
         esim = esim or Esim.register("simulated", self.iccid, cause)
         esim.reserve(link.id, cause)
         link.reserve_esim(self.iccid, PROFILE, cause)
-        price = link.requested.price
-        charges = []
-        if price is not None:
-            charge = Charge(
-                price.transaction_id,
-                "activation",
-                price.amount_micros,
-                price.currency,
-                Reference("link", str(link.id)),
-                f"Activation: {self.plan.name}",
-                link_metadata(link),
-            )
-            charges.append(charge)
+        price, metadata = link.requested.price, metadata_of(self.id, self.plan)
+        charges = [charge_of("activation", self.id, price, metadata)] if price else []
         self._charge(charges, link, esim)
         return self
 
@@ -90,7 +81,13 @@ class LinkSteps:
         self.process.log.append(link)
         return self
 
-    def activate(self, lpa: Sealed | None = LPA, addon_id: str | None = "addon-1") -> "LinkSteps":
+    def activate(
+        self,
+        lpa: Sealed | None = LPA,
+        addon_id: str | None = "addon-1",
+        *,
+        adopted: bool = False,
+    ) -> "LinkSteps":
         """Activate a link, with all that has to be before it."""
         link = self.link
         if link.iccid is None:
@@ -98,30 +95,24 @@ class LinkSteps:
         if link.intent is None:
             link = self.begin().link
         endpoint = Endpoint(f"endpoint-{self.iccid}", self.iccid, str(self.id), addon_id)
-        link.activate(endpoint, lpa, self.process.cause(), adopted=False)
+        link.activate(endpoint, lpa, self.process.cause(), adopted=adopted)
         self.process.log.append(link)
         return self
 
-    def fail(self, settled_at: datetime | None = None) -> "LinkSteps":
+    def fail(
+        self, settled_at: datetime | None = None, code: str = "PROVISIONING_ERROR"
+    ) -> "LinkSteps":
+        """Give up, with the money back; `settled_at` when an endpoint may come until then."""
         link, cause = self.link, self.process.cause()
-        refund = link.fail("PROVISIONING_ERROR", {"why": "no answer"}, settled_at, cause)
+        refund = link.fail(code, {"why": "no answer"}, settled_at, cause)
         esims = []
-        if settled_at is not None:
+        if settled_at is not None and link.iccid is not None:
             esims = [self.process.log.get(Esim, esim_id("simulated", self.iccid))]
             esims[0].quarantine(self.id, settled_at, cause)
+        price, metadata = link.requested.price, metadata_of(self.id, self.plan)
         refunds = []
-        if refund is not None:
-            assert link.requested.price is not None
-            back = Refund(
-                refund.transaction_id,
-                link.requested.price.transaction_id,
-                refund.amount_micros,
-                link.requested.price.currency,
-                Reference("link", str(link.id)),
-                "Refund of a failed activation",
-                link_metadata(link),
-            )
-            refunds.append(back)
+        if refund is not None and price is not None:
+            refunds.append(refund_of("activation", self.id, refund, price, metadata))
         self._refund(refunds, link, *esims)
         return self
 
@@ -208,15 +199,7 @@ class ChangeSteps:
         self.id = change.id
         link.open_plan_change(change.id, self.process.cause())
         charges = [
-            Charge(
-                each.price.transaction_id,
-                "topup",
-                each.price.amount_micros,
-                each.price.currency,
-                Reference("plan_change", str(change.id)),
-                f"Top-up: {each.plan.name}",
-                {"link_id": str(life.id), "plan_name": each.plan.name},
-            )
+            charge_of("topup", change.id, each.price, metadata_of(life.id, each.plan))
             for each in change.requested.additions
             if each.price is not None
         ]
@@ -233,37 +216,39 @@ class ChangeSteps:
         return self
 
     def do(self) -> "ChangeSteps":
-        """Do the present step, the intent before it included; end the change with its last one."""
-        change, link, cause = self.start().change, self.life.link, self.process.cause()
-        step = change.next
-        assert step is not None
+        """Do the present step, the intent before it included; the last one ends the change."""
+        change = self.change
+        if change.intent is None:
+            change = self.start().change
+        link, cause, step = self.life.link, self.process.cause(), change.next
         if isinstance(step, Addition):
-            change.note_added(f"addon-{step.activation_id}", cause, adopted=False)
-            link.add_plan(step.activation_id, step.plan, f"addon-{step.activation_id}", cause)
+            addon_id = f"addon-{step.activation_id}"
+            change.note_added(addon_id, cause, adopted=False)
+            link.add_plan(step.activation_id, step.plan, addon_id, cause)
         else:
+            assert step is not None
             change.note_removed(cause)
             link.remove_plan(step.activation_id, cause)
-        if change.next is None:
+        if change.failure is not None or change.next is None:
             change.finish(cause)
             link.close_plan_change(cause)
         self.process.log.append(change, link)
         return self
 
-    def fail(self) -> "ChangeSteps":
+    def do_all(self) -> "ChangeSteps":
+        while self.change.next is not None:
+            self.do()
+        return self
+
+    def fail(self, settled_at: datetime | None = None) -> "ChangeSteps":
+        """Give up at the present step, with the money back for what was not added."""
         change, cause = self.change, self.process.cause()
-        paid = [each for each in change.requested.additions[len(change.added) :] if each.price]
-        given = change.fail("PROVISIONING_ERROR", None, cause)
+        back = iter(change.fail("PROVISIONING_ERROR", settled_at, cause))
         refunds = [
-            Refund(
-                back.transaction_id,
-                each.price.transaction_id,
-                back.amount_micros,
-                each.price.currency,
-                Reference("plan_change", str(change.id)),
-                "Refund of a failed top-up",
-                {"link_id": str(self.life.id), "plan_name": each.plan.name},
+            refund_of(
+                "topup", self.id, next(back), each.price, metadata_of(self.life.id, each.plan)
             )
-            for back, each in zip(given, paid, strict=True)
+            for each in change.requested.additions[len(change.added) :]
             if each.price is not None
         ]
         self.life._refund(refunds, change)  # noqa: SLF001  # Two halves of one helper.
@@ -277,26 +262,34 @@ class ChangeSteps:
         return self
 
 
+def owe(
+    process: Process,
+    organization_id: UUID,
+    month: str,
+    links: Sequence[UUID],
+    fee_micros: int = 500_000,
+) -> MonthlyFee:
+    """Let the fee of a month fall due."""
+    fee = MonthlyFee.fall_due(
+        organization_id,
+        month,
+        process.cause(),
+        fee_micros=fee_micros,
+        link_ids=links,
+        currency="USD",
+    )
+    process.log.append(fee)
+    return fee
+
+
 def charge_fee(
-    process: Process, organization_id: UUID, month: str, link_ids: Sequence[UUID]
+    process: Process, organization_id: UUID, month: str, links: Sequence[UUID], **more: int
 ) -> MonthlyFee:
     """Let the fee of a month fall due, and charge it."""
-    cause = process.cause()
-    facts = {"fee_micros": 500_000, "link_ids": link_ids, "currency": "USD"}
-    fee = MonthlyFee.fall_due(organization_id, month, cause, **facts)  # type: ignore[arg-type]  # each has its own type
-    process.log.append(fee)
-    fee = process.log.get(MonthlyFee, fee.id)
+    fee, cause = owe(process, organization_id, month, links, **more), process.cause()
     fee.note_charged(cause)
-    price = fee.due.price
-    charge = Charge(
-        price.transaction_id,
-        "monthly_link_fee",
-        price.amount_micros,
-        price.currency,
-        Reference("monthly_fee", str(fee.id)),
-        f"Monthly link fee {month}",
-        {"month": month, "charged_link_ids": [str(each) for each in link_ids]},
-    )
+    metadata = {"month": month, "charged_link_ids": [str(each) for each in links]}
+    charge = charge_of("monthly_link_fee", fee.id, fee.due.price, metadata)
     process.committer.commit(
         wallet_id(organization_id), lambda wallet: wallet.charge(charge, cause), fee
     )

@@ -15,18 +15,6 @@ from tests.installation import Process, SetClock, numbers, sqlite_only
 from tests.projections.histories import DOWN, create_job, finish_job
 
 
-@pytest.fixture
-def clock(process: Process) -> SetClock:
-    process.clock = clock = SetClock()
-    return clock
-
-
-@pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
-    assert process.clock is clock
-    return process.organization()
-
-
 def row(process: Process, organization_id: UUID, job_id: UUID) -> JobRow | None:
     process.projector.catch_up()
     return process.jobs.get(process.views, organization_id, job_id)

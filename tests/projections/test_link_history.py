@@ -11,12 +11,6 @@ from tests.projections.link_steps import LinkSteps, bought, charge_fee
 
 
 @pytest.fixture
-def clock(process: Process) -> SetClock:
-    process.clock = clock = SetClock()
-    return clock
-
-
-@pytest.fixture
 def life(process: Process, clock: SetClock) -> LinkSteps:
     """An active link; every other entry is a minute later, but for those of one commit."""
     assert process.clock is clock

@@ -3,24 +3,10 @@
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-import pytest
-
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
 
 MICROSECOND = timedelta(microseconds=1)
-
-
-@pytest.fixture
-def clock(process: Process) -> SetClock:
-    process.clock = clock = SetClock()
-    return clock
-
-
-@pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
-    assert process.clock is clock
-    return process.organization()
 
 
 def active(process: Process, organization_id: UUID, moment: datetime) -> list[UUID]:

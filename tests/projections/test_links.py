@@ -18,18 +18,6 @@ from tests.projections.link_steps import LPA, PROFILE, LinkSteps, bought
 ALL = LinkFilter()
 
 
-@pytest.fixture
-def clock(process: Process) -> SetClock:
-    process.clock = clock = SetClock()
-    return clock
-
-
-@pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
-    assert process.clock is clock
-    return process.organization()
-
-
 def page(
     process: Process,
     organization_id: UUID,

@@ -13,11 +13,6 @@ from tests.projections.histories import create_job, finish_job
 COUNT = 2 * SLICE_ITEMS + 1
 
 
-@pytest.fixture
-def organization_id(process: Process) -> UUID:
-    return process.organization()
-
-
 def shown(process: Process, organization_id: UUID) -> tuple[list[Slice], int]:
     model = process.open_slices
     with process.views.reading() as connection:

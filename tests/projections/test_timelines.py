@@ -4,18 +4,10 @@ import json
 from base64 import b64encode
 from uuid import UUID, uuid4
 
-import pytest
-
 from projections.timelines import TimelineEntry
-from tests.installation import Process, SetClock
+from tests.installation import Process
 from tests.projections.histories import look_up
 from tests.projections.link_steps import CODE, LPA, LinkSteps, bought, charge_fee
-
-
-@pytest.fixture
-def organization_id(process: Process) -> UUID:
-    process.clock = SetClock()
-    return process.organization()
 
 
 def timeline(process: Process, link_id: UUID) -> list[TimelineEntry]:
@@ -133,7 +125,7 @@ def test_a_monthly_fee_is_told_of_each_of_its_links(
     assert [each.what == "wallet.charged" for each in last] == [True, False, True]
     assert last[0] == last[2]
     assert last[0].facts["amount"] == "1.00"
-    assert last[0].facts["description"] == "Monthly link fee 2026-03"
+    assert last[0].facts["description"] == "monthly_link_fee"
     assert "charged_link_ids" not in str(last[0].facts)
 
 

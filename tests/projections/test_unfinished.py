@@ -11,18 +11,6 @@ from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 INTENT_S, IDLE_S, SOON_S = 5, 2, 1
 
 
-@pytest.fixture
-def clock(process: Process) -> SetClock:
-    process.clock = clock = SetClock()
-    return clock
-
-
-@pytest.fixture
-def organization_id(process: Process, clock: SetClock) -> UUID:
-    assert process.clock is clock
-    return process.organization()
-
-
 def due(process: Process, now: datetime, limit: int = 99) -> list[tuple[str, UUID]]:
     process.projector.catch_up()
     with process.views.reading() as connection:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.domain.commands.buying import Buyer, NewBuyer, Patience
-from tests.installation import Installation, installation, migrated, process
+from tests.installation import Installation, SetClock, installation, migrated, process
 
 __all__ = ["buyer", "installation", "migrated", "new_buyer", "patience", "process"]
 
@@ -37,3 +37,17 @@ def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
 def buyer(new_buyer: NewBuyer) -> Buyer:
     """An organization with 10.00 for which nobody works yet."""
     return new_buyer()
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    """What a test moves that has a `clocked_buyer`."""
+    return SetClock()
+
+
+@pytest.fixture
+def clocked_buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
+    """An organization with 10.00 and with workers, all of them at the time of the clock."""
+    buyer = new_buyer(clock=clock)
+    buyer.hire()
+    return buyer

@@ -9,20 +9,13 @@ from domain.errors import RateLimited, ServiceUnavailable
 from domain.link import Link
 from domain.link_events import LinkEvent
 from domain.ports import Unavailable
-from tests.domain.commands.buying import Buyer, NewBuyer, Patience, WatchedPlaces
+from tests.domain.commands.buying import Buyer, Patience, WatchedPlaces
 from tests.installation import SetClock, wait_until
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
-    buyer = new_buyer(clock=clock)
-    buyer.hire()
-    return buyer
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from domain.link import Link
 from domain.network import LinkStatus, OutcomeUnknown, Rejected
 from domain.ports import Unavailable
 from tests.domain.commands.asking import all_at_once
-from tests.domain.commands.buying import Buyer, Gate, NewBuyer, WatchedPlaces
+from tests.domain.commands.buying import Buyer, Gate, WatchedPlaces
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S, SetClock
 
@@ -22,15 +22,8 @@ SHORT_S = 0.05
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
-    buyer = new_buyer(clock=clock)
-    buyer.hire()
-    return buyer
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from domain.errors import NetworkUnavailable
 from domain.link import Link
 from domain.network import AddonUsage, NetworkStatus, Usage
 from domain.ports import Unavailable
-from tests.domain.commands.buying import Buyer, NewBuyer
+from tests.domain.commands.buying import Buyer
 from tests.installation import SetClock, wait_until
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -110,15 +110,8 @@ def test_what_is_left_of_a_removed_plan_is_nobody_elses() -> None:
 
 
 @pytest.fixture
-def clock() -> SetClock:
-    return SetClock()
-
-
-@pytest.fixture
-def buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
-    buyer = new_buyer(clock=clock)
-    buyer.hire()
-    return buyer
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
 
 
 @pytest.fixture
