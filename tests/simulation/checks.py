@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
+import msgspec
+
+from app.providers.simulated_network.subscription import Subscription
 from domain.aggregate import Event, Root
 from domain.bulk_job import BulkJob
 from domain.link import Link
-from domain.link_events import EndpointRequested, Stage
+from domain.link_events import EndpointRequested, EsimReleased, EsimReserved, Stage
 from domain.monthly_fee import MonthlyFee
 from domain.number_lookup import NumberLookup
 from domain.plan_change import PlanChange
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from tests.workers.link_lab import Lab
 
 EVENTS_MAX = 100_000
+ENDPOINTS = "SELECT document FROM simulated_endpoints WHERE NOT is_removed"
 
 R = TypeVar("R", bound=Root)
 
@@ -66,6 +70,35 @@ class Books:
             for each in self.events
             if isinstance(each, of) and each.reference.id == reference
         ]
+
+
+class Holders:
+    """Who holds which eSIM, from the events alone; looked at after every step of a run."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._position = 0
+        self._holders: dict[str, UUID] = {}
+
+    def check(self) -> None:
+        """Only the link that holds an eSIM may have an endpoint with it, and one at most.
+
+        So no eSIM is given away while something can still come alive on it.
+        """
+        for recorded in self._world.outside.log.read(self._position, EVENTS_MAX):
+            self._position, event = recorded.position, recorded.event
+            if isinstance(event, EsimReserved):
+                assert event.iccid not in self._holders, f"{event.iccid} is taken twice"
+                self._holders[event.iccid] = cast("UUID", event.originator_id)
+            elif isinstance(event, EsimReleased):
+                assert self._holders.pop(event.iccid) == event.originator_id
+        with self._world.outside.stores.reading() as connection:
+            documents = connection.exec_driver_sql(ENDPOINTS).scalars().all()
+        there = [msgspec.json.decode(each, type=Subscription) for each in documents]
+        assert len({each.reference for each in there}) == len(there), "a link has two endpoints"
+        for each in there:
+            holder = self._holders.get(each.iccid)
+            assert str(holder) == each.reference, f"{each.iccid} is alive and {holder} holds it"
 
 
 def check_log_and_views(world: World) -> None:

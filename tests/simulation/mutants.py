@@ -7,14 +7,20 @@ from typing import Any
 import pytest
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
+from domain import provisioning
 from domain.application import Log
+from domain.bulk_job import BulkJob
 from domain.cause import Cause
 from domain.commands.single_lookup import SingleLookup
+from domain.committer import Committer
+from domain.esim import Esim
 from domain.link import Link
 from domain.wallet import Refund, Wallet
 from projections.positions import Fenced, Position, Positions
 from workers.dispatcher import NAME, Dispatcher
 from workers.lookup_turns import LookupTurns
+from workers.plan_changes import PlanChanges
+from workers.provisioning import Provisioning
 from workers.provisioning_sweep import ProvisioningSweep
 from workers.routes import messages_for
 from workers.sweep import Sweep
@@ -113,6 +119,50 @@ def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:
     patch.setattr("domain.commands.provisioning_failure.Failing._settled_at", lambda *_, **__: None)
 
 
+def a_late_endpoint_is_left_there(patch: pytest.MonkeyPatch) -> None:
+    def blind(self: Provisioning, link: Link) -> bool:
+        step = provisioning.after_no_endpoint(link, self.clock())
+        return step is not provisioning.Step.WAIT and self._do(step, link)
+
+    patch.setattr(Provisioning, "_clean_up", blind)
+
+
+def a_lost_plan_is_put_on_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlanChanges, "_new_addon", lambda *_, **__: None)
+
+
+def a_late_plan_is_left_on(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(PlanChanges, "_look_for", lambda *_, **__: None)
+
+
+def an_esim_keeps_no_record_of_who_holds_it(patch: pytest.MonkeyPatch) -> None:
+    append, commit = Log.append, Committer.commit
+
+    def kept(aggregates: Sequence[Any]) -> list[Any]:
+        return [each for each in aggregates if not isinstance(each, Esim)]
+
+    patch.setattr(Log, "append", lambda self, *each: append(self, *kept(each)))
+    patch.setattr(
+        Committer,
+        "commit",
+        lambda self, wallet, change, *each: commit(self, wallet, change, *kept(each)),
+    )
+
+
+def a_settled_item_is_settled_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(BulkJob, "open_items", BulkJob.items_of)
+
+
+def a_job_ends_with_its_first_items(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(
+        BulkJob,
+        "finish_if_settled",
+        lambda self, cause: self.record(
+            BulkJob.Finished, cause, organization_id=self.organization_id
+        ),
+    )
+
+
 # Each with seeds that have found it; a seed tells another story once the product reads otherwise.
 PLANTS: Mapping[Plant, Sequence[int]] = {
     the_dispatcher_moves_before_it_publishes: (0,),
@@ -125,4 +175,10 @@ PLANTS: Mapping[Plant, Sequence[int]] = {
     a_key_is_forgotten: (0,),
     the_fence_is_open: (6, 12),
     an_esim_is_freed_too_early: (4, 12),
+    a_late_endpoint_is_left_there: (2, 3),
+    a_lost_plan_is_put_on_again: (6, 9),
+    a_late_plan_is_left_on: (2, 6),
+    an_esim_keeps_no_record_of_who_holds_it: (0,),
+    a_settled_item_is_settled_again: (1, 2),
+    a_job_ends_with_its_first_items: (1, 2),
 }

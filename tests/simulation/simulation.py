@@ -6,7 +6,7 @@ from itertools import chain, repeat
 from pathlib import Path
 
 from tests.installation import Installation
-from tests.simulation.checks import check
+from tests.simulation.checks import Holders, check
 from tests.simulation.customers import Customers
 from tests.simulation.quicker import quicker
 from tests.simulation.template import Template, under
@@ -63,8 +63,10 @@ class Simulation:
                 world.between = self._sometimes_ask
                 for _ in range(LINKS):
                     self.customers.ask("link")  # So that there is something to be changed.
+                holders = Holders(world)
                 for _ in range(STEPS):
                     self._step()
+                    holders.check()
                 self._heal()
                 check(world, self.customers, self._template)
         except BaseException as reason:

@@ -31,6 +31,7 @@ PLANS = {  # What can be bought, by `provider_plan_id`, and its price.
 }
 FEE = "0.25"
 ROOMS = ("app.", "domain.", "projections.", "workers.")
+SLICE_ITEMS = 60  # So few that the larger jobs are worked on by several workers at once.
 DEPOSITS = {"Rich": "1000.00", "Poor": "6.00"}
 
 
@@ -93,6 +94,7 @@ def under(monotonic: object, new_id: object) -> Iterator[None]:
         for module in _timers():
             patch.setattr(module, "time", simulated)
         patch.setattr("domain.commit.PAUSE_S", 0.0)
+        patch.setattr("domain.commands.bulk_create.SLICE_ITEMS", SLICE_ITEMS)
         yield
 
 
