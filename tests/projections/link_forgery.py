@@ -1,6 +1,6 @@
 """Links, eSIMs, plan changes and fees that are right up to here, for a test to break one thing."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
@@ -265,3 +265,6 @@ class LinkForger(Forger):
 def first_of(link: Link) -> UUID:
     """The activation that a link was created with."""
     return next(iter(link.activations))
+
+
+Crime = Callable[[LinkForger], int]  # Writes what must not be; returns the position of the crime.

@@ -1,22 +1,45 @@
 """Each invariant of the design, broken on purpose by a forged event, is found where it breaks."""
 
-from collections.abc import Callable
+import re
 from uuid import uuid4
 
 import pytest
 
-from domain.price import Price, Repayment
-from domain.wallet import Reference
-from tests.installation import Process
-from tests.projections.forgery import ITEM_MICROS, Forger, forged
+from domain.plan_change import PlanChange
+from domain.price import Repayment
+from tests.installation import Process, sqlite_only
+from tests.projections.crimes import (
+    esims,
+    link_plans,
+    links,
+    monthly_fees,
+    plan_changes,
+    wallets_and_jobs,
+)
+from tests.projections.forgery import ITEM_MICROS
+from tests.projections.link_forgery import Crime, LinkForger, first_of
+
+KINDS = (wallets_and_jobs, links, link_plans, plan_changes, esims, monthly_fees)
+CRIMES = [(crime, reason) for kind in KINDS for crime, reason in kind.CRIMES.items()]
+
+pytestmark = sqlite_only("the auditor reads events, whatever holds them")
 
 
 @pytest.fixture
-def forger(process: Process) -> Forger:
-    return Forger(process)
+def forger(process: Process) -> LinkForger:
+    return LinkForger(process)
 
 
-def test_what_the_forger_writes_by_the_rules_is_right(forger: Forger) -> None:
+@pytest.mark.parametrize(("crime", "reason"), CRIMES, ids=[crime.__name__ for crime, _ in CRIMES])
+def test_a_broken_invariant_is_found_where_it_breaks(
+    forger: LinkForger, crime: Crime, reason: str
+) -> None:
+    forger.expect(crime(forger), reason)
+    for failure in forger.failures():
+        assert not re.search(r"\d{18}", failure.reason), "it tells an ICCID"
+
+
+def test_what_the_forger_writes_by_the_rules_is_right(forger: LinkForger) -> None:
     lookup = forger.lookup()
     forger.write(lookup, forger.charge_for(lookup))
     job = forger.job()
@@ -26,205 +49,7 @@ def test_what_the_forger_writes_by_the_rules_is_right(forger: Forger) -> None:
     assert forger.failures() == []
 
 
-Crime = Callable[[Forger], int]  # Writes what must not be; returns the position of the crime.
-
-
-def a_negative_balance(forger: Forger) -> int:
-    lookup = forger.lookup(2_000_000)
-    forger.wallet.balance_micros = 9_000_000
-    charged = forger.charge_for(lookup, balance_micros=-1_000_000)
-    forger.write(lookup)
-    return forger.write(charged)
-
-
-def a_wrong_balance(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, balance_micros=1_000_000))
-
-
-def a_gap_in_a_sequence(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, sequence=3))
-
-
-def a_gap_in_the_versions_of_a_stream(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, originator_version=4))
-
-
-def a_stream_that_begins_in_the_midst(forger: Forger) -> int:
-    made, deposited = forger.deposit()
-    position = forger.write(forged(made, originator_version=2))
-    forger.write(deposited)
-    return position
-
-
-def another_currency(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    return forger.write(forger.charge_for(lookup, currency="EUR"))
-
-
-def an_amount_that_is_not_positive(forger: Forger) -> int:
-    lookup = forger.lookup(1)
-    assert lookup.price is not None
-    forger.write(forged(lookup, price=Price(0, "USD", lookup.price.transaction_id)))
-    return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
-
-
-def a_wallet_that_moves_before_it_was_opened(forger: Forger) -> int:
-    made, deposited = forger.deposit()
-    forger.write(made)
-    return forger.write(forged(deposited, originator_id=uuid4(), originator_version=1))
-
-
-def a_charge_without_a_reason(forger: Forger) -> int:
-    return forger.write(forger.charge_for(forger.lookup()))
-
-
-def a_charge_for_another_reason(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    elsewhere = Reference("lookup", str(uuid4()))
-    return forger.write(forger.charge_for(lookup, reference=elsewhere))
-
-
-def a_charge_of_another_sum(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup)
-    dearer = {"amount_micros": 20_000, "balance_micros": 980_000}
-    return forger.write(forger.charge_for(lookup, **dearer))
-
-
-def the_same_charge_twice(forger: Forger) -> int:
-    lookup = forger.lookup()
-    forger.write(lookup, forger.charge_for(lookup))
-    return forger.write(forger.charge_for(lookup))
-
-
-def a_deposit_that_nobody_paid(forger: Forger) -> int:
-    return forger.write(forger.deposit()[1])
-
-
-def a_refund_without_a_failure(forger: Forger) -> int:
-    job = forger.job()
-    return forger.write(forger.refunded(job, Repayment(ITEM_MICROS, uuid4())))
-
-
-def a_refund_of_another_sum(forger: Forger) -> int:
-    job = forger.job()
-    failed = forger.failed(job, 0)
-    forger.write(failed)
-    more = {"amount_micros": 2 * ITEM_MICROS, "balance_micros": 980_000}
-    return forger.write(forger.refund_for(job, failed, **more))
-
-
-def a_refund_of_more_than_was_charged(forger: Forger) -> int:
-    job = forger.job(count=2)
-    failed = forger.failed(job, 0, refund=Repayment(3 * ITEM_MICROS, uuid4()))
-    return forger.write(failed)
-
-
-def a_refund_of_a_charge_that_was_never_taken(forger: Forger) -> int:
-    job = forger.job()
-    failed = forger.failed(job, 0)
-    forger.write(failed)
-    return forger.write(forger.refund_for(job, failed, charge_id=uuid4()))
-
-
-def a_refund_of_the_charge_of_another_job(forger: Forger) -> int:
-    job, other = forger.job(), forger.job()
-    failed = forger.failed(job, 0)
-    forger.write(failed)
-    assert failed.refund is not None
-    return forger.write(forger.refunded(other, failed.refund))
-
-
-def an_item_that_ends_twice(forger: Forger) -> int:
-    job = forger.job()
-    forger.write(forger.completed(job, 0))
-    return forger.write(forger.completed(job, 1, indexes=[0]))
-
-
-def an_item_that_completes_and_fails(forger: Forger) -> int:
-    job = forger.job(item_micros=0)
-    forger.write(forger.completed(job, 0))
-    return forger.write(forger.failed(job, 1, indexes=[0]))
-
-
-def an_item_that_the_job_does_not_have(forger: Forger) -> int:
-    return forger.write(forger.completed(forger.job(), 0, indexes=[4]))
-
-
-def a_failed_item_that_is_not_refunded(forger: Forger) -> int:
-    return forger.write(forger.failed(forger.job(), 0, refund=None))
-
-
-def a_job_that_costs_another_sum_than_its_items(forger: Forger) -> int:
-    job = forger.job(item_micros=0)
-    return forger.write(forged(job.created, originator_id=uuid4(), item_price_micros=1))
-
-
-def a_job_that_finishes_with_open_items(forger: Forger) -> int:
-    job = forger.job()
-    forger.write(forger.completed(job, 0, 1, 2))
-    return forger.write(forger.finished(job))
-
-
-def a_job_that_finishes_twice(forger: Forger) -> int:
-    job = forger.job(item_micros=0)
-    forger.write(forger.completed(job, 0, 1, 2, 3))
-    return forger.write(forger.finished(job), forger.finished(job))
-
-
-def a_job_that_moves_before_it_was_created(forger: Forger) -> int:
-    moved = forger.completed(forger.job(), 0)
-    return forger.write(forged(moved, originator_id=uuid4(), originator_version=1))
-
-
-CRIMES: dict[Crime, str] = {
-    a_negative_balance: "is below zero",
-    a_wrong_balance: "states another balance",
-    a_gap_in_a_sequence: "jumps to sequence 3",
-    a_gap_in_the_versions_of_a_stream: "jumps to version 4",
-    a_stream_that_begins_in_the_midst: "jumps to version 2",
-    another_currency: "changes its organization or currency",
-    an_amount_that_is_not_positive: "has no positive amount",
-    a_wallet_that_moves_before_it_was_opened: "moves before it was opened",
-    a_charge_without_a_reason: "has no reason that names it",
-    a_charge_for_another_reason: "has no reason that names it",
-    a_charge_of_another_sum: "has no reason that names it",
-    the_same_charge_twice: "has no reason that names it",
-    a_deposit_that_nobody_paid: "has no payment that names it",
-    a_refund_without_a_failure: "has no failure that names it",
-    a_refund_of_another_sum: "has no failure that names it",
-    a_refund_of_more_than_was_charged: "keeps another sum than its items are worth",
-    a_refund_of_a_charge_that_was_never_taken: "names no charge of its reason",
-    a_refund_of_the_charge_of_another_job: "",
-    an_item_that_ends_twice: "ends an item twice",
-    an_item_that_completes_and_fails: "ends an item twice",
-    an_item_that_the_job_does_not_have: "does not have",
-    a_failed_item_that_is_not_refunded: "keeps another sum than its items are worth",
-    a_job_that_costs_another_sum_than_its_items: "costs another sum than its items",
-    a_job_that_finishes_with_open_items: "finishes with open items, or twice",
-    a_job_that_finishes_twice: "finishes with open items, or twice",
-    a_job_that_moves_before_it_was_created: "moves before it was created",
-}
-
-
-@pytest.mark.parametrize(
-    ("crime", "reason"), CRIMES.items(), ids=[crime.__name__ for crime in CRIMES]
-)
-def test_a_broken_invariant_is_found_where_it_breaks(
-    forger: Forger, crime: Crime, reason: str
-) -> None:
-    forger.expect(crime(forger), reason)
-
-
-def test_refunds_that_exceed_their_charge_together_are_found(forger: Forger) -> None:
+def test_refunds_that_exceed_their_charge_together_are_found(forger: LinkForger) -> None:
     job = forger.job(count=2)
     positions = []
     for index, micros in enumerate((ITEM_MICROS, 2 * ITEM_MICROS)):
@@ -233,3 +58,76 @@ def test_refunds_that_exceed_their_charge_together_are_found(forger: Forger) -> 
         positions.append(forger.write(forger.refunded(job, refund)))
     reasons = [each.reason for each in forger.failures() if each.position == positions[-1]]
     assert any("exceed it" in reason for reason in reasons), forger.failures()
+
+
+def test_links_that_live_by_the_rules_are_right(forger: LinkForger) -> None:
+    forger.active()
+    forger.active("0")
+    early = forger.requested()
+    forger.write(forger.failure(early))
+    failed = forger.failed_link()
+    forger.write(*forger.release(failed))
+    assert failed.iccid is not None
+    forger.write(*forger.reservation(forger.requested(), failed.iccid))
+    assert forger.failures() == []
+
+
+def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
+    link = forger.begun()
+    failed, esim = forger.failure(link), forger.esim_of(link)
+    esim.quarantine(link.id, forger.cause.at, forger.cause)
+    forger.write(failed, *esim.collect_events(), forger.money_back(link, failed))
+    link.note_endpoint_removed("endpoint-1", forger.cause)
+    forger.write(*link.collect_events())
+    forger.write(*forger.release(link))
+    assert forger.failures() == []
+
+
+def test_changes_that_keep_the_rules_are_right(forger: LinkForger) -> None:
+    link = forger.active()
+    forger.done(forger.changing(link, "0.02", "0", remove=[first_of(link)]), link)
+    forger.done(forger.changing(link, "0.02"), link)
+    assert forger.failures() == []
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+def test_a_change_that_fails_half_way_is_right(forger: LinkForger, done: int) -> None:
+    link = forger.active()
+    change = forger.changing(link, "0.02", "0.02", "0", remove=[first_of(link)])
+    for _ in range(done):
+        forger.start(change)
+        forger.write(*forger.step(change, link))
+    forger.start(change)
+    forger.start(change)
+    failed = forger.change_failure(change)
+    ended = forger.finish(change, link)
+    forger.write(failed, *ended, *forger.change_money_back(change))
+    forger.done(forger.changing(link, "0.02"), link)
+    assert forger.failures() == []
+
+
+def test_a_removal_that_was_done_after_all_is_right(forger: LinkForger) -> None:
+    link = forger.active()
+    change = forger.changing(link, "0.02", remove=[first_of(link)])
+    forger.start(change)
+    forger.write(forger.change_failure(change), *forger.change_money_back(change))
+    forger.write(*forger.step(change, link), *forger.finish(change, link))
+    assert forger.failures() == []
+
+
+def test_a_step_with_an_unknown_outcome_may_be_repeated_to_be_undone(forger: LinkForger) -> None:
+    link, change = forger.begun_change("0.02")
+    failed = forger.change_failure(change, settled_at=forger.cause.at)
+    forger.write(failed, *forger.change_money_back(change))
+    facts = {"index": 0, "attempt": 2, "until": forger.cause.at}
+    forger.write(forger.of_change(change, PlanChange.PlanAdditionStarted, **facts))
+    forger.write(*forger.finish(change, link))
+    assert forger.failures() == []
+
+
+def test_fees_that_keep_the_rules_are_right(forger: LinkForger) -> None:
+    first, due = forger.fee(uuid4(), uuid4(), month="2026-02")
+    _, later = forger.fee(month="2026-03")
+    forger.write(due, later)
+    forger.write(*forger.fee_charged(first))
+    assert forger.failures() == []

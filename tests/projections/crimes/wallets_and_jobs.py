@@ -1,0 +1,194 @@
+"""What breaks the invariants of wallets, deposits, lookups and jobs."""
+
+from uuid import uuid4
+
+from domain.price import Price, Repayment
+from domain.wallet import Reference
+from tests.projections.forgery import ITEM_MICROS, forged
+from tests.projections.link_forgery import Crime, LinkForger
+
+
+def a_negative_balance(forger: LinkForger) -> int:
+    lookup = forger.lookup(2_000_000)
+    forger.wallet.balance_micros = 9_000_000
+    charged = forger.charge_for(lookup, balance_micros=-1_000_000)
+    forger.write(lookup)
+    return forger.write(charged)
+
+
+def a_wrong_balance(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, balance_micros=1_000_000))
+
+
+def a_gap_in_a_sequence(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, sequence=3))
+
+
+def a_gap_in_the_versions_of_a_stream(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, originator_version=4))
+
+
+def a_stream_that_begins_in_the_midst(forger: LinkForger) -> int:
+    made, deposited = forger.deposit()
+    position = forger.write(forged(made, originator_version=2))
+    forger.write(deposited)
+    return position
+
+
+def another_currency(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, currency="EUR"))
+
+
+def an_amount_that_is_not_positive(forger: LinkForger) -> int:
+    lookup = forger.lookup(1)
+    assert lookup.price is not None
+    forger.write(forged(lookup, price=Price(0, "USD", lookup.price.transaction_id)))
+    return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
+
+
+def a_wallet_that_moves_before_it_was_opened(forger: LinkForger) -> int:
+    made, deposited = forger.deposit()
+    forger.write(made)
+    return forger.write(forged(deposited, originator_id=uuid4(), originator_version=1))
+
+
+def a_charge_without_a_reason(forger: LinkForger) -> int:
+    return forger.write(forger.charge_for(forger.lookup()))
+
+
+def a_charge_for_another_reason(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    elsewhere = Reference("lookup", str(uuid4()))
+    return forger.write(forger.charge_for(lookup, reference=elsewhere))
+
+
+def a_charge_of_another_sum(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup)
+    dearer = {"amount_micros": 20_000, "balance_micros": 980_000}
+    return forger.write(forger.charge_for(lookup, **dearer))
+
+
+def the_same_charge_twice(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup, forger.charge_for(lookup))
+    return forger.write(forger.charge_for(lookup))
+
+
+def a_deposit_that_nobody_paid(forger: LinkForger) -> int:
+    return forger.write(forger.deposit()[1])
+
+
+def a_refund_without_a_failure(forger: LinkForger) -> int:
+    job = forger.job()
+    return forger.write(forger.refunded(job, Repayment(ITEM_MICROS, uuid4())))
+
+
+def a_refund_of_another_sum(forger: LinkForger) -> int:
+    job = forger.job()
+    failed = forger.failed(job, 0)
+    forger.write(failed)
+    more = {"amount_micros": 2 * ITEM_MICROS, "balance_micros": 980_000}
+    return forger.write(forger.refund_for(job, failed, **more))
+
+
+def a_refund_of_more_than_was_charged(forger: LinkForger) -> int:
+    job = forger.job(count=2)
+    failed = forger.failed(job, 0, refund=Repayment(3 * ITEM_MICROS, uuid4()))
+    return forger.write(failed)
+
+
+def a_refund_of_a_charge_that_was_never_taken(forger: LinkForger) -> int:
+    job = forger.job()
+    failed = forger.failed(job, 0)
+    forger.write(failed)
+    return forger.write(forger.refund_for(job, failed, charge_id=uuid4()))
+
+
+def a_refund_of_the_charge_of_another_job(forger: LinkForger) -> int:
+    job, other = forger.job(), forger.job()
+    failed = forger.failed(job, 0)
+    forger.write(failed)
+    assert failed.refund is not None
+    return forger.write(forger.refunded(other, failed.refund))
+
+
+def an_item_that_ends_twice(forger: LinkForger) -> int:
+    job = forger.job()
+    forger.write(forger.completed(job, 0))
+    return forger.write(forger.completed(job, 1, indexes=[0]))
+
+
+def an_item_that_completes_and_fails(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    forger.write(forger.completed(job, 0))
+    return forger.write(forger.failed(job, 1, indexes=[0]))
+
+
+def an_item_that_the_job_does_not_have(forger: LinkForger) -> int:
+    return forger.write(forger.completed(forger.job(), 0, indexes=[4]))
+
+
+def a_failed_item_that_is_not_refunded(forger: LinkForger) -> int:
+    return forger.write(forger.failed(forger.job(), 0, refund=None))
+
+
+def a_job_that_costs_another_sum_than_its_items(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    return forger.write(forged(job.created, originator_id=uuid4(), item_price_micros=1))
+
+
+def a_job_that_finishes_with_open_items(forger: LinkForger) -> int:
+    job = forger.job()
+    forger.write(forger.completed(job, 0, 1, 2))
+    return forger.write(forger.finished(job))
+
+
+def a_job_that_finishes_twice(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    forger.write(forger.completed(job, 0, 1, 2, 3))
+    return forger.write(forger.finished(job), forger.finished(job))
+
+
+def a_job_that_moves_before_it_was_created(forger: LinkForger) -> int:
+    moved = forger.completed(forger.job(), 0)
+    return forger.write(forged(moved, originator_id=uuid4(), originator_version=1))
+
+
+CRIMES: dict[Crime, str] = {
+    a_negative_balance: "is below zero",
+    a_wrong_balance: "states another balance",
+    a_gap_in_a_sequence: "jumps to sequence 3",
+    a_gap_in_the_versions_of_a_stream: "jumps to version 4",
+    a_stream_that_begins_in_the_midst: "jumps to version 2",
+    another_currency: "changes its organization or currency",
+    an_amount_that_is_not_positive: "has no positive amount",
+    a_wallet_that_moves_before_it_was_opened: "moves before it was opened",
+    a_charge_without_a_reason: "has no reason that names it",
+    a_charge_for_another_reason: "has no reason that names it",
+    a_charge_of_another_sum: "has no reason that names it",
+    the_same_charge_twice: "has no reason that names it",
+    a_deposit_that_nobody_paid: "has no payment that names it",
+    a_refund_without_a_failure: "has no failure that names it",
+    a_refund_of_another_sum: "has no failure that names it",
+    a_refund_of_more_than_was_charged: "keeps another sum than its items are worth",
+    a_refund_of_a_charge_that_was_never_taken: "names no charge of its reason",
+    a_refund_of_the_charge_of_another_job: "",
+    an_item_that_ends_twice: "ends an item twice",
+    an_item_that_completes_and_fails: "ends an item twice",
+    an_item_that_the_job_does_not_have: "does not have",
+    a_failed_item_that_is_not_refunded: "keeps another sum than its items are worth",
+    a_job_that_costs_another_sum_than_its_items: "costs another sum than its items",
+    a_job_that_finishes_with_open_items: "finishes with open items, or twice",
+    a_job_that_finishes_twice: "finishes with open items, or twice",
+    a_job_that_moves_before_it_was_created: "moves before it was created",
+}
