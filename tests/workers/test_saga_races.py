@@ -1,4 +1,4 @@
-"""Who comes between the steps of a link or a plan change: one of them wins, nobody is hurt."""
+"""Who comes between the steps of a link or a plan change, or dies there: nobody is hurt."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -17,11 +17,12 @@ from tests.installation import Process, sqlite_only
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from tests.workers.places import Happening, Places, When
+from tests.workers.places import Happening, Places, When, die
 from tests.workers.together import together
 
 PLACES_MAX = 60  # Far more than the reads of the longest way; bounds a test that never ends.
 WAYS = ["done", "looked up", "refused"]
+DEATH = "the end of the worker"
 RIVALS = ["the waiter", "the waiter, late", "a worker", "a worker that dies", "a reader"]
 
 
@@ -83,6 +84,8 @@ class Saga(ABC):
             except Killed:
                 return
 
+        if kind == DEATH:
+            return die
         if kind == "a reader":
             return partial(self.look, saga_id)
         return work if kind.startswith("a worker") else wait_no_longer
@@ -195,8 +198,8 @@ def change(lab: Lab) -> Change:
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("kind", RIVALS)
-def test_somebody_else_may_come_between_any_two_commits(
+@pytest.mark.parametrize("kind", [*RIVALS, DEATH])
+def test_somebody_else_or_the_end_may_come_between_any_two_commits(
     lab: Lab, saga: Saga, kind: str, when: When, way: str
 ) -> None:
     for saga_id, number in saga.at_each(lab.commits, way):
@@ -204,6 +207,27 @@ def test_somebody_else_may_come_between_any_two_commits(
         saga.work(saga_id)
         lab.settle()
         check(lab)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_lives_that_all_end_after_their_first_commit_come_to_the_end_together(
+    lab: Lab, saga: Saga, way: str
+) -> None:
+    saga_id = saga.begin(way)
+    lab.commits.at_each("after", die)
+    saga.work(saga_id)
+    assert not saga.has_ended(saga_id)
+    lab.settle()
+    check(lab)
+
+
+def test_a_kill_ends_a_life_and_not_the_thread_of_its_committer(lab: Lab) -> None:
+    link_id, first = lab.request(), lab.process
+    lab.commits.at(1, "after", die)  # The one with the charge.
+    with pytest.raises(Killed):
+        first.provisioning.work(link_id)
+    assert lab.link(link_id).iccid is not None
+    first.accounts.deposit(lab.organization_id, 1, "bank-2", first.cause())
 
 
 @sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
