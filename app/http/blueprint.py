@@ -48,10 +48,6 @@ class Blueprint(flask_smorest.Blueprint):
 
         return decorate
 
-    def alt_response(self, *args: Any, **options: Any) -> Decorator:
-        """Document a reply."""
-        return _documentation(super().alt_response(*args, **options))
-
     def replies(
         self,
         status: int,

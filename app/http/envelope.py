@@ -26,8 +26,8 @@ def means(description: str | None = None, *, example: object = None, **schema: o
 Moment = Annotated[str, means(format="date-time")]
 
 
-class ReplyMeta(Struct, kw_only=True):
-    """What every reply says about itself."""
+class CommonMeta(Struct, kw_only=True):
+    """What all replies say about themselves."""
 
     timestamp: Annotated[
         Moment, means("When the reply was made (UTC).", example="2026-11-21T03:04:05.678Z")
@@ -40,26 +40,32 @@ class ReplyMeta(Struct, kw_only=True):
             example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
         ),
     ]
-    stale: (
-        Annotated[
-            bool,
-            means(
-                "There when the data lack what has happened in the last seconds or longer.",
-                enum=[True],
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
-    as_of: (
-        Annotated[Moment, means("Beside `stale`: when they last lacked nothing.")] | UnsetType
-    ) = UNSET
+    stale: Annotated[
+        bool | UnsetType,
+        means(
+            "There when the data lack what has happened in the last seconds or longer.", enum=[True]
+        ),
+    ] = UNSET
 
 
-class Reply(Struct, Generic[Data], kw_only=True):
-    """A reply that is a success; each subclass says in its docstring what its data are."""
+class ReplyMeta(CommonMeta, kw_only=True):
+    """What a reply says about itself."""
+
+    as_of: Annotated[
+        Moment | UnsetType, means("Beside `stale`: when they last lacked nothing.")
+    ] = UNSET
+
+
+class Success(Struct, Generic[Data], kw_only=True):
+    """A reply that is a success; the docstring of each subclass says what its data are."""
 
     success: Annotated[bool, means(enum=[True])] = True
     data: Data
+
+
+class Reply(Success[Data], Generic[Data], kw_only=True):
+    """A success that says of itself what most do."""
+
     meta: ReplyMeta
 
 
@@ -68,16 +74,13 @@ class ErrorDetail(Struct):
 
     code: Annotated[str, means("What happened, for programs; a code never changes its meaning.")]
     message: Annotated[str, means("The same, for people.")]
-    details: (
-        Annotated[
-            dict[str, Any],
-            means(
-                "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
-                "`reason` says why the network did not do something."
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    details: Annotated[
+        dict[str, Any] | UnsetType,
+        means(
+            "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
+            "`reason` says why the network did not do something."
+        ),
+    ] = UNSET
 
 
 class _Failure(Struct, kw_only=True):
@@ -94,13 +97,11 @@ class Error(_Failure, kw_only=True):
 class ValidationProblem(_Failure, kw_only=True):
     """A reply to input that breaks a rule, in both shapes that clients know."""
 
-    message: Annotated[str, means("The same as `error.message`.")] | UnsetType = UNSET
-    errors: (
-        Annotated[
-            dict[str, list[str]], means("The same as `error.details`: field name to messages.")
-        ]
-        | UnsetType
-    ) = UNSET
+    message: Annotated[str | UnsetType, means("The same as `error.message`.")] = UNSET
+    errors: Annotated[
+        dict[str, list[str]] | UnsetType,
+        means("The same as `error.details`: field name to messages."),
+    ] = UNSET
     meta: ReplyMeta
 
 
@@ -116,18 +117,20 @@ def format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def time_or_null(moment: datetime | None) -> str | None:
+    """Write a moment as `format_time` does; None stays None, which is null."""
+    return None if moment is None else format_time(moment)
+
+
 def success(
     data: object,
     status: int = 200,
     *,
-    meta: ReplyMeta | Mapping[str, Any] | None = None,
+    stale: bool = False,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Reply with data; `meta` is what the reply says about itself if that is not the usual."""
-    told: Any = meta or reply_meta()
-    if isinstance(meta, Mapping):
-        told = {**msgspec.to_builtins(reply_meta()), **meta}
-    return json_response(Reply(data=data, meta=told), status, headers)
+    """Reply with data; `stale` if they are older than the read models say."""
+    return json_response(Reply(data=data, meta=reply_meta(stale=stale)), status, headers)
 
 
 def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
@@ -156,10 +159,17 @@ def json_response(
 def reply_meta(*, stale: bool = False) -> ReplyMeta:
     """Return what the reply to this request says about itself; `stale` if its data are."""
     context = request_context()
-    return ReplyMeta(
-        timestamp=format_time(container().clock()),
-        response_time_ms=context.elapsed_ms(),
-        request_id=context.request_id,
-        stale=context.stale or stale or UNSET,
-        as_of=format_time(context.as_of) if context.stale and context.as_of else UNSET,
-    )
+    seen_at = context.as_of if context.stale else None
+    as_of = UNSET if seen_at is None else format_time(seen_at)
+    return ReplyMeta(**common_meta(stale=stale), as_of=as_of)
+
+
+def common_meta(*, stale: bool = False) -> dict[str, Any]:
+    """Return the fields of CommonMeta for the reply to this request."""
+    context = request_context()
+    return {
+        "timestamp": format_time(container().clock()),
+        "response_time_ms": context.elapsed_ms(),
+        "request_id": context.request_id,
+        "stale": context.stale or stale or UNSET,
+    }

@@ -9,7 +9,7 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
-from app.http.envelope import META, Moment, Reply, ReplyMeta, format_time, means
+from app.http.envelope import META, Moment, Reply, ReplyMeta, format_time, means, time_or_null
 from app.http.paging import Page, PageMeta
 from app.http.plan_replies import (
     COVERAGE,
@@ -164,16 +164,12 @@ class NetworkStatus(Struct):
 class LinkMeta(ReplyMeta, kw_only=True):
     """What the reply about a link says about itself."""
 
-    stale: (
-        Annotated[
-            bool,
-            means(
-                "There when the network could not be reached: what it said last is shown.",
-                enum=[True],
-            ),
-        ]
-        | UnsetType
-    ) = UNSET
+    stale: Annotated[
+        bool | UnsetType,
+        means(
+            "There when the network could not be reached: what it said last is shown.", enum=[True]
+        ),
+    ] = UNSET
 
 
 class LinkPage(Page[Link]):
@@ -222,8 +218,8 @@ def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> Lin
         status=reading.status,
         created_at=format_time(link.activated_at),
         sponsor_profile=_profile(link.sponsor_profile),
-        installed_at=_format(link.installed_at),
-        first_used_at=_format(link.first_used_at),
+        installed_at=time_or_null(link.installed_at),
+        first_used_at=time_or_null(link.first_used_at),
         **_codes(reading.lpa),
         **_usage(reading.plans, reading.usage, reading.as_of),
         activations=[_activation(each) for each in reading.plans],
@@ -242,8 +238,8 @@ def show_row(
         status=row.status,
         created_at=format_time(row.created_at),
         sponsor_profile=_profile(row.sponsor_profile),
-        installed_at=_format(row.installed_at),
-        first_used_at=_format(row.first_used_at),
+        installed_at=time_or_null(row.installed_at),
+        first_used_at=time_or_null(row.first_used_at),
         **_codes(lpa),
         **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
     )
@@ -261,7 +257,7 @@ def show_status(
         status=status.status,
         connected=status.connected,
         network=None if serving is None else ServingNetwork(**asdict(serving)),
-        last_seen_at=_format(status.last_seen_at),
+        last_seen_at=time_or_null(status.last_seen_at),
         as_of=format_time(status.as_of),
         cached=cached,
     )
@@ -291,7 +287,7 @@ def _usage(
         "data_used_mb": round(sum((each.used_mb for each in plans), 0.0), MB_DECIMALS),
         "data_remaining_mb": round(sum((each.remaining_mb for each in plans), 0.0), MB_DECIMALS),
         "data_total_mb": float(sum(each.activation.plan.data_mb for each in plans)),
-        "expires_at": _format(max(ends, default=None)),
+        "expires_at": time_or_null(max(ends, default=None)),
         "usage_as_of": format_time(as_of),
     }
 
@@ -304,7 +300,7 @@ def _activation(each: PlanUsage) -> Activation:
         plan_name=bought.name,
         status="expired" if each.is_expired else "active",
         activation_date=format_time(each.activation.bought_at),
-        expiry_date=_format(each.expires_at),
+        expiry_date=time_or_null(each.expires_at),
         data_used_mb=round(each.used_mb, MB_DECIMALS),
         data_remaining_mb=round(each.remaining_mb, MB_DECIMALS),
         coverage_countries=bought.countries,
@@ -330,10 +326,6 @@ def _merge(operators: dict[str, plan.Operator], more: Sequence[plan.Operator]) -
         known = operators.get(each.name)
         types = [*known.network_types, *each.network_types] if known else each.network_types
         operators[each.name] = plan.Operator(each.name, [*dict.fromkeys(types)])
-
-
-def _format(moment: datetime | None) -> str | None:
-    return None if moment is None else format_time(moment)
 
 
 ACTIVATION_ID: Final = UUID("c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30")

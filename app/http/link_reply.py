@@ -6,7 +6,7 @@ from flask import Response
 from msgspec.structs import asdict
 
 from app.http.commanding import current_cause
-from app.http.envelope import reply_meta, success
+from app.http.envelope import success
 from app.http.link_replies import ChangedLink, LinkDetail, show_link
 from app.http.request_context import container
 from domain.commands.link_readings import LinkReading
@@ -27,7 +27,7 @@ def reply_link(
     if kept_micros is not None:
         amount, currency = format_amount(kept_micros), container().settings.currency
         data = ChangedLink(**asdict(data), amount_charged=amount, currency=currency)
-    return success(data, meta=reply_meta(stale=reading.stale), headers=headers)
+    return success(data, stale=reading.stale, headers=headers)
 
 
 def link_data(reading: LinkReading) -> LinkDetail:

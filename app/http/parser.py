@@ -16,6 +16,11 @@ Location = Literal["json", "query", "headers"]
 Given = Callable[[], dict[str, Any]]
 
 
+def described(description: str, **more: Any) -> dict[str, Any]:
+    """Return what the OpenAPI document says of a field of a request."""
+    return {"description": description, **more}
+
+
 def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None = None) -> Given:
     """Return what loads a part of the request.
 

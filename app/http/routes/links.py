@@ -9,7 +9,7 @@ from app.authorization import Caller
 from app.http.age import wait_for
 from app.http.blueprint import Blueprint
 from app.http.commanding import IDEMPOTENCY_REPLAYED, current_cause, replay_headers
-from app.http.envelope import reply_meta, success
+from app.http.envelope import success
 from app.http.link_finding import find_link
 from app.http.link_list import list_items
 from app.http.link_replies import (
@@ -202,7 +202,7 @@ def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Respons
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
     status, cached, stale = container().link_readings.status(link, live=query["live"])
-    return success(show_status(link, status, cached=cached), meta=reply_meta(stale=stale))
+    return success(show_status(link, status, cached=cached), stale=stale)
 
 
 def _switch(link: Link, target: Target) -> Response:

@@ -1,36 +1,31 @@
 """Number lookups: one at once, or many as a job that is polled."""
 
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
 from flask import Response
 
 from app.authorization import Caller
-from app.http import ended_jobs, job_view
+from app.http import ended_jobs, job_replies
 from app.http.blueprint import Blueprint
 from app.http.commanding import IDEMPOTENCY_REPLAYED, current_cause, replay_headers
-from app.http.conditional import tagged
-from app.http.envelope import format_time, success
+from app.http.conditional import ETAG, NOT_MODIFIED, tagged
+from app.http.envelope import json_response, success
+from app.http.error_docs import RETRY_AFTER
 from app.http.feature import lookup_price_micros, require_lookup
 from app.http.identifiers import parse_id
+from app.http.job_replies import JOB, JOB_ACCEPTED, JobAccepted
 from app.http.later import Later
-from app.http.lookup_docs import (
-    BULK_REFUSALS,
-    JOB_ACCEPTED,
-    JOB_READ,
-    SINGLE_EXAMPLE,
-    SINGLE_REFUSALS,
-)
+from app.http.lookup_replies import ANSWER, LookupReply, NumberResult, lookup_meta
 from app.http.operation import operation
 from app.http.paths import reached
 from app.http.request_context import container, request_context
-from app.http.schemas.job import BulkBody, JobAcceptedReply, JobReply
-from app.http.schemas.lookup import LookupBody, LookupQuery, LookupReply, no_number_in_query
+from app.http.schemas.lookup import BulkBody, LookupBody, LookupQuery, no_number_in_query
+from app.http.schemas.phone_number import NOT_E164
 from app.http.schemas.request_headers import IdempotencyHeader
+from domain import errors
 from domain.commands.bulk_create import BulkRequest
 from domain.commands.single_lookup import LookupRequest, LookupResult
-from domain.errors import NotFound
-from domain.money import format_amount
 
 LOOKUP = "/number-lookup"
 POLL_S = "1"
@@ -42,19 +37,35 @@ blueprint = Blueprint(
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
 )
 
+SINGLE_REFUSALS: Final = (
+    errors.NumberLookupDisabled(),
+    errors.ValidationFailed({"phone_number": [NOT_E164]}),
+    errors.NotFound(errors.KEY_ERASED),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.InsufficientBalance(5_000, 1_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.RateLimited(),
+    errors.NumberLookupUnavailable(),
+)
+BULK_REFUSALS: Final = (
+    errors.NumberLookupDisabled(),
+    errors.ValidationFailed({"phone_numbers.1": ["The same number stands at index 0."]}),
+    errors.NotFound(errors.KEY_ERASED),
+    errors.IdempotencyKeyReused(),
+    errors.RateLimited(),
+    errors.BillingNotConfigured(),
+    errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
+)
+_LOCATION: Final = {"Location": {"description": "Where to poll.", "schema": {"type": "string"}}}
+
 
 @blueprint.route(LOOKUP, methods=["POST"])
 @operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(LookupQuery, location="query")
 @blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.alt_response(
-    200,
-    schema=LookupReply,
-    description="The answer.",
-    example=SINGLE_EXAMPLE,
-    headers=IDEMPOTENCY_REPLAYED,
-)
+@blueprint.replies(200, ANSWER, headers=IDEMPOTENCY_REPLAYED)
 def look_up(
     caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
 ) -> Response | Later:
@@ -81,7 +92,7 @@ def look_up(
 @operation(scope="lookup", refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(BulkBody, location="json")
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.alt_response(202, schema=JobAcceptedReply, **JOB_ACCEPTED)
+@blueprint.replies(202, JOB_ACCEPTED, headers=_LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED)
 def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
     """Look up many numbers as a job.
 
@@ -99,13 +110,13 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
     job_id, replayed = parts.bulk_create.run(wanted, current_cause())
     location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job_id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return success({"job_id": job_id}, 202, headers=headers)
+    return success(JobAccepted(job_id), 202, headers=headers)
 
 
 @blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
-@operation(scope="lookup", refusals=[NotFound()])
-@blueprint.alt_response(200, schema=JobReply, **JOB_READ)
-@blueprint.alt_response(304, description="`data` is what the ETag of `If-None-Match` stands for.")
+@operation(scope="lookup", refusals=[errors.NotFound()])
+@blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
+@blueprint.doc(responses=NOT_MODIFIED)
 def read_job(caller: Caller, job_id: str) -> Response:
     """Read a job.
 
@@ -114,33 +125,17 @@ def read_job(caller: Caller, job_id: str) -> Response:
     """
     parts, wanted = container(), parse_id(job_id)
     ended = request_context().parts[ended_jobs.PART]
-    kept = job_view.find_ended(parts, ended, caller.organization_id, wanted)
+    kept = job_replies.find_ended(parts, ended, caller.organization_id, wanted)
     if kept is not None:
         return tagged(kept.state, lambda: msgspec.Raw(kept.data))
-    row = job_view.find_job(parts, caller.organization_id, wanted)
-    numbers = job_view.open_numbers(parts, row)  # Once they are erased, that is 404 for everybody.
+    row = job_replies.find_job(parts, caller.organization_id, wanted)
+    numbers = job_replies.open_numbers(parts, row)  # Erased ones are 404 for everybody.
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
-    state = job_view.encode_state(row)
-    return tagged(state, lambda: job_view.show_job(parts, ended, row, numbers), headers)
+    state = job_replies.encode_state(row)
+    return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
 
 
 def _show_lookup(result: LookupResult) -> Response:
-    headers = replay_headers(result.replayed)
-    return success(result.facts, meta=_lookup_meta(result), headers=headers)
-
-
-def _lookup_meta(result: LookupResult) -> dict[str, Any]:
-    answer = result.lookup.answer
-    meta: dict[str, Any] = {
-        "lookup_id": result.lookup.id,
-        "source": answer.source,
-        "as_of": format_time(answer.as_of),
-        "provider": answer.provider,
-    }
-    if answer.price is not None:
-        meta["charge"] = {
-            "transaction_id": answer.price.transaction_id,
-            "amount": format_amount(answer.price.amount_micros),
-            "currency": answer.price.currency,
-        }
-    return meta
+    facts = cast("NumberResult", result.facts)  # They have the same form.
+    reply = LookupReply(data=facts, meta=lookup_meta(result))
+    return json_response(reply, headers=replay_headers(result.replayed))

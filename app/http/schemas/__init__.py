@@ -1,1 +1,1 @@
-"""What goes in and out over HTTP, as marshmallow schemas: inputs are loaded, outputs described."""
+"""What is asked for over HTTP, as marshmallow schemas."""

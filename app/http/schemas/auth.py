@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields
 
-from app.http.schemas.envelope import described
+from app.http.parser import described
 
 
 class TokenForm(Schema):

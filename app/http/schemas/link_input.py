@@ -10,7 +10,7 @@ from marshmallow import validates_schema as validates_whole
 
 from app.http.identifiers import parse_id
 from app.http.link_replies import STATUSES
-from app.http.schemas.envelope import described
+from app.http.parser import described
 from app.http.schemas.page import PER_PAGE_MAX, PageQuery, WholeNumber
 from domain.errors import NotFound
 

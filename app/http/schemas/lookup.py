@@ -1,14 +1,13 @@
-"""Single lookups: the number that goes in, the facts that come out."""
+"""Lookups: the number that is asked for, or the numbers of a job."""
 
 from collections.abc import Mapping
-from typing import Any, get_args
+from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
+from marshmallow import Schema, ValidationError, pre_load, validates_schema
 
+from app.http.parser import described
 from app.http.request_context import current_request
-from app.http.schemas.envelope import Output, ReplyMeta, described, reply
-from app.http.schemas.phone_number import EXAMPLE, PATTERN, PhoneNumber
-from domain.ports import LineType
+from app.http.schemas.phone_number import EXAMPLE, PATTERN, PhoneNumber, PhoneNumbers
 
 MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
@@ -56,74 +55,16 @@ class LookupBody(Schema):
             raise ValidationError(MISSING, "phone_number")
 
 
-class Carrier(Output):
-    """Who serves a number; what is not known is absent."""
+class BulkBody(Schema):
+    """The numbers of a job."""
 
-    name = fields.String(
-        metadata=described(
-            "The carrier that holds the number range. Where numbers can be ported (107 of 245 "
-            "regions) the number may be served by another carrier now.",
-            example="Etisalat",
-        )
-    )
-    type = fields.String(
-        metadata=described("The type of line.", enum=list(get_args(LineType)), example="mobile")
-    )
-    mcc = fields.String(
-        metadata=described(
-            "Mobile Country Code (ITU-T E.212), three digits. Only where all networks that carrier "
-            "and country can mean have the same.",
-            example="424",
-        )
-    )
-    mnc = fields.String(
-        metadata=described(
-            "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
-            "country name exactly one network.",
-            example="02",
-        )
-    )
-
-
-class NumberResult(Output):
-    """What is known of one number; what is not known is absent."""
-
-    phone_number = fields.String(required=True, metadata=NUMBER)
-    country_code = fields.String(
-        metadata=described("Country of the number (ISO 3166-1 alpha-2).", example="AE")
-    )
-    national_format = fields.String(
-        metadata=described("The number as written in its country.", example="050 824 5915")
-    )
-    valid = fields.Boolean(
-        metadata=described(
-            "Whether such a number can exist. False is an answer like any other, and is charged."
-        )
-    )
-    carrier = fields.Nested(Carrier, metadata=described("Absent for a number that is not valid."))
-
-
-class Charge(Output):
-    """What a lookup cost."""
-
-    transaction_id = fields.UUID(required=True, metadata=described("The entry in the wallet."))
-    amount = fields.String(required=True, metadata=described("A decimal.", example="0.005"))
-    currency = fields.String(required=True, metadata=described("ISO 4217.", example="USD"))
-
-
-class LookupMeta(ReplyMeta):
-    """What the reply to a lookup says about itself."""
-
-    lookup_id = fields.UUID(required=True, metadata=described("The lookup in our records."))
-    source = fields.String(
+    phone_numbers = PhoneNumbers(
         required=True,
-        metadata=described("Where the answer came from.", enum=["live", "cache"]),
+        metadata=described(
+            "Numbers in E.164 form, all different.",
+            minItems=1,
+            maxItems=1000,
+            uniqueItems=True,
+            example=[EXAMPLE, "+971508245915"],
+        ),
     )
-    as_of = fields.String(
-        required=True, metadata=described("When the provider said so.", format="date-time")
-    )
-    provider = fields.String(required=True, metadata=described("Who said so.", example="offline"))
-    charge = fields.Nested(Charge, metadata=described("Absent when nothing was charged."))
-
-
-LookupReply = reply("LookupReply", fields.Nested(NumberResult, required=True), LookupMeta)

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from app.http.schemas.envelope import described
+from app.http.parser import described
 
 PER_PAGE_MAX = 100
 PAGE_MAX = 10**12  # Far past any list, and its offset still fits the database's 64 bits.

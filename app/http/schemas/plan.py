@@ -5,8 +5,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate
 
+from app.http.parser import described
 from app.http.plan_replies import COVERAGE_TYPE
-from app.http.schemas.envelope import described
 from app.http.schemas.page import PageQuery
 from domain.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country

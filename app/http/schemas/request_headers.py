@@ -2,7 +2,7 @@
 
 from marshmallow import Schema, fields, validate
 
-from app.http.schemas.envelope import described
+from app.http.parser import described
 
 KEY = r"^[!-~]{1,255}$"  # No header holds a line break, which `$` would let pass.
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."

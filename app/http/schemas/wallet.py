@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, pre_load, validate
 
-from app.http.schemas.envelope import described
+from app.http.parser import described
 from app.http.schemas.page import PageQuery
 from projections.transactions import KINDS
 

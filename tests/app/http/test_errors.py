@@ -12,10 +12,10 @@ from werkzeug.exceptions import Gone, RequestURITooLarge
 from werkzeug.test import TestResponse
 
 from app.http.envelope import META, failure_body
-from app.http.lookup_docs import BULK_REFUSALS, SINGLE_REFUSALS
 from app.http.problems import STATUS, problem_of, problem_of_status
 from app.http.routes.link_plans import CHANGE_REFUSALS
 from app.http.routes.links import CREATE_REFUSALS
+from app.http.routes.lookups import BULK_REFUSALS, SINGLE_REFUSALS
 from domain.errors import (
     Conflict,
     IdempotencyInProgress,

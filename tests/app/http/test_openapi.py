@@ -5,11 +5,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from werkzeug.test import TestResponse
 
+from app.http.lookup_replies import Carrier as CarrierReply
+from app.http.lookup_replies import NumberResult
 from app.providers.simulated_network.script import Fault
 from domain.errors import Refused
+from domain.ports import Carrier, NumberFacts
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
@@ -142,6 +146,15 @@ def test_the_reasons_of_the_network_are_told(document: dict[str, Any]) -> None:
     responses = document["paths"]["/v1/links"]["post"]["responses"]["502"]
     for example in responses["content"]["application/json"]["examples"].values():
         assert example["value"]["error"]["details"].keys() == {"reason", "refunded", "retryable"}
+
+
+@pytest.mark.parametrize(
+    ("sent", "described"), [(NumberFacts, NumberResult), (Carrier, CarrierReply)]
+)
+def test_the_facts_of_a_number_are_described_by_the_names_that_they_are_sent_by(
+    sent: type[msgspec.Struct], described: type[msgspec.Struct]
+) -> None:
+    assert sent.__struct_fields__ == described.__struct_fields__
 
 
 def test_every_reference_leads_somewhere(document: dict[str, Any]) -> None:

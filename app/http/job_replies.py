@@ -1,7 +1,6 @@
-"""A bulk job as its owner reads it: opened and put in order without a step per field."""
+"""The replies about bulk jobs: opened and put in order without a step per field; an example."""
 
-from datetime import datetime
-from typing import Literal
+from typing import Annotated, Final, Literal, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -10,22 +9,15 @@ from msgspec.structs import asdict
 from app.container import Container
 from app.http.age import note_age, wait_for
 from app.http.ended_jobs import EndedJobs, Shown
-from app.http.envelope import format_time
+from app.http.envelope import META, Moment, Reply, format_time, means, time_or_null
+from app.http.lookup_replies import RESULT, NumberResult, PhoneNumber
+from app.http.wallet_replies import JOB_ID
 from domain.bulk_job import BulkJob, PersonalNumbers
-from domain.errors import NotFound
+from domain.errors import NotFound, NumberLookupUnavailable
 from domain.ports import Sealed
 from projections.jobs import JobCounts, JobRow, Settlement, row_of
 
 JobStatus = Literal["pending", "processing", "completed", "failed"]
-
-
-class Item(msgspec.Struct, gc=False):
-    """One number of a job; `result` or `error` is there when it has ended."""
-
-    phone_number: str
-    status: Literal["pending", "completed", "failed"]
-    result: msgspec.Raw | None  # The facts of the number, as they were stored.
-    error: str | None
 
 
 class Results(msgspec.Struct):
@@ -37,25 +29,61 @@ class Results(msgspec.Struct):
     facts: list[msgspec.Raw]
 
 
+class JobAccepted(msgspec.Struct):
+    """What a new job is known by."""
+
+    job_id: Annotated[UUID, means("The id to poll with.")]
+
+
+class JobItem(msgspec.Struct, gc=False):
+    """One number of a job; `result` or `error` is there when it has ended."""
+
+    phone_number: PhoneNumber
+    status: Annotated[
+        str,
+        means(
+            "How far it is; a failed item has been refunded.",
+            enum=["pending", "completed", "failed"],
+        ),
+    ]
+    result: Annotated[NumberResult | None, means("There when the item is completed, else null.")]
+    error: Annotated[str | None, means("Why the item failed, else null.")]
+
+
 class JobState(msgspec.Struct):
     """The `data` of a job read but its items, which cannot change while all of this stays.
 
     Its tag is made of this. A release that shows items otherwise has to change this as well.
     """
 
-    job_id: UUID
-    status: JobStatus
-    total_count: int
-    processed_count: int
-    failed_count: int
-    created_at: str
-    finished_at: str | None
+    job_id: Annotated[UUID, means("The job.")]
+    status: Annotated[
+        str,
+        means(
+            "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
+            "`failed`: every item failed. The last two are final.",
+            enum=get_args(JobStatus),
+        ),
+    ]
+    total_count: Annotated[int, means("Numbers in the job.")]
+    processed_count: Annotated[int, means("Items that have ended.")]
+    failed_count: Annotated[int, means("Items that have failed.")]
+    created_at: Annotated[Moment, means("When it was accepted (UTC).")]
+    finished_at: Annotated[Moment | None, means("When its last item ended, else null.")]
 
 
-class JobReply(JobState):
-    """The `data` of a job read."""
+class Job(JobState):
+    """A bulk job and its items in the order submitted."""
 
-    items: list[Item]
+    items: Annotated[list[JobItem], means("In the order submitted.")]
+
+
+class JobAcceptedReply(Reply[JobAccepted]):
+    """The job is accepted, and paid."""
+
+
+class JobReply(Reply[Job]):
+    """The job."""
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -123,7 +151,7 @@ def encode_state(row: JobCounts) -> bytes:
 
 def show_job(
     parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]
-) -> JobReply | msgspec.Raw:
+) -> Job | msgspec.Raw:
     """Return a job as it is shown; NotFound once its results have been erased.
 
     One that has ended is kept as it was shown.
@@ -138,15 +166,15 @@ def show_job(
     return msgspec.Raw(shown.data)
 
 
-def _show(parts: Container, row: JobRow, numbers: list[str]) -> JobReply:
-    ended: list[Item | None] = [None] * len(numbers)
+def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:
+    ended: list[JobItem | None] = [None] * len(numbers)
     for settlement in row.settlements:
         _settle(parts, row, numbers, settlement, ended)
     items = [
-        item or Item(number, "pending", None, None)
+        item or JobItem(number, "pending", None, None)
         for number, item in zip(numbers, ended, strict=True)
     ]
-    return JobReply(**asdict(_state_of(row)), items=items)
+    return Job(**asdict(_state_of(row)), items=items)
 
 
 def _state_of(row: JobCounts) -> JobState:
@@ -157,7 +185,7 @@ def _state_of(row: JobCounts) -> JobState:
         processed_count=row.completed_count + row.failed_count,
         failed_count=row.failed_count,
         created_at=format_time(row.created_at),
-        finished_at=_format(row.finished_at),
+        finished_at=time_or_null(row.finished_at),
     )
 
 
@@ -166,15 +194,16 @@ def _settle(
     row: JobRow,
     numbers: list[str],
     settlement: Settlement,
-    ended: list[Item | None],
+    ended: list[JobItem | None],
 ) -> None:
     if settlement.errors is not None:
         for index, error in zip(settlement.indexes, settlement.errors, strict=True):
-            ended[index] = Item(numbers[index], "failed", None, error)
+            ended[index] = JobItem(numbers[index], "failed", None, error)
     elif settlement.results is not None:
-        results = _RESULTS.decode(_open(parts, row, settlement.results)).facts
+        facts_of = _RESULTS.decode(_open(parts, row, settlement.results)).facts
+        results = cast("list[NumberResult]", facts_of)  # In the form in which they are shown.
         for index, facts in zip(settlement.indexes, results, strict=True):
-            ended[index] = Item(numbers[index], "completed", facts, None)
+            ended[index] = JobItem(numbers[index], "completed", facts, None)
 
 
 def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
@@ -184,5 +213,21 @@ def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
     return clear
 
 
-def _format(moment: datetime | None) -> str | None:
-    return None if moment is None else format_time(moment)
+JOB_ACCEPTED: Final = JobAcceptedReply(data=JobAccepted(JOB_ID), meta=META)
+JOB: Final = JobReply(
+    data=Job(
+        job_id=JOB_ID,
+        status="processing",
+        total_count=3,
+        processed_count=2,
+        failed_count=1,
+        created_at="2026-11-21T03:04:05.100Z",
+        finished_at=None,
+        items=[
+            JobItem("+971508245915", "completed", RESULT, None),
+            JobItem("+15005550001", "failed", None, NumberLookupUnavailable.message),
+            JobItem("+14155552671", "pending", None, None),
+        ],
+    ),
+    meta=META,
+)
