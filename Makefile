@@ -8,12 +8,16 @@ TEST_SECONDS_MAX := 120
 # Each process starts servers of its own; a file of tests stays in one of them. In the order of the
 # files the long ones come early enough.
 TEST_PROCESSES ?= 2
+# Of `make quick`: what is worked on most, and fails soonest.
+QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections tests/workers
+QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_ends_well
+QUICK_SEEDS := 20
 SOAK_SECONDS_MAX := 7200
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start test check lint types imports bench profile soak
+.PHONY: help install run start quick test check lint types imports bench profile soak
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +30,14 @@ run: .venv/.runtime ## Install, then serve a demo on 127.0.0.1:8080 (Ctrl-C stop
 start: .venv/.dev ## Install, then run all processes of the Procfile on PostgreSQL and RabbitMQ
 	$(foreach each,DATABASE_URL BROKER_URL,$(if $($(each))$(wildcard .env),,$(error $(UNSET))))
 	@PATH="$(CURDIR)/$(BIN):$$PATH" exec $(BIN)/honcho start
+
+# One process of make checks while the tests run; mypy looks only at what has changed.
+quick: .venv/.dev ## The inner loop, a minute: lint, types, and the tests that need no server
+	@$(MAKE) --jobs --output-sync=target lint types imports quick-tests
+
+quick-tests:
+	@SIMULATION_SEEDS=$(QUICK_SEEDS) $(BIN)/python -m pytest --quiet -n $(TEST_PROCESSES) \
+		--dist worksteal --timeout=$(TEST_SECONDS_MAX) -m "not (server or slow or soak)" $(QUICK) $(ARGS)
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some
 	@$(BIN)/python -m tests.servers.install
@@ -47,7 +59,7 @@ imports: .venv/.dev ## Check who imports whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
 
 soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (half an hour)
-	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) tests/faults tests/scenarios/test_failover.py $(wildcard tests/simulation) $(ARGS)
+	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) -m "soak or rounds" $(ARGS)
 
 bench: .venv/.dev ## Measure beside limits; DATABASE=postgresql measures that, JSON=1 prints lines
 	@$(BIN)/python -m tests.bench

@@ -1,5 +1,9 @@
 """What holds for every test of the repository."""
 
+import os
+import shutil
+import tempfile
+
 import pytest
 from hypothesis import settings
 
@@ -32,6 +36,33 @@ __all__ = [
 settings.register_profile("laptop", deadline=None)
 if settings.get_current_profile_name() == "default":
     settings.load_profile("laptop")
+
+
+# Files of tests lie in memory where there is room: a copy of a database costs a tenth there. With
+# SOAK=1 they lie on a disk, as do those of `make bench`: what is measured is what people will have.
+MEMORY = "/dev/shm"  # noqa: S108 - each makes a directory of its own there, as in /tmp.
+ROOM_BYTES = 4 << 30
+SERVERS = {"broker_url", "databases", "pooler", "postgres", "postgres_up", "rabbitmq"}
+
+
+def pytest_configure() -> None:
+    """Choose the directory of temporary files, also for the processes that tests start."""
+    if {"SOAK", "TMPDIR"}.isdisjoint(os.environ) and _is_roomy(MEMORY):
+        os.environ["TMPDIR"] = tempfile.tempdir = MEMORY
+
+
+def _is_roomy(directory: str) -> bool:
+    return os.access(directory, os.W_OK) and shutil.disk_usage(directory).free >= ROOM_BYTES
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that a server is started for; some of them are for `make soak` alone."""
+    for item in items:
+        database = getattr(item, "callspec", None) and item.callspec.params.get("migrated")
+        if database == "postgresql" or not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
+            item.add_marker("server")
+        if database == "postgresql" and item.get_closest_marker("any_database"):
+            item.add_marker("soak")
 
 
 @pytest.hookimpl(optionalhook=True)

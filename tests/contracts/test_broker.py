@@ -11,7 +11,10 @@ from tests.installation import wait_until
 from tests.servers.given_broker import channel_to
 from workers.routes import QUEUES, Message
 
-BROKERS = ["in process", "classic queues", "quorum queues"]
+BROKERS = [
+    "in process",
+    *(pytest.param(each, marks=pytest.mark.server) for each in ("classic queues", "quorum queues")),
+]
 
 
 @pytest.fixture(params=BROKERS)
@@ -118,6 +121,7 @@ POISON = [
 ]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("body", POISON, ids=range(len(POISON)))
 def test_what_is_no_message_of_ours_becomes_a_dead_letter(url: str, body: bytes) -> None:
     bench = durable(url)
@@ -131,6 +135,7 @@ def test_what_is_no_message_of_ours_becomes_a_dead_letter(url: str, body: bytes)
     bench.broker.close()
 
 
+@pytest.mark.server
 def test_messages_outlive_the_process_that_published_them(url: str) -> None:
     first = durable(url)
     first.publish("heritage")
@@ -141,6 +146,7 @@ def test_messages_outlive_the_process_that_published_them(url: str) -> None:
     second.broker.close()
 
 
+@pytest.mark.server
 def test_a_message_waits_in_the_queue_until_a_thread_is_free_for_it(url: str) -> None:
     bench = durable(url)
     texts = [f"message-{index}" for index in range(10)]

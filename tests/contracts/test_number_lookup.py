@@ -88,6 +88,7 @@ def assert_honest(facts: NumberFacts) -> None:
     assert mcc is None or facts.carrier.type == "mobile"
 
 
+@pytest.mark.slow
 @settings(
     max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )

@@ -4,6 +4,8 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+import pytest
+
 from domain.committer import Committer
 from domain.money import format_amount
 from domain.wallet import Wallet
@@ -15,6 +17,7 @@ PROCESSES = 2
 CALLS = 400
 
 
+@pytest.mark.slow
 def test_two_processes_that_hammer_one_wallet_leave_it_exact(log_file: Path) -> None:
     log = open_log(log_file)
     committer = Committer(log)

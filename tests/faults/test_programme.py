@@ -1,6 +1,7 @@
 """The fault programme on real servers: whatever dies under load, every reply stays true.
 
-`make soak` (SOAK=1) inflicts each fault more often and writes docs/reliability.md.
+`make soak` (SOAK=1) runs it and writes docs/reliability.md; `pytest -m soak tests/faults` is a
+short run, of five minutes.
 """
 
 import json
@@ -38,6 +39,7 @@ JUMP_S = 7_200.0
 LONG_S = 3_600
 
 pytestmark = [
+    pytest.mark.soak,
     pytest.mark.timeout(LONG_S),
     # The port mapper of RabbitMQ goes on beside its starter, and is ended by its guard.
     pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning"),

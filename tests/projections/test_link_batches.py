@@ -57,6 +57,7 @@ def projected(
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_batches_can_be_cut_anywhere(process: Process, events: list[Recorded], name: str) -> None:
     model: ReadModel = getattr(process, name)

@@ -172,6 +172,7 @@ def test_a_plan_matches_a_region_by_any_of_its_countries(atlas: Process, region:
     assert len(found) == 6
 
 
+@pytest.mark.slow
 def test_all_filters_can_be_combined(atlas: Process) -> None:
     everything, _ = page(atlas)
     countries = [None, *(region.countries[0] for region in REGIONS.values()), "VU"]

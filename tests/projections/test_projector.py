@@ -128,6 +128,7 @@ def test_a_loser_does_not_undo_what_the_winner_has_written_since(
     assert wallet.balance_micros == 995_000
 
 
+@pytest.mark.slow
 def test_two_projectors_over_one_database_project_every_event_once(
     installation: Installation,
 ) -> None:
@@ -154,6 +155,7 @@ def test_two_projectors_over_one_database_project_every_event_once(
     assert verify(first.log, first.views, first.positions, first.models).failures == []
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_between_rows_and_position_has_written_neither(
     installation: Installation, process: Process
 ) -> None:

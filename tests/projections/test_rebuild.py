@@ -32,6 +32,7 @@ def rebuild_them(process: Process) -> None:
     assert reached == {model.name: process.log.head() for model in process.models}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -> None:
     life = Life(process, seed)

@@ -16,6 +16,8 @@ from tests.installation import Installation, Process, postgresql_only, wait_unti
 from tests.projections.histories import Life, create_job, finish_job
 from tests.projections.looking import all_lags, failures
 
+pytestmark = pytest.mark.slow
+
 
 class Beside:
     """Threads that live beside a rebuild; what one of them raises fails the test."""

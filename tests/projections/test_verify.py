@@ -73,6 +73,7 @@ def test_a_projection_of_the_log_is_what_the_log_says(full: Process) -> None:
     assert report.events == report.position == full.log.head()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [change, lose, add])
 @pytest.mark.parametrize("table", CHANGES)
 def test_a_damaged_row_is_found_in_every_table(full: Process, table: str, damage: Damage) -> None:

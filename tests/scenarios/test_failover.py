@@ -1,6 +1,5 @@
 """A standby takes over, with loss, and gives back without: every process lives on and goes on."""
 
-import os
 from collections.abc import Iterator
 from copy import copy
 from pathlib import Path
@@ -16,7 +15,6 @@ from tests.scenarios.load import grown, load
 from tests.scenarios.partner import Partner, Promised
 from tests.scenarios.system import PROCESSES, System, failures, unfinished
 
-SOAK = os.environ.get("SOAK", "") == "1"
 ROUNDS = 3  # Of a failover with loss and one without.
 COMES_UP_S = 60.0
 GOES_ON_S = 60.0
@@ -25,8 +23,8 @@ EVENTS = "SELECT notification_id, originator_id, originator_version FROM log_eve
 Seen = dict[int, tuple[object, int]]
 
 pytestmark = [
+    pytest.mark.soak,  # Half a minute for each round.
     pytest.mark.timeout(600),  # Three servers and five processes.
-    pytest.mark.skipif(not SOAK, reason="half a minute for each round; SOAK=1 runs it"),
 ]
 
 

@@ -1,4 +1,7 @@
-"""Whatever dies, is lost, doubled or late: a hundred seeds, or with SOAK=1 two thousand."""
+"""Whatever dies, is lost, doubled or late: a hundred seeds; two thousand with SOAK=1.
+
+SIMULATION_SEEDS=n runs the first n of them.
+"""
 
 import os
 import subprocess
@@ -11,7 +14,8 @@ import pytest
 
 from tests.simulation.simulation import Failed, Simulation
 
-SEEDS = 2_000 if os.environ.get("SOAK") == "1" else 100
+SOAK = os.environ.get("SOAK") == "1"
+SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (2_000 if SOAK else 100))
 GROUP = 5  # Of seeds: so small that each test ends well within its time.
 REPLAYED = int(os.environ.get("SIMULATION_SEED", "0"))
 LOOKED_AT = 40
@@ -50,6 +54,7 @@ with tempfile.TemporaryDirectory() as files, tempfile.TemporaryDirectory() as di
 Run = Callable[[int], Simulation]
 
 
+@pytest.mark.rounds
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_whatever_goes_wrong_everything_ends_well(run: Run, first: int) -> None:
     for seed in range(first, first + GROUP):

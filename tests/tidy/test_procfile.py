@@ -14,6 +14,7 @@ PROCESS = re.compile(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", LINES)
 def test_the_command_of_a_process_exists(line: str) -> None:
     process = PROCESS.fullmatch(line)

@@ -296,6 +296,7 @@ def measure(process: Process, jobs: int) -> float:
     return delay_s
 
 
+@pytest.mark.slow
 @sqlite_only("serve with its own queues")
 def test_a_backlog_of_one_organization_does_not_hold_up_anothers_job(
     installation: Installation,

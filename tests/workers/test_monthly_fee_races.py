@@ -115,6 +115,7 @@ def test_the_last_money_pays_for_one_charge_of_two_processes(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("quiet")
 def test_two_clocks_at_once_charge_each_organization_once(
     installation: Installation, process: Process, clock: SetClock

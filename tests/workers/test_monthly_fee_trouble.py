@@ -188,6 +188,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.slow
 def test_a_process_charges_at_its_start_what_fell_due_while_none_ran(
     installation: Installation, process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

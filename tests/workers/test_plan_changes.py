@@ -47,6 +47,7 @@ def code_of(change: PlanChange) -> str | None:
     return change.failure.code if change.failure is not None else None
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("step", [0, 1])
 @pytest.mark.parametrize(("call", "fault"), CASES)
 def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(
@@ -76,6 +77,7 @@ def test_removals_come_first_each_in_its_order(lab: Lab, link_id: UUID) -> None:
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
 @pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
 def test_a_step_that_never_ends_well_ends_at_the_deadline(
@@ -89,6 +91,7 @@ def test_a_step_that_never_ends_well_ends_at_the_deadline(
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize("fault", [*REFUSALS, *KILLS])
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
@@ -102,6 +105,7 @@ def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("then", ["unavailable", "killed before"])
 @pytest.mark.parametrize("after_s", [1, 6, 12, 18])
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])

@@ -35,6 +35,7 @@ OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
 CASES = [(call, fault, code) for call, row in OUTCOMES.items() for fault, code in row.items()]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("call", "fault", "code"), CASES)
 def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
     lab: Lab, call: str, fault: str, code: str | None
@@ -57,6 +58,7 @@ def test_a_link_that_costs_nothing_moves_no_money_whatever_happens(lab: Lab, fau
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 6])
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
@@ -69,6 +71,7 @@ def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("call", ["available_esims", "lpa", "create_endpoint"])
 @pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
 def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
@@ -114,6 +117,7 @@ def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     assert lab.network.count("create_endpoint") == 2
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("after_s", [0.5, 6, 12, 18])
 @pytest.mark.parametrize("then", ["unavailable", "unknown, not done", "killed after"])
 def test_an_endpoint_that_comes_late_is_adopted_or_removed(

@@ -31,6 +31,7 @@ def esim_of(lab: Lab, link: Link) -> Esim:
     return lab.process.log.get(Esim, esim_id(lab.network.name, link.iccid))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
@@ -45,6 +46,7 @@ def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
     check(lab)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize("call", ["find_endpoint", "release_esim"])
 def test_an_esim_that_was_not_used_is_freed_whatever_becomes_of_a_call(

@@ -20,6 +20,8 @@ from tests.workers.network_faults import FAULTS, arm
 from tests.workers.places import Happening, Places, When, die
 from tests.workers.together import together
 
+pytestmark = pytest.mark.slow
+
 PLACES_MAX = 60  # Far more than the reads of the longest way; bounds a test that never ends.
 WAYS = ["done", "looked up", "refused"]
 DEATH = "the end of the worker"

@@ -107,6 +107,7 @@ def look_up(port: int, headers: dict[str, str]) -> list[float]:
     return sorted(took)
 
 
+@pytest.mark.rounds
 def test_five_hundred_slow_clients_delay_nobody_and_are_cut_off(
     server: tuple[int, dict[str, str]],
 ) -> None:

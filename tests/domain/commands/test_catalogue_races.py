@@ -97,6 +97,7 @@ def test_a_table_that_is_behind_the_log_decides_nothing(process: Process) -> Non
         import_plans(process, plan())
 
 
+@pytest.mark.slow
 def test_ten_thousand_plans_are_one_import(process: Process) -> None:
     count = 10_000
     plans = [plan(f"Plan {number}") for number in range(count)]

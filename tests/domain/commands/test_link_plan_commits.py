@@ -22,10 +22,11 @@ def unconfirmed(real: Callable[..., int], lost: list[PlanChange]) -> Callable[..
     """Let the first commit of a plan change land, and its confirmation get lost."""
 
     def commit(*arguments: Any) -> int:
-        position = real(*arguments)
         changes = [each for each in arguments if isinstance(each, PlanChange)]
-        if changes and not lost:
-            lost.extend(changes)
+        is_first = bool(changes) and not lost
+        lost.extend(changes)  # Before it lands: workers commit as soon as they see it.
+        position = real(*arguments)
+        if is_first:
             raise ServiceUnavailable
         return position
 
