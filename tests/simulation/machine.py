@@ -261,7 +261,7 @@ class InTurn(Committer):
         super().__init__(log)
         self._machine = machine
 
-    def _submit(self, command: Command) -> None:
+    def submit(self, command: Command) -> None:
         assert not self._machine.is_committing, "a process commits one thing at a time"
         self._machine.is_committing = True
         try:
