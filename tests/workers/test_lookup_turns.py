@@ -310,6 +310,7 @@ def test_a_backlog_of_one_organization_does_not_hold_up_anothers_job(
         runtime.stop()
 
 
+@pytest.mark.server
 def test_nor_does_it_with_a_worker_on_rabbitmq(
     request: pytest.FixtureRequest, installation: Installation
 ) -> None:
