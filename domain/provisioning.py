@@ -18,8 +18,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from domain.cause import lies_ahead
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 
 ATTEMPTS_MAX = 5  # Creations begun; a link that kills five workers would kill a sixth.
 

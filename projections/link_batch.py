@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from domain import link_events as events
 from domain.application import Recorded
+from domain.link import Link
 from domain.network import LinkStatus
 from projections.database import to_micros
 
@@ -37,14 +37,14 @@ class LinkBatch:
 
     def _add(self, position: int, event: object) -> None:
         match event:
-            case events.Activated():
+            case Link.Activated():
                 self._links[event.originator_id] = _link(position, event)
                 self._activations[event.activation_id] = _activation(position, event)
-            case events.PlanAdded():
+            case Link.PlanAdded():
                 self._activations[event.activation_id] = _activation(position, event)
-            case events.PlanRemoved():
+            case Link.PlanRemoved():
                 self._removals[event.activation_id] = to_micros(event.timestamp)
-            case events.LinkEvent():
+            case Link.Event():
                 changes = _changes(event)
                 if changes:
                     self._changes.setdefault(event.originator_id, {}).update(changes)
@@ -83,11 +83,11 @@ class LinkBatch:
 def status_after(event: object) -> LinkStatus | None:
     """Return the status that an event gives to its link; None when it says nothing about it."""
     match event:
-        case events.Activated() | events.Reactivated():
+        case Link.Activated() | Link.Reactivated():
             return "active"
-        case events.Suspended():
+        case Link.Suspended():
             return "suspended"
-        case events.StatusSeen() | events.StatusKept():
+        case Link.StatusSeen() | Link.StatusKept():
             return event.status
         case _:
             return None
@@ -98,20 +98,20 @@ def fold(text: str) -> str:
     return text.casefold()
 
 
-def _changes(event: events.LinkEvent) -> Row:
+def _changes(event: Link.Event) -> Row:
     match event:
-        case events.LpaStored():
+        case Link.LpaStored():
             return {"lpa_month": event.lpa.month, "lpa_box": event.lpa.box}
-        case events.Installed():
+        case Link.Installed():
             return {"installed_at": to_micros(event.installed_at)}
-        case events.FirstUsed():
+        case Link.FirstUsed():
             return {"first_used_at": to_micros(event.first_used_at)}
         case _:
             status = status_after(event)
             return {"status": status} if status is not None else {}
 
 
-def _link(position: int, event: events.Activated) -> Row:
+def _link(position: int, event: Link.Activated) -> Row:
     profile, lpa = event.sponsor_profile, event.lpa
     return {
         "id": event.originator_id,
@@ -130,13 +130,13 @@ def _link(position: int, event: events.Activated) -> Row:
     }
 
 
-def _texts(event: events.Activated) -> str:
+def _texts(event: Link.Activated) -> str:
     """Return all that a link of its own is searched by, so that one index finds it."""
     name = "" if event.name is None else fold(event.name).replace(BETWEEN, " ")
     return BETWEEN.join((event.iccid, name, str(event.originator_id)))
 
 
-def _activation(position: int, event: events.Activated | events.PlanAdded) -> Row:
+def _activation(position: int, event: Link.Activated | Link.PlanAdded) -> Row:
     return {
         "id": event.activation_id,
         "organization_id": event.organization_id,

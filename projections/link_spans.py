@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, or_, select
 
 from domain.application import Recorded
-from domain.link_events import LinkEvent
+from domain.link import Link
 from projections.database import to_micros
 from projections.inserting import insert_many
 from projections.link_batch import status_after
@@ -21,7 +21,7 @@ class LinkSpans(ReadModel):
     """A row per span, known by the position of its begin; `until_at` is null while it lasts."""
 
     name = "link_spans"
-    uses = (LinkEvent,)
+    uses = (Link.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the one table; spans that last have an index of their own."""
@@ -61,7 +61,7 @@ class LinkSpans(ReadModel):
         ended: list[dict[str, Any]] = []
         for recorded in events:
             event = recorded.event
-            assert isinstance(event, LinkEvent)
+            assert isinstance(event, Link.Event)
             link_id, at = event.originator_id, to_micros(event.timestamp)
             is_active = status_after(event) == "active"
             if is_active and link_id not in lasting:
@@ -102,7 +102,7 @@ class LinkSpans(ReadModel):
         return {as_id(link_id): position for link_id, position in found}
 
 
-def _row(position: int, event: LinkEvent) -> dict[str, Any]:
+def _row(position: int, event: Link.Event) -> dict[str, Any]:
     return {
         "link_id": event.originator_id,
         "position": position,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from domain.activation import Activation, BoughtPlan
 from domain.application import Recorded
-from domain.link_events import LinkEvent
+from domain.link import Link
 from domain.network import LinkStatus
 from domain.plan import SponsorProfile
 from domain.ports import Sealed
@@ -70,7 +70,7 @@ class Links(ReadModel):
 
     name = "links"
     version = 2
-    uses = (LinkEvent,)
+    uses = (Link.Event,)
 
     def build(self) -> Sequence[Table]:
         """Define the tables; what is searched stands in a column of its own, folded."""

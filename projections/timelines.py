@@ -13,7 +13,7 @@ from domain.activation import BoughtPlan
 from domain.aggregate import Event
 from domain.application import Recorded
 from domain.esim import Esim
-from domain.link_events import LinkEvent
+from domain.link import Link
 from domain.money import format_amount
 from domain.plan_change import Addition, PlanChange, Removal
 from domain.price import Price, Repayment
@@ -61,7 +61,7 @@ class Timelines(ReadModel):
     """A row per link and event."""
 
     name = "timelines"
-    uses = (LinkEvent, PlanChange.Event, Esim.Event, Wallet.Moved)
+    uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved)
 
     def build(self) -> Sequence[Table]:
         """Define the one table, which is read by its key."""
@@ -102,7 +102,7 @@ def _links_of(event: Event) -> list[UUID]:
     match event:
         case Wallet.Moved():  # Most of them are.
             return links_of(event)
-        case LinkEvent():
+        case Link.Event():
             return [event.originator_id]
         case PlanChange.Event() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
             return [event.link_id]

@@ -19,10 +19,10 @@ from sqlalchemy import (
     select,
 )
 
-from domain import link_events as link
 from domain.aggregate import Event
 from domain.application import Recorded
 from domain.cause import AHEAD_MAX
+from domain.link import Link
 from domain.plan_change import PlanChange
 from projections.database import from_micros, to_micros
 from projections.inserting import upsert
@@ -63,18 +63,18 @@ def _never(_: Any) -> None:
 
 # When the work of a stream is due after an event of it; None: it has ended. Others change nothing.
 DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
-    link.Requested: _idle,
-    link.EsimReserved: _idle,
-    link.EndpointRequested: _until,
-    link.EndpointCreated: _idle,
-    link.Activated: _never,
-    link.ProvisioningFailed: lambda event: _soon(event) if event.iccid is not None else None,
-    link.EndpointRemoved: _soon,
-    link.EsimReleased: _never,
-    link.StatusRequested: _until,
-    link.StatusKept: _never,
-    link.Suspended: _never,
-    link.Reactivated: _never,
+    Link.Requested: _idle,
+    Link.EsimReserved: _idle,
+    Link.EndpointRequested: _until,
+    Link.EndpointCreated: _idle,
+    Link.Activated: _never,
+    Link.ProvisioningFailed: lambda event: _soon(event) if event.iccid is not None else None,
+    Link.EndpointRemoved: _soon,
+    Link.EsimReleased: _never,
+    Link.StatusRequested: _until,
+    Link.StatusKept: _never,
+    Link.Suspended: _never,
+    Link.Reactivated: _never,
     PlanChange.Requested: _idle,
     PlanChange.PlanRemovalStarted: _until,
     PlanChange.PlanAdditionStarted: _until,

@@ -19,8 +19,7 @@ from domain.errors import (
     Refused,
 )
 from domain.esim import Esim, esim_id
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.network import AvailableEsim, EsimNetwork
 from domain.plan import SponsorProfile
 from domain.ports import ProviderError, Unavailable

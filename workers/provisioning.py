@@ -14,8 +14,7 @@ from domain.commands.link_create import ProvisioningRules
 from domain.commands.provisioning_failure import Failing, given_up, refusal_of
 from domain.errors import REJECTED, Conflict, ProvisioningError, Refused
 from domain.esim import Esim, esim_id
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.network import (
     AddonUsage,
     Endpoint,

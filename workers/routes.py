@@ -6,9 +6,9 @@ from uuid import UUID
 
 import msgspec
 
-from domain import link_events
 from domain.aggregate import Event
 from domain.bulk_job import BulkJob
+from domain.link import Link
 from domain.plan_change import PlanChange
 
 Queue = Literal["lookup", "provision", "billing"]
@@ -48,7 +48,7 @@ def _job_created(event: BulkJob.Created) -> list[Message]:
     return [slice_message(event.originator_id, index) for index in range(count)]
 
 
-def _link_moved(event: link_events.Requested | link_events.ProvisioningFailed) -> list[Message]:
+def _link_moved(event: Link.Requested | Link.ProvisioningFailed) -> list[Message]:
     return [link_message(event.originator_id)]
 
 
@@ -58,8 +58,8 @@ def _change_moved(event: PlanChange.Requested | PlanChange.Failed) -> list[Messa
 
 ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {
     BulkJob.Created: _job_created,
-    link_events.Requested: _link_moved,
-    link_events.ProvisioningFailed: _link_moved,  # Its eSIM has to be freed.
+    Link.Requested: _link_moved,
+    Link.ProvisioningFailed: _link_moved,  # Its eSIM has to be freed.
     PlanChange.Requested: _change_moved,
     PlanChange.Failed: _change_moved,  # A late add-on has to be taken off.
 }

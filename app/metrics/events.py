@@ -11,7 +11,7 @@ from prometheus_client import Counter
 from prometheus_client.registry import Collector
 
 from domain.bulk_job import BulkJob
-from domain.link_events import Activated, ProvisioningFailed
+from domain.link import Link
 from domain.plan_change import PlanChange
 from domain.wallet import Wallet
 
@@ -93,8 +93,8 @@ class EventCounters:
     def _table(self) -> dict[str, Callable[[_Facts], None]]:
         return {
             Wallet.Refunded.TOPIC: self._refund,
-            Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
-            ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
+            Link.Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
+            Link.ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
             PlanChange.Failed.TOPIC: lambda _: self._changes.labels("failed").inc(),
             BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", it),
             BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", it),

@@ -22,7 +22,6 @@ from domain.errors import (
 )
 from domain.esim import Esim, esim_id
 from domain.link import Link
-from domain.link_events import EndpointRequested
 from domain.money import format_amount, parse_amount
 from domain.network import NoEndpoint, Rejected
 from domain.plan_change import PlanChange
@@ -32,7 +31,7 @@ from domain.wallet import Metadata, Reference, Refund, wallet_id
 
 RACES_MAX = 20  # Of a change for its link; each lost race means that another writer won.
 
-Intent = EndpointRequested | PlanChange.StepStarted
+Intent = Link.EndpointRequested | PlanChange.StepStarted
 
 OF_THE_NETWORK = {ProvisioningError.code, ProvisioningFailed.code}
 REFUSALS: dict[str, type[Refused]] = {

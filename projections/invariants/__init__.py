@@ -10,7 +10,7 @@ from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.esim import Esim
 from domain.ledger import Ledger
-from domain.link_events import LinkEvent
+from domain.link import Link
 from domain.monthly_fee import MonthlyFee
 from domain.number_lookup import NumberLookup
 from domain.plan_change import PlanChange
@@ -64,7 +64,7 @@ class Invariants:
                 self._bookings.announce_charge(reason, price)
             case BulkJob.Event():
                 yield from self._jobs.check(position, event)
-            case LinkEvent():
+            case Link.Event():
                 yield from self._links.check(position, event)
             case Esim.Registered() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
                 yield from self._esims.check(event)

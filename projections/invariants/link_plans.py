@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain import link_events as events
+from domain.link import Link
 from projections.invariants.promises import Promises
 
 
@@ -19,34 +19,34 @@ class LinkPlans:
         """Start with the plan that the link was created with."""
         self._is_on[activation_id] = True
 
-    def check(self, event: events.LinkEvent, promises: Promises) -> Iterator[str]:
+    def check(self, event: Link.Event, promises: Promises) -> Iterator[str]:
         match event:
-            case events.ChangeOpened():
+            case Link.ChangeOpened():
                 yield from self._open(event, promises)
-            case events.PlanAdded():
+            case Link.PlanAdded():
                 yield from self._add(event)
                 added = (event.originator_id, event.plan, event.addon_id)
                 yield from self._check_change(event, added, promises)
-            case events.PlanRemoved():
+            case Link.PlanRemoved():
                 yield from self._remove(event)
                 yield from self._check_change(event, event.originator_id, promises)
-            case events.ChangeClosed():
+            case Link.ChangeClosed():
                 yield from self._close(event, promises)
 
-    def _open(self, event: events.ChangeOpened, promises: Promises) -> Iterator[str]:
+    def _open(self, event: Link.ChangeOpened, promises: Promises) -> Iterator[str]:
         if self._open_change is not None:
             yield f"link {event.originator_id} opens a plan change beside another"
         self._open_change = event.change_id
         opened = (event.originator_id, event.organization_id)
-        if not promises.keep((events.ChangeOpened, event.change_id), opened):
+        if not promises.keep((Link.ChangeOpened, event.change_id), opened):
             yield f"link {event.originator_id} opens a plan change that nobody requested for it"
 
-    def _add(self, event: events.PlanAdded) -> Iterator[str]:
+    def _add(self, event: Link.PlanAdded) -> Iterator[str]:
         if event.activation_id in self._is_on:
             yield f"link {event.originator_id} adds activation {event.activation_id} twice"
         self._is_on[event.activation_id] = True
 
-    def _remove(self, event: events.PlanRemoved) -> Iterator[str]:
+    def _remove(self, event: Link.PlanRemoved) -> Iterator[str]:
         if not self._is_on.get(event.activation_id):
             yield (
                 f"link {event.originator_id} removes activation {event.activation_id}, "
@@ -54,15 +54,15 @@ class LinkPlans:
             )
         self._is_on[event.activation_id] = False
 
-    def _close(self, event: events.ChangeClosed, promises: Promises) -> Iterator[str]:
+    def _close(self, event: Link.ChangeClosed, promises: Promises) -> Iterator[str]:
         if event.change_id != self._open_change:
             yield f"link {event.originator_id} closes a plan change that is not open"
         self._open_change = None
-        if not promises.keep((events.ChangeClosed, event.change_id), event.originator_id):
+        if not promises.keep((Link.ChangeClosed, event.change_id), event.originator_id):
             yield f"link {event.originator_id} closes a plan change that has not finished"
 
     def _check_change(
-        self, event: events.PlanAdded | events.PlanRemoved, fact: object, promises: Promises
+        self, event: Link.PlanAdded | Link.PlanRemoved, fact: object, promises: Promises
     ) -> Iterator[str]:
         kept = promises.keep((type(event), event.change_id, event.activation_id), fact)
         if not kept or event.change_id != self._open_change:

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain import link_events as events
 from domain.esim import Esim
+from domain.link import Link
 from domain.price import Price, Repayment
 from domain.wallet import Reference
 from projections.invariants.bookings import Bookings, Reason
@@ -15,14 +15,14 @@ from projections.invariants.promises import Promises
 # After which stages an event may come, and the stage after it; any other event leaves a link that
 # is active as it is.
 ACTIVE = ({"active"}, "active")
-STAGES: Mapping[type[events.LinkEvent], tuple[set[str], str]] = {
-    events.EsimReserved: ({"requested"}, "reserved"),
-    events.EndpointRequested: ({"reserved", "begun"}, "begun"),
-    events.EndpointCreated: ({"begun"}, "created"),
-    events.Activated: ({"created"}, "active"),
-    events.ProvisioningFailed: ({"requested", "reserved", "begun"}, "failed"),
-    events.EndpointRemoved: ({"failed"}, "cleaned up"),
-    events.EsimReleased: ({"failed", "cleaned up"}, "ended"),
+STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
+    Link.EsimReserved: ({"requested"}, "reserved"),
+    Link.EndpointRequested: ({"reserved", "begun"}, "begun"),
+    Link.EndpointCreated: ({"begun"}, "created"),
+    Link.Activated: ({"created"}, "active"),
+    Link.ProvisioningFailed: ({"requested", "reserved", "begun"}, "failed"),
+    Link.EndpointRemoved: ({"failed"}, "cleaned up"),
+    Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
 }
 
 
@@ -31,7 +31,7 @@ class _Link:
     """What a link has come to; `requested` until its money can no longer move."""
 
     organization_id: UUID
-    requested: events.Requested | None
+    requested: Link.Requested | None
     stage: str = "requested"
     iccid: str | None = None
     plans: LinkPlans = field(default_factory=LinkPlans)
@@ -46,8 +46,8 @@ class Links:
     _links: dict[UUID, _Link] = field(default_factory=dict)
     _holders: dict[str, UUID] = field(default_factory=dict)  # The link that holds an ICCID.
 
-    def check(self, position: int, event: events.LinkEvent) -> Iterator[str]:
-        if isinstance(event, events.Requested):
+    def check(self, position: int, event: Link.Event) -> Iterator[str]:
+        if isinstance(event, Link.Requested):
             yield from self._request(event)
             return
         link = self._links.get(event.originator_id)
@@ -62,25 +62,25 @@ class Links:
         link.stage = after
         yield from self._check_facts(position, event, link)
 
-    def _check_facts(self, position: int, event: events.LinkEvent, link: _Link) -> Iterator[str]:
+    def _check_facts(self, position: int, event: Link.Event, link: _Link) -> Iterator[str]:
         match event:
-            case events.EsimReserved():
+            case Link.EsimReserved():
                 yield from self._reserve(position, event, link)
-            case events.Activated():
+            case Link.Activated():
                 yield from self._activate(event, link)
-            case events.ProvisioningFailed():
+            case Link.ProvisioningFailed():
                 yield from self._fail(position, event, link)
-            case events.EsimReleased():
+            case Link.EsimReleased():
                 yield from self._release(position, event, link)
             case _:
                 yield from link.plans.check(event, self._promises)
 
-    def _request(self, event: events.Requested) -> Iterator[str]:
+    def _request(self, event: Link.Requested) -> Iterator[str]:
         self._links[event.originator_id] = _Link(event.organization_id, event)
         if _micros(event.price) != event.plan.price_micros:
             yield f"link {event.originator_id} costs another sum than its plan"
 
-    def _reserve(self, position: int, event: events.EsimReserved, link: _Link) -> Iterator[str]:
+    def _reserve(self, position: int, event: Link.EsimReserved, link: _Link) -> Iterator[str]:
         link_id = event.originator_id
         holder = self._holders.setdefault(event.iccid, link_id)
         if holder != link_id:
@@ -91,7 +91,7 @@ class Links:
         if link.requested is not None and link.requested.price is not None:
             self._bookings.announce_charge(_reason(position, event), link.requested.price)
 
-    def _activate(self, event: events.Activated, link: _Link) -> Iterator[str]:
+    def _activate(self, event: Link.Activated, link: _Link) -> Iterator[str]:
         requested, link.requested = link.requested, None
         link.plans.begin(event.activation_id)
         if event.iccid != link.iccid:
@@ -105,7 +105,7 @@ class Links:
             yield f"link {event.originator_id} is active and was not paid for"
         self._bookings.forget(price)
 
-    def _fail(self, position: int, event: events.ProvisioningFailed, link: _Link) -> Iterator[str]:
+    def _fail(self, position: int, event: Link.ProvisioningFailed, link: _Link) -> Iterator[str]:
         requested, link.requested = link.requested, None
         price = requested.price if requested is not None else None
         if _micros(event.refund) != self._bookings.charged_micros(price):
@@ -117,7 +117,7 @@ class Links:
         if link.iccid is None:
             del self._links[event.originator_id]
 
-    def _release(self, position: int, event: events.EsimReleased, link: _Link) -> Iterator[str]:
+    def _release(self, position: int, event: Link.EsimReleased, link: _Link) -> Iterator[str]:
         link_id = event.originator_id
         if event.iccid != link.iccid:
             yield f"link {link_id} names another eSIM than it holds"
@@ -128,7 +128,7 @@ class Links:
         del self._links[link_id]
 
 
-def _reason(position: int, event: events.LinkEvent) -> Reason:
+def _reason(position: int, event: Link.Event) -> Reason:
     reference = Reference("link", str(event.originator_id))
     return Reason(position, event.organization_id, reference, "activation")
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain import link_events as events
+from domain.link import Link
 from domain.plan_change import Addition, PlanChange, Removal
 from domain.wallet import Reference
 from projections.invariants.bookings import Bookings, Reason
@@ -69,7 +69,7 @@ class PlanChanges:
             yield f"plan change {event.originator_id} asks for nothing"
         missing = f"plan change {event.originator_id} was requested and not opened"
         opened = (event.link_id, event.organization_id)
-        self._promises.make(position, (events.ChangeOpened, event.originator_id), opened, missing)
+        self._promises.make(position, (Link.ChangeOpened, event.originator_id), opened, missing)
         for addition in event.additions:
             if _micros(addition) != addition.plan.price_micros:
                 yield f"plan change {event.originator_id} costs another sum than its plans"
@@ -91,10 +91,10 @@ class PlanChanges:
 
     def _announce(self, position: int, event: Done, step: Removal | Addition) -> None:
         """Expect the step on the link."""
-        on_link: type[events.LinkEvent] = events.PlanRemoved
+        on_link: type[Link.Event] = Link.PlanRemoved
         fact: object = event.link_id
         if isinstance(event, PlanChange.PlanAdditionDone):
-            on_link, fact = events.PlanAdded, (event.link_id, step.plan, event.addon_id)
+            on_link, fact = Link.PlanAdded, (event.link_id, step.plan, event.addon_id)
         key = (on_link, event.originator_id, step.activation_id)
         missing = f"step {event.index} of plan change {event.originator_id} is not on its link"
         self._promises.make(position, key, fact, missing)
@@ -116,7 +116,7 @@ class PlanChanges:
         if not change.has_failed and change.step is not None:
             yield f"plan change {event.originator_id} finishes with open steps"
         missing = f"plan change {event.originator_id} has finished and was not closed"
-        key = (events.ChangeClosed, event.originator_id)
+        key = (Link.ChangeClosed, event.originator_id)
         self._promises.make(position, key, event.link_id, missing)
         for addition in change.additions(done=True):
             self._bookings.forget(addition.price)

@@ -6,8 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.ids import derive_id
-from domain.link import Link, link_id
-from domain.link_events import Stage
+from domain.link import Link, Stage, link_id
 from domain.network import Endpoint
 from domain.price import Price, Repayment
 from tests.domain.build import ORGANIZATION, cause

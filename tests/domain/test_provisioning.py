@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from domain.cause import AHEAD_MAX
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.provisioning import (
     ATTEMPTS_MAX,
     UNFINISHED,

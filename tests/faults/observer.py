@@ -4,11 +4,11 @@ import time
 from collections import defaultdict
 from threading import Event, Lock, Thread
 
-from domain import link_events
 from domain.aggregate import Event as Fact
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
 from domain.errors import ServiceUnavailable
+from domain.link import Link
 from domain.monthly_fee import MonthlyFee
 from domain.plan_change import PlanChange
 from domain.wallet import Wallet
@@ -21,12 +21,12 @@ LOOK_S = 0.05
 AWAY_S = 0.2
 SLOW = "sandbox-slow"
 
-BEGINS = BulkJob.Created | link_events.Requested | PlanChange.Requested | MonthlyFee.Due
+BEGINS = BulkJob.Created | Link.Requested | PlanChange.Requested | MonthlyFee.Due
 ENDS = (
     BulkJob.Finished
-    | link_events.Activated
-    | link_events.EsimReleased
-    | link_events.ProvisioningFailed
+    | Link.Activated
+    | Link.EsimReleased
+    | Link.ProvisioningFailed
     | PlanChange.Finished
     | PlanChange.Failed
     | MonthlyFee.Charged
@@ -114,16 +114,16 @@ class Observer:
             self.charges[str(event.transaction_id)].append(event)
         elif isinstance(event, MonthlyFee.Charged):
             self.fees_charged[str(event.organization_id)].add(event.month)
-        elif isinstance(event, link_events.EndpointCreated):
+        elif isinstance(event, Link.EndpointCreated):
             if event.endpoint_id != endpoint_of(event.originator_id):  # That of a debtor.
                 self.endpoints.add(event.endpoint_id)
-        elif isinstance(event, link_events.EndpointRemoved):
+        elif isinstance(event, Link.EndpointRemoved):
             self.endpoints.discard(event.endpoint_id)
         elif isinstance(event, Wallet.Refunded):
             self.refunded[str(event.charge_id)] += event.amount_micros
 
     def _note_work(self, work: str, event: Fact, now: float) -> None:
-        if isinstance(event, link_events.Requested) and event.plan.provider_plan_id == SLOW:
+        if isinstance(event, Link.Requested) and event.plan.provider_plan_id == SLOW:
             self._slow.add(work)  # It takes its whole time whatever happens.
         elif isinstance(event, BEGINS):
             self.open[work] = now

@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from domain import link_events
 from domain.activation import BoughtPlan
 from domain.aggregate import Event
 from domain.esim import Esim
+from domain.link import Link
 from domain.monthly_fee import MonthlyFee
 from domain.plan import SponsorProfile
 from domain.plan_change import Addition, PlanChange, Removal
@@ -51,7 +51,7 @@ def _change(event_class: type[Event], /, **facts: Any) -> Event:
 
 LINK_EVENTS: tuple[Event, ...] = (
     created(
-        link_events.Requested,
+        Link.Requested,
         "link",
         organization_id=ORGANIZATION,
         name="Grüße aus Vaduz 😀",
@@ -60,11 +60,11 @@ LINK_EVENTS: tuple[Event, ...] = (
         price=PRICE,
         deadline=LATER,
     ),
-    _link(link_events.EsimReserved, iccid=ICCID, sponsor_profile=PROFILE),
-    _link(link_events.EndpointRequested, attempt=2, until=WHOLE_SECOND),
-    _link(link_events.EndpointCreated, endpoint_id="ep-1", addon_id="addon-1", adopted=True),
+    _link(Link.EsimReserved, iccid=ICCID, sponsor_profile=PROFILE),
+    _link(Link.EndpointRequested, attempt=2, until=WHOLE_SECOND),
+    _link(Link.EndpointCreated, endpoint_id="ep-1", addon_id="addon-1", adopted=True),
     _link(
-        link_events.Activated,
+        Link.Activated,
         endpoint_id="ep-1",
         addon_id=None,
         iccid=ICCID,
@@ -75,33 +75,33 @@ LINK_EVENTS: tuple[Event, ...] = (
         lpa=SEALED,
     ),
     _link(
-        link_events.ProvisioningFailed,
+        Link.ProvisioningFailed,
         code="INSUFFICIENT_BALANCE",
         details={"required": "0.005", "available": "0", "currency": "EUR"},
         iccid=ICCID,
         refund=Repayment(5_000, TRANSACTION),
         settled_at=LATER,
     ),
-    _link(link_events.EndpointRemoved, endpoint_id="ep-1"),
-    _link(link_events.EsimReleased, iccid=ICCID),
-    _link(link_events.LpaStored, lpa=SEALED),
-    _link(link_events.ChangeOpened, change_id=CHANGE),
+    _link(Link.EndpointRemoved, endpoint_id="ep-1"),
+    _link(Link.EsimReleased, iccid=ICCID),
+    _link(Link.LpaStored, lpa=SEALED),
+    _link(Link.ChangeOpened, change_id=CHANGE),
     _link(
-        link_events.PlanAdded,
+        Link.PlanAdded,
         change_id=CHANGE,
         activation_id=ACTIVATION,
         plan=PLAN,
         addon_id="addon-2",
     ),
-    _link(link_events.PlanRemoved, change_id=CHANGE, activation_id=ACTIVATION),
-    _link(link_events.ChangeClosed, change_id=CHANGE),
-    _link(link_events.StatusRequested, status="suspended", attempt=1, until=LATER),
-    _link(link_events.StatusKept, status="inactive"),
-    _link(link_events.Suspended),
-    _link(link_events.Reactivated),
-    _link(link_events.StatusSeen, status="active"),
-    _link(link_events.Installed, installed_at=LATER),
-    _link(link_events.FirstUsed, first_used_at=WHOLE_SECOND),
+    _link(Link.PlanRemoved, change_id=CHANGE, activation_id=ACTIVATION),
+    _link(Link.ChangeClosed, change_id=CHANGE),
+    _link(Link.StatusRequested, status="suspended", attempt=1, until=LATER),
+    _link(Link.StatusKept, status="inactive"),
+    _link(Link.Suspended),
+    _link(Link.Reactivated),
+    _link(Link.StatusSeen, status="active"),
+    _link(Link.Installed, installed_at=LATER),
+    _link(Link.FirstUsed, first_used_at=WHOLE_SECOND),
     created(Esim.Registered, "esim", network="simulated", iccid=ICCID),
     event(Esim.Reserved, link_id=LINK),
     event(Esim.Quarantined, link_id=LINK, until=LATER),

@@ -7,8 +7,7 @@ from functools import partial
 from uuid import UUID
 
 from domain.errors import InsufficientBalance
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.network import LinkStatus
 from domain.wallet import Wallet, wallet_id
 from tests.installation import Process

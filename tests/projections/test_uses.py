@@ -9,7 +9,7 @@ from app.settings import Settings
 from domain.aggregate import Event
 from domain.application import Recorded
 from domain.bulk_job import BulkJob
-from domain.link_events import LinkEvent
+from domain.link import Link
 from domain.wallet import Wallet
 from projections.read_model import Batch, ReadModel, Uses
 from tests.golden.examples import EVENTS
@@ -39,7 +39,7 @@ def test_every_read_model_uses_something_but_not_everything(model: ReadModel) ->
 
 
 @pytest.mark.parametrize(
-    "uses", [(Wallet.Charged,), (Wallet.Event,), (LinkEvent, BulkJob.Event), (Event,), (int,)]
+    "uses", [(Wallet.Charged,), (Wallet.Event,), (Link.Event, BulkJob.Event), (Event,), (int,)]
 )
 def test_the_events_of_some_kinds_come_in_the_order_of_the_log(uses: Any) -> None:
     kinds: Uses = uses

@@ -10,8 +10,7 @@ import msgspec
 from app.providers.simulated_network.subscription import Subscription
 from domain.aggregate import Event, Root
 from domain.bulk_job import BulkJob
-from domain.link import Link
-from domain.link_events import EndpointRequested, EsimReleased, EsimReserved, Stage
+from domain.link import Link, Stage
 from domain.monthly_fee import MonthlyFee
 from domain.number_lookup import NumberLookup
 from domain.plan_change import PlanChange
@@ -87,10 +86,10 @@ class Holders:
         """
         for recorded in self._world.outside.log.read(self._position, EVENTS_MAX):
             self._position, event = recorded.position, recorded.event
-            if isinstance(event, EsimReserved):
+            if isinstance(event, Link.EsimReserved):
                 assert event.iccid not in self._holders, f"{event.iccid} is taken twice"
                 self._holders[event.iccid] = cast("UUID", event.originator_id)
-            elif isinstance(event, EsimReleased):
+            elif isinstance(event, Link.EsimReleased):
                 assert self._holders.pop(event.iccid) == event.originator_id
         with self._world.outside.stores.reading() as connection:
             documents = connection.exec_driver_sql(ENDPOINTS).scalars().all()
@@ -113,7 +112,7 @@ def check_calls(world: World, books: Books) -> None:
     """Nobody calls the network without an intent that he alone has won."""
     for link in books.every(Link):
         intents = sum(
-            isinstance(each, EndpointRequested) and each.originator_id == link.id
+            isinstance(each, Link.EndpointRequested) and each.originator_id == link.id
             for each in books.events
         )
         calls = world.calls["create_endpoint", str(link.id)]

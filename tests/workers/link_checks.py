@@ -5,8 +5,7 @@ from typing import TypeVar
 
 from domain.aggregate import Root
 from domain.esim import Esim
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.money import parse_amount
 from domain.network import Endpoint
 from domain.plan_change import PlanChange

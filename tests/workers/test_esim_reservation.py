@@ -8,8 +8,7 @@ import pytest
 
 from domain.errors import BillingNotConfigured, InsufficientBalance, ProvisioningError
 from domain.esim import Esim
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.network import AvailableEsim, ProviderPlan
 from domain.ports import Unavailable
 from tests.workers.link_checks import check, every

@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from domain.errors import InsufficientBalance, ProvisioningError, ProvisioningFailed
-from domain.link_events import Stage
+from domain.link import Stage
 from domain.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab

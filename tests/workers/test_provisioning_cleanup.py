@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from domain.esim import Esim, esim_id
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.money import parse_amount
 from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab

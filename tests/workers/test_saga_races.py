@@ -9,7 +9,7 @@ from uuid import UUID
 import pytest
 
 from domain.errors import ProvisioningError, ProvisioningFailed
-from domain.link_events import Stage
+from domain.link import Stage
 from domain.network import OutcomeUnknown
 from domain.ports import Unavailable
 from tests.faulty_network import Killed

@@ -5,8 +5,7 @@ from uuid import UUID, uuid4
 
 from domain.activation import BoughtPlan
 from domain.cause import Cause, utc_now
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from tests.app.cli.shell import Shell
 
 

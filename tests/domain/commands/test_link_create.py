@@ -16,7 +16,7 @@ from domain.errors import (
     Refused,
     ValidationFailed,
 )
-from domain.link_events import Stage
+from domain.link import Stage
 from domain.network import NoEndpoint, Rejected
 from domain.plan import SponsorProfile
 from domain.ports import Unavailable

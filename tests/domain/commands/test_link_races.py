@@ -13,8 +13,7 @@ from domain.errors import (
     InsufficientBalance,
     ServiceUnavailable,
 )
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from tests.domain.commands.asking import all_at_once
 from tests.domain.commands.buying import Buyer, NewBuyer
 from tests.installation import Process, wait_until

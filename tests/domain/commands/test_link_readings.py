@@ -7,7 +7,6 @@ from domain.cause import month_of
 from domain.commands.link_readings import READ_S, LinkReading
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.link import Link
-from domain.link_events import LinkEvent
 from domain.ports import Unavailable
 from tests.domain.commands.buying import Buyer, Patience, WatchedPlaces
 from tests.installation import SetClock, wait_until
@@ -36,7 +35,7 @@ def read(buyer: Buyer, link: Link, *, live: bool = True) -> LinkReading:
 def facts(buyer: Buyer, link: Link) -> list[str]:
     """Return what the log says of a link since it is active."""
     events = [each.event for each in buyer.recorded() if each.event.originator_id == link.id]
-    return [each.TOPIC for each in events[link.version :] if isinstance(each, LinkEvent)]  # type: ignore[attr-defined]  # every event has one
+    return [each.TOPIC for each in events[link.version :] if isinstance(each, Link.Event)]  # type: ignore[attr-defined]  # every event has one
 
 
 def test_a_live_reading_is_what_the_network_says_now_and_is_kept(

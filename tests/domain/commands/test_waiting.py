@@ -14,8 +14,7 @@ from domain.commands import waiting
 from domain.commands.provisioning_failure import Failing
 from domain.commands.waiting import Waiting, wait_for
 from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavailable
-from domain.link import Link
-from domain.link_events import Stage
+from domain.link import Link, Stage
 from domain.organization import Organization
 from tests.domain.commands.buying import DEADLINE_S, Buyer, Gate, NewBuyer, Patience, WatchedPlaces
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
