@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Select, bindparam, case, func, or_, select
 
-from domain.application import Log
+from domain.accounts.organization import ApiClient, Organization, Status, api_client_id
 from domain.cause import Clock
 from domain.errors import (
     InsufficientScope,
@@ -19,8 +19,8 @@ from domain.errors import (
     OrganizationSuspended,
     Unauthorized,
 )
-from domain.organization import ApiClient, Organization, Status, api_client_id
-from domain.signal import Streams
+from domain.log.log import Log
+from domain.log.signal import Streams
 from projections.api_clients import ApiClients
 from projections.database import Database, to_micros
 from projections.organizations import Organizations

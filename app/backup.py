@@ -25,7 +25,7 @@ from app.migrate import migrate, newer_tables, table_versions
 from app.tokens.key_file import locked, write_file
 from app.tokens.keys import PEPPER
 from app.tokens.secrets import SecretHasher
-from domain.application import Log
+from domain.log.log import Log
 from projections.audit import Report
 from projections.audit import verify as audit
 from projections.rebuild import Progress, ignore_progress

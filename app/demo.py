@@ -10,12 +10,12 @@ from app.container import Container
 from app.settings import Settings, WrongSetting
 from app.tokens.key_file import write_file
 from app.tokens.secrets import new_client_secret
+from domain.accounts.organization import ApiClient, Organization, api_client_id
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.catalogue.plan_file import read_plans
 from domain.cause import Cause
-from domain.commands.plan_file import read_plans
 from domain.ids import derive_id
 from domain.money import format_amount
-from domain.organization import ApiClient, Organization, api_client_id
-from domain.wallet import Wallet, wallet_id
 
 NAME = "Demo Telecom"
 DEPOSIT_MICROS = 100_000_000

@@ -12,7 +12,7 @@ from app.known_keys import lost_keys, missing_keys
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
 from app.tokens.keys import SigningKeysError
-from domain.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient, api_client_id
 
 BEHIND_MAX_S = 10.0  # Of a follower; at work it is behind for less than a second.
 CLOCK_OFF_MAX_S = 2.0  # What NTP keeps with ease.

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime, timedelta
 from threading import Event
 
-from domain.application import Log
 from domain.cause import Clock
+from domain.log.log import Log
 from projections.database import Database
 from projections.positions import Position, Positions
 

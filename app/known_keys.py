@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from app.container import Container
 from app.tokens.jwt import LEEWAY_S
 from app.tokens.keys import SigningKeysError, load_or_make_pepper
-from domain.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient, api_client_id
 from projections.api_clients import ApiClientRow
 
 

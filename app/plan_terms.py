@@ -4,7 +4,7 @@ import time
 from collections.abc import Collection
 from uuid import UUID
 
-from domain.plan import PlanTerms
+from domain.catalogue.plan import PlanTerms
 from projections.database import Database
 from projections.plans import Plans
 

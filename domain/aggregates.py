@@ -2,18 +2,18 @@
 
 from collections.abc import Iterable, Iterator
 
-from domain.aggregate import Event, Root
-from domain.bulk_job import BulkJob
-from domain.discontinuity import Discontinuity
-from domain.esim import Esim
-from domain.ledger import Ledger
-from domain.link import Link
-from domain.monthly_fee import MonthlyFee
-from domain.number_lookup import NumberLookup
-from domain.organization import ApiClient, Organization
-from domain.plan import Plan
-from domain.plan_change import PlanChange
-from domain.wallet import Adjustment, Deposit, Wallet
+from domain.accounts.ledger import Ledger
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.wallet import Adjustment, Deposit, Wallet
+from domain.catalogue.plan import Plan
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event, Root
+from domain.log.discontinuity import Discontinuity
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 
 AGGREGATES: tuple[type[Root], ...] = (
     Wallet,

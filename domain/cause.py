@@ -31,11 +31,6 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def month_of(moment: datetime) -> str:
-    """The calendar month (UTC) as `YYYY-MM`: the unit in which personal data is forgotten."""
-    return moment.astimezone(UTC).strftime("%Y-%m")
-
-
 def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
     """Tell whether a moment is still to come; one farther ahead shows a clock that was set back."""
     return now < moment <= now + at_most

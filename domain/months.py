@@ -21,3 +21,8 @@ def months_after(month: str, last: str) -> Iterator[str]:
     while month < last:
         month = next_month(month)
         yield month
+
+
+def month_of(moment: datetime) -> str:
+    """The calendar month (UTC) as `YYYY-MM`: the unit in which personal data is forgotten."""
+    return moment.astimezone(UTC).strftime("%Y-%m")

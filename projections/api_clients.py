@@ -8,8 +8,8 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Row, String, Table, Uuid, select
 
-from domain.application import Recorded
-from domain.organization import ApiClient
+from domain.accounts.organization import ApiClient
+from domain.log.log import Recorded
 from projections.database import from_micros, to_micros
 from projections.inserting import insert_many
 from projections.read_model import ReadModel

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from domain.application import Log, Poisoned
-from domain.discontinuity import Discontinuity
+from domain.log.discontinuity import Discontinuity
+from domain.log.log import Log, Poisoned
 from projections.database import Database
 from projections.invariants import Invariants
 from projections.positions import Positions

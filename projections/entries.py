@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
 
 
 def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:

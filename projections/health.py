@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from domain.application import Log
+from domain.log.log import Log
 from projections.database import Database
 from projections.positions import Position, Positions
 from projections.read_model import ReadModel

@@ -25,10 +25,10 @@ from sqlalchemy import (
     union_all,
 )
 
-from domain.application import Recorded
-from domain.bulk_job import BulkJob
 from domain.cause import AHEAD_MAX
-from domain.ports import Sealed
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
+from domain.personal import Sealed
 from projections.database import Database, from_micros, to_micros
 from projections.inserting import insert_many
 from projections.quick import Quick

@@ -6,16 +6,16 @@ from uuid import UUID
 
 import msgspec
 
-from domain.application import Recorded
-from domain.link import Link
-from domain.network import LinkStatus
+from domain.links.link import Link
+from domain.links.network import LinkStatus
+from domain.log.log import Recorded
 from projections.database import to_micros
 
 BETWEEN = "\n"  # What stands between the texts of a link: neither ICCIDs nor ids hold it.
 
-Row = dict[str, Any]
-Rows = list[Row]
-RowsById = dict[UUID, Row]
+Values = dict[str, Any]
+Rows = list[Values]
+RowsById = dict[UUID, Values]
 
 # Columns of a link that events change, together where one event brings them together.
 CHANGING = (("status",), ("lpa_month", "lpa_box"), ("installed_at",), ("first_used_at",))
@@ -38,10 +38,10 @@ class LinkBatch:
     def _add(self, position: int, event: object) -> None:
         match event:
             case Link.Activated():
-                self._links[event.originator_id] = _link(position, event)
-                self._activations[event.activation_id] = _activation(position, event)
+                self._links[event.originator_id] = _new_link(position, event)
+                self._activations[event.activation_id] = _new_activation(position, event)
             case Link.PlanAdded():
-                self._activations[event.activation_id] = _activation(position, event)
+                self._activations[event.activation_id] = _new_activation(position, event)
             case Link.PlanRemoved():
                 self._removals[event.activation_id] = to_micros(event.timestamp)
             case Link.Event():
@@ -98,7 +98,7 @@ def fold(text: str) -> str:
     return text.casefold()
 
 
-def _changes(event: Link.Event) -> Row:
+def _changes(event: Link.Event) -> Values:
     match event:
         case Link.LpaStored():
             return {"lpa_month": event.lpa.month, "lpa_box": event.lpa.box}
@@ -111,7 +111,7 @@ def _changes(event: Link.Event) -> Row:
             return {"status": status} if status is not None else {}
 
 
-def _link(position: int, event: Link.Activated) -> Row:
+def _new_link(position: int, event: Link.Activated) -> Values:
     profile, lpa = event.sponsor_profile, event.lpa
     return {
         "id": event.originator_id,
@@ -136,7 +136,7 @@ def _texts(event: Link.Activated) -> str:
     return BETWEEN.join((event.iccid, name, str(event.originator_id)))
 
 
-def _activation(position: int, event: Link.Activated | Link.PlanAdded) -> Row:
+def _new_activation(position: int, event: Link.Activated | Link.PlanAdded) -> Values:
     return {
         "id": event.activation_id,
         "organization_id": event.organization_id,

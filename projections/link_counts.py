@@ -7,7 +7,7 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, select
 
-from domain.network import LinkStatus
+from domain.links.network import LinkStatus
 from projections.inserting import upsert
 from projections.one_of import OneOf
 from projections.quick import Quick, as_id, run

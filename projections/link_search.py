@@ -22,7 +22,7 @@ from sqlalchemy import (
     union,
 )
 
-from domain.network import LinkStatus
+from domain.links.network import LinkStatus
 from projections.database import Database
 from projections.inserting import insert_new
 from projections.link_batch import BETWEEN, fold

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, or_, select
 
-from domain.application import Recorded
-from domain.link import Link
+from domain.links.link import Link
+from domain.log.log import Recorded
 from projections.database import to_micros
 from projections.inserting import insert_many
 from projections.link_batch import status_after

@@ -21,12 +21,12 @@ from sqlalchemy import (
     select,
 )
 
-from domain.activation import Activation, BoughtPlan
-from domain.application import Recorded
-from domain.link import Link
-from domain.network import LinkStatus
-from domain.plan import SponsorProfile
-from domain.ports import Sealed
+from domain.catalogue.plan import SponsorProfile
+from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.link import Link
+from domain.links.network import LinkStatus
+from domain.log.log import Recorded
+from domain.personal import Sealed
 from projections.database import Database, from_micros
 from projections.inserting import insert_many
 from projections.link_batch import CHANGING, LinkBatch

@@ -20,8 +20,8 @@ from sqlalchemy import (
     select,
 )
 
-from domain.application import Recorded
-from domain.monthly_fee import MonthlyFee
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.log.log import Recorded
 from projections.database import from_micros, to_micros
 from projections.inserting import insert_many
 from projections.read_model import ReadModel, execute_many

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, Integer, Table, Uuid, bindparam, select
 
-from domain.application import Recorded
-from domain.bulk_job import BulkJob
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
 from projections.inserting import insert_many, upsert
 from projections.read_model import ReadModel, execute_many
 

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Row, String, Table, Uuid, select
 
-from domain.application import Recorded
-from domain.organization import Organization, Status
+from domain.accounts.organization import Organization, Status
+from domain.log.log import Recorded
 from projections.database import from_micros, to_micros
 from projections.inserting import insert_many
 from projections.read_model import ReadModel

@@ -6,8 +6,8 @@ from uuid import UUID
 
 import msgspec
 
-from domain.application import Recorded
-from domain.plan import Plan, PlanTerms
+from domain.catalogue.plan import Plan, PlanTerms
+from domain.log.log import Recorded
 
 Rows = list[dict[str, Any]]
 Pair = tuple[UUID, UUID]  # A plan and an organization that it is hidden from.

@@ -26,8 +26,8 @@ from sqlalchemy import (
     select,
 )
 
-from domain.application import Recorded
-from domain.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
+from domain.catalogue.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
+from domain.log.log import Recorded
 from domain.regions import REGIONS
 from projections.database import Database
 from projections.inserting import insert_many

@@ -17,7 +17,7 @@ from sqlalchemy import (
     select,
 )
 
-from domain.application import Place
+from domain.log.log import Place
 from projections.database import Database, from_micros, to_micros
 from projections.inserting import driver_of, upsert
 from projections.quick import Quick

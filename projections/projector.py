@@ -8,8 +8,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Event, RLock
 
-from domain.application import Log, Place, Poisoned, Recorded
 from domain.cause import Clock
+from domain.log.log import Log, Place, Poisoned, Recorded
 from projections.database import Database, is_outage
 from projections.health import strangers
 from projections.positions import Fenced, Position, Positions

@@ -10,9 +10,9 @@ from typing import Any, ClassVar, Self
 from sqlalchemy import Column, Connection, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
-from domain.aggregate import Event
 from domain.aggregates import topics_but
-from domain.application import Recorded
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
 
 Uses = tuple[type[Event], ...]
 

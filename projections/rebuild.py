@@ -11,7 +11,7 @@ from threading import Event
 from sqlalchemy import Connection, inspect, text
 from sqlalchemy.exc import DBAPIError
 
-from domain.application import Log, Place, Stretch
+from domain.log.log import Log, Place, Stretch
 from projections.database import Database, is_outage
 from projections.positions import Positions
 from projections.read_model import Batch, ReadModel, unused_by

@@ -9,15 +9,15 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
 
-from domain.activation import BoughtPlan
-from domain.aggregate import Event
-from domain.application import Recorded
-from domain.esim import Esim
-from domain.link import Link
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Wallet
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
 from domain.money import format_amount
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.price import Price, Repayment
-from domain.wallet import Wallet
 from projections.database import from_micros, to_micros
 from projections.entries import kind_and_direction, links_of
 from projections.inserting import insert_many

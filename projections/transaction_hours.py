@@ -21,7 +21,7 @@ from sqlalchemy import (
     true,
 )
 
-from projections.inserting import Row, upsert
+from projections.inserting import upsert
 from projections.read_model import ReadModel
 
 HOUR = 3_600_000_000  # Microseconds.
@@ -51,7 +51,7 @@ class TransactionHours:
             Column("last", BigInteger, nullable=False),
         )
 
-    def add(self, connection: Connection, entries: Sequence[Row]) -> None:
+    def add(self, connection: Connection, entries: Sequence[Values]) -> None:
         """Count new entries, which are in log order: in that of each wallet's sequences."""
         hours: dict[tuple[int, str, int], dict[str, Any]] = {}
         for entry in entries:

@@ -21,8 +21,8 @@ from sqlalchemy import (
     true,
 )
 
-from domain.application import Recorded
-from domain.wallet import Metadata, Reference, Wallet
+from domain.accounts.wallet import Metadata, Reference, Wallet
+from domain.log.log import Recorded
 from projections.database import from_micros, to_micros
 from projections.entries import kind_and_direction, links_of
 from projections.inserting import Row as Values

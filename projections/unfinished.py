@@ -19,11 +19,11 @@ from sqlalchemy import (
     select,
 )
 
-from domain.aggregate import Event
-from domain.application import Recorded
 from domain.cause import AHEAD_MAX
-from domain.link import Link
-from domain.plan_change import PlanChange
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
 from projections.database import from_micros, to_micros
 from projections.inserting import upsert
 from projections.one_of import OneOf

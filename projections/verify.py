@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, CursorResult, String, Table, select
 
-from domain.application import Log
+from domain.log.log import Log
 from projections.database import Database
 from projections.health import belongs
 from projections.positions import Positions

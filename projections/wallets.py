@@ -7,8 +7,8 @@ from uuid import UUID
 
 from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, bindparam, select
 
-from domain.application import Recorded
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.log.log import Recorded
 from projections.inserting import upsert
 from projections.read_model import ReadModel
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Any
 
-from domain.network import EsimNetwork
+from domain.links.network import EsimNetwork
 
 CHANGES = ("create_endpoint", "remove_endpoint", "release_esim", "add_plan", "remove_plan")
 READS = ("available_esims", "find_endpoint", "usage", "status", "lpa")

@@ -20,9 +20,10 @@ from app.migrate import migrate
 from app.providers.sandbox import is_sandbox_number
 from app.settings import Settings
 from domain.cause import Cause, Clock, utc_now
-from domain.commands.answers import AnswerRules, Answers
+from domain.lookups.answers import AnswerRules, Answers
+from domain.lookups.ports import NumberFacts, NumberLookup
 from domain.money import parse_amount
-from domain.ports import NumberFacts, NumberLookup, Unavailable
+from domain.provider_errors import Unavailable
 from tests.seeds import PostgresSeed, Seed, SqliteSeed, url_in
 from workers.steadiness import Steadiness
 

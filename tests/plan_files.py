@@ -5,10 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from app.container import Container
+from domain.catalogue.commands import Imported
+from domain.catalogue.plan import Plan, key_of, plan_id
+from domain.catalogue.plan_file import PlansRefused, read_plan_file
 from domain.cause import Cause
-from domain.commands.catalogue import Imported
-from domain.commands.plan_file import PlansRefused, read_plan_file
-from domain.plan import Plan, key_of, plan_id
 
 Written = dict[str, Any]
 

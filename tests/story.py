@@ -10,9 +10,9 @@ from typing import Any, Generic, Self, TypeVar
 
 from eventsourcing.persistence import StoredEvent
 
-from domain.aggregate import Event, Root
-from domain.application import replay
-from domain.mapper import MsgspecMapper
+from domain.log.aggregate import Event, Root
+from domain.log.log import replay
+from domain.log.mapper import MsgspecMapper
 
 R = TypeVar("R", bound=Root)
 E = TypeVar("E", bound=Exception)

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import msgspec
 
-from domain.application import Log
-from domain.bulk_job import BulkJob, PersonalNumbers, PersonalResults
+from domain.accounts.committer import Committer
+from domain.accounts.price import Repayment
+from domain.accounts.wallet import Reference, Refund, wallet_id
 from domain.cause import Cause, Clock
-from domain.commands.answers import Answer, Answers
-from domain.committer import Committer
 from domain.errors import Conflict, NumberLookupUnavailable, ServiceUnavailable
-from domain.ports import Sealed, Vault
-from domain.price import Repayment
-from domain.wallet import Reference, Refund, wallet_id
+from domain.log.log import Log
+from domain.lookups.answers import Answer, Answers
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
+from domain.personal import Sealed, Vault
 
 CONFLICTS_MAX = 50  # Other slices of the job commit too; each lost race means one of them won.
 UNAVAILABLE = NumberLookupUnavailable.message

@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 
 from domain.aggregates import topics_but
-from domain.application import Log, Place, Poisoned, Stretch
 from domain.cause import Clock, utc_now
+from domain.log.log import Log, Place, Poisoned, Stretch
 from projections.database import Database
 from projections.health import belongs
 from projections.positions import Fenced, Position, Positions

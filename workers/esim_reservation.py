@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from domain.application import Log
+from domain.accounts.committer import Committer
+from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause, Clock
-from domain.commands.link_create import ProvisioningRules
-from domain.commands.provisioning_failure import link_metadata, refusal_of
-from domain.committer import Committer
 from domain.errors import (
     NO_ESIM,
     BillingNotConfigured,
@@ -18,12 +17,13 @@ from domain.errors import (
     ProvisioningError,
     Refused,
 )
-from domain.esim import Esim, esim_id
-from domain.link import Link, Stage
-from domain.network import AvailableEsim, EsimNetwork
-from domain.plan import SponsorProfile
-from domain.ports import ProviderError, Unavailable
-from domain.wallet import Charge, Reference, wallet_id
+from domain.links.create import ProvisioningRules
+from domain.links.esim import Esim, esim_id
+from domain.links.failing import link_metadata, refusal_of
+from domain.links.link import Link, Stage
+from domain.links.network import AvailableEsim, EsimNetwork
+from domain.log.log import Log
+from domain.provider_errors import ProviderError, Unavailable
 
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
 

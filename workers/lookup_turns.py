@@ -17,10 +17,10 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import Connection
 
-from domain.application import Log
-from domain.bulk_job import BulkJob
 from domain.cause import Clock
-from domain.commands.waiting import share_of
+from domain.links.waiting import share_of
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
 from projections.database import Database
 from projections.open_slices import OpenSlices, Slice
 from workers.bulk_lookup import BulkLookup

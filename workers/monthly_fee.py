@@ -10,12 +10,12 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from domain.application import Log
-from domain.cause import Cause, Clock, lies_ahead, month_of
-from domain.commands.monthly_billing import MonthlyBilling
+from domain.accounts.billing import MonthlyBilling
+from domain.accounts.monthly_fee import monthly_fee_id
+from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import BillingNotConfigured, InsufficientBalance
-from domain.monthly_fee import monthly_fee_id
-from domain.months import months_after
+from domain.log.log import Log
+from domain.months import month_of, months_after
 from projections.database import Database
 from projections.monthly_fees import FeeBook
 from projections.organizations import Organizations

@@ -7,23 +7,17 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from domain import plan_change_outcomes as outcomes
-from domain.activation import match_addons
-from domain.application import Log
 from domain.cause import Cause, Clock
-from domain.commands.provisioning_failure import Failing, given_up, refusal_of
 from domain.errors import Conflict, Refused
-from domain.link import Link
-from domain.network import (
-    AddonUsage,
-    EsimNetwork,
-    NoSuchEndpoint,
-    OutcomeUnknown,
-    Rejected,
-)
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.plan_changing import ChangeStep, after_nothing, is_settled, next_step
-from domain.ports import ProviderError, Unavailable
+from domain.links import plan_change_steps as outcomes
+from domain.links.bought_plan import match_addons
+from domain.links.failing import Failing, given_up, refusal_of
+from domain.links.link import Link
+from domain.links.network import AddonUsage, EsimNetwork, NoSuchEndpoint
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
+from domain.log.log import Log
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.provisioning import CALL, STEPS_MAX
 from workers.shares import Shares
 from workers.steadiness import Steadiness

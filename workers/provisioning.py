@@ -7,25 +7,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from domain.activation import match_addons
-from domain.application import Log
-from domain.cause import Cause, Clock, month_of
-from domain.commands.link_create import ProvisioningRules
-from domain.commands.provisioning_failure import Failing, given_up, refusal_of
+from domain.cause import Cause, Clock
 from domain.errors import REJECTED, Conflict, ProvisioningError, Refused
-from domain.esim import Esim, esim_id
-from domain.link import Link, Stage
-from domain.network import (
-    AddonUsage,
-    Endpoint,
-    EsimNetwork,
-    OutcomeUnknown,
-    Readings,
-    Rejected,
-    Usage,
-)
-from domain.ports import ProviderError, Sealed, Unavailable, Vault
-from domain.provisioning import Step, after_no_endpoint, after_nothing, next_step
+from domain.links.bought_plan import match_addons
+from domain.links.create import ProvisioningRules
+from domain.links.esim import Esim, esim_id
+from domain.links.failing import Failing, given_up, refusal_of
+from domain.links.link import Link, Stage
+from domain.links.network import AddonUsage, Endpoint, EsimNetwork, Readings, Usage
+from domain.links.provisioning import Step, after_no_endpoint, after_nothing, next_step
+from domain.log.log import Log
+from domain.months import month_of
+from domain.personal import Sealed, Vault
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.esim_reservation import EsimReservation
 from workers.shares import Shares
 

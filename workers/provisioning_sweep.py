@@ -14,9 +14,9 @@ from workers.publisher import Publisher
 from workers.routes import link_message, plan_change_message
 
 WORK_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
-BACKLOG_MAX = 500  # Messages; with so much waiting nothing is lost, only late.
-BACK_OFF_MIN = timedelta(seconds=2)
-BACK_OFF_MAX = timedelta(seconds=10)  # So late at most is noticed what has settled meanwhile.
+LINKS_BACKLOG_MAX = 500  # Messages; with so much waiting nothing is lost, only late.
+LINKS_BACK_OFF_MIN = timedelta(seconds=2)
+LINKS_BACK_OFF_MAX = timedelta(seconds=10)  # So late at most is noticed what has settled meanwhile.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a clock set back.
 
 logger = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class ProvisioningSweep:
 
     def run(self, *, everything: bool = False, work_max: int = WORK_MAX) -> int:
         """Ask again for what is due, or for everything; return how many messages were sent."""
-        if self.publisher.backlog("provision") > BACKLOG_MAX:
+        if self.publisher.backlog("provision") > LINKS_BACKLOG_MAX:
             return 0
         now = self.clock()
         with self.database.reading() as connection:
@@ -63,9 +63,9 @@ class ProvisioningSweep:
         """Let each wait twice as long as before between two sweeps, until it has moved on."""
         wait = self._waits.get(work.id)
         if wait is None or wait.due_at != work.due_at:
-            wait = _Wait(work.due_at, BACK_OFF_MIN, now)
-        if now < wait.not_before <= now + BACK_OFF_MAX:  # Beyond it: the clock was set back.
+            wait = _Wait(work.due_at, LINKS_BACK_OFF_MIN, now)
+        if now < wait.not_before <= now + LINKS_BACK_OFF_MAX:  # Beyond it: the clock was set back.
             return False
-        longer = min(2 * wait.length, BACK_OFF_MAX)
+        longer = min(2 * wait.length, LINKS_BACK_OFF_MAX)
         self._waits[work.id] = _Wait(work.due_at, longer, now + wait.length)
         return True

@@ -6,10 +6,10 @@ from uuid import UUID
 
 import msgspec
 
-from domain.aggregate import Event
-from domain.bulk_job import BulkJob
-from domain.link import Link
-from domain.plan_change import PlanChange
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
+from domain.lookups.bulk_job import BulkJob
 
 Queue = Literal["lookup", "provision", "billing"]
 QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from uuid import UUID
 
-from domain.commands.waiting import share_of
+from domain.links.waiting import share_of
 
 PARKED_MAX = 1_000  # Of a process; what finds no room is asked for again by the sweep.
 # Work that one message does after its own. Each takes seconds, and RabbitMQ waits for half an hour.

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
-from domain.application import Log
-from domain.bulk_job import BulkJob
 from domain.cause import Clock
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
 from projections.database import Database
 from projections.jobs import Jobs, UnfinishedJob
 from workers.publisher import Publisher
@@ -16,8 +16,8 @@ from workers.routes import slice_message
 
 IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick: a sweep must never be the flood that it is meant to drain.
-BACKLOG_MAX = 1_000  # Messages; with so much waiting nothing is lost, only late.
-BACK_OFF_MAX = timedelta(minutes=5)
+JOBS_BACKLOG_MAX = 1_000  # Messages; with so much waiting nothing is lost, only late.
+JOBS_BACK_OFF_MAX = timedelta(minutes=5)
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)  # For all of them, also those of a clock set back.
 
 logger = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Sweep:
 
     def run(self, idle: timedelta = IDLE, jobs_max: int = JOBS_MAX) -> int:
         """Ask again for what has been idle so long; return how many messages were sent."""
-        if self._publisher.backlog("lookup") > BACKLOG_MAX:
+        if self._publisher.backlog("lookup") > JOBS_BACKLOG_MAX:
             return 0
         now = self._clock()
         with self._database.reading() as connection:
@@ -56,8 +56,10 @@ class Sweep:
         """Let each job wait twice as long as before between two sweeps."""
         for job in found:
             wait, not_before = self._waits.get(job.id, (IDLE, now))
-            if not now < not_before <= now + BACK_OFF_MAX:  # Beyond it: the clock was set back.
-                self._waits[job.id] = (min(2 * wait, BACK_OFF_MAX), now + wait)
+            if (
+                not now < not_before <= now + JOBS_BACK_OFF_MAX
+            ):  # Beyond it: the clock was set back.
+                self._waits[job.id] = (min(2 * wait, JOBS_BACK_OFF_MAX), now + wait)
                 yield job
 
     def _resend(self, job_id: UUID) -> int:

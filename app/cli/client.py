@@ -11,7 +11,7 @@ from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from app.known_keys import note_pepper
 from app.tokens.secrets import new_client_id, new_client_secret
-from domain.organization import SCOPES, ApiClient
+from domain.accounts.organization import SCOPES, ApiClient
 from projections.api_clients import ApiClientRow
 
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."

@@ -17,9 +17,9 @@ from app.persistence.schema import NewerSchema
 from app.persistence.trouble import NOT_MIGRATED, trouble_of
 from app.settings import Settings, WrongSetting
 from app.tokens.keys import SigningKeysError
-from domain.application import Poisoned
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
+from domain.log.log import Poisoned
 from projections.health import strangers
 
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)

@@ -10,7 +10,7 @@ from app.cli.output import as_json_option, show
 from app.cli.working import working
 from app.container import Container
 from app.container.work import BOOT_JOBS_MAX
-from domain.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob
 
 
 @click.group(name="jobs")

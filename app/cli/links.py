@@ -12,12 +12,12 @@ from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show, show_list
 from app.cli.working import working
 from app.container import Container
-from domain.activation import Activation
+from domain.accounts.organization import Organization
 from domain.errors import NotFound
-from domain.esim import Esim, esim_id
-from domain.link import Link
+from domain.links.bought_plan import Activation
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link
 from domain.money import format_amount
-from domain.organization import Organization
 from projections.links import LinkRow
 from projections.timelines import TimelineEntry
 from workers.provisioning_sweep import FOREVER

@@ -10,10 +10,10 @@ from app.cli.arguments import AT_LEAST_ZERO, GENERAL, Price, Words
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from app.container import Container
+from domain.accounts.organization import Organization, Status
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Cause
 from domain.money import format_amount
-from domain.organization import Organization, Status
-from domain.wallet import Wallet, wallet_id
 from projections.organizations import OrganizationRow
 from projections.wallets import WalletRow
 

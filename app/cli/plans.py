@@ -11,11 +11,11 @@ import msgspec
 from app.cli.arguments import organization_argument
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
+from domain.catalogue.commands import Catalogue
+from domain.catalogue.plan import Plan
+from domain.catalogue.plan_file import FILE_BYTES_MAX, PlansRefused, read_plan_file
 from domain.cause import Cause
-from domain.commands.catalogue import Catalogue
-from domain.commands.plan_file import FILE_BYTES_MAX, PlansRefused, read_plan_file
 from domain.money import format_amount
-from domain.plan import Plan
 from projections.plans import PlanRow
 
 Change = Callable[[Catalogue, Cause], Plan]

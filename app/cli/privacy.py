@@ -9,9 +9,9 @@ from app.cli.arguments import Month
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from app.container import Container
-from domain.cause import month_of
+from domain.accounts.organization import Organization
 from domain.errors import NotFound, NotPossible, ServiceUnavailable
-from domain.organization import Organization
+from domain.months import month_of
 from projections.database import KEPT_BY_A_READER
 
 

@@ -15,8 +15,8 @@ from app.cli.arguments import (
 from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show
 from app.container import Container
+from domain.accounts.wallet import Wallet
 from domain.money import format_amount
-from domain.wallet import Wallet
 
 
 @click.group(name="wallet")

@@ -23,10 +23,10 @@ from app.threads import WAITING_MAX
 from app.tokens.jwt import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.tokens.keys import KeyRing, Pepper
 from app.tokens.secrets import SecretHasher
-from domain.application import Log
-from domain.commands.answers import Answers
-from domain.commands.waiting import Waiting
 from domain.errors import ServiceUnavailable
+from domain.links.waiting import Waiting
+from domain.log.log import Log
+from domain.lookups.answers import Answers
 from projections.database import from_micros
 from projections.health import Lag, lags
 from workers.routes import QUEUES

@@ -11,18 +11,18 @@ from app.providers.offline import OfflineLookup
 from app.providers.sandbox import SandboxLookup, is_sandbox_number
 from app.settings import WrongSetting
 from app.threads import WAITING_MAX
-from domain.commands.accounts import Accounts
-from domain.commands.answers import AnswerRules, Answers
-from domain.commands.bulk_create import BulkCreate
-from domain.commands.catalogue import Catalogue
-from domain.commands.currency import Currency
-from domain.commands.in_flight import InFlight
-from domain.commands.open_items import OpenItems
-from domain.commands.plan_matching import PlansByKey
-from domain.commands.single_lookup import SingleLookup
-from domain.committer import Committer
+from domain.accounts.commands import Accounts
+from domain.accounts.committer import Committer
+from domain.accounts.currency import Currency
+from domain.catalogue.commands import Catalogue
+from domain.catalogue.matching import PlansByKey
 from domain.errors import NotPossible
-from domain.ports import NumberLookup
+from domain.lookups.answers import AnswerRules, Answers
+from domain.lookups.bulk import BulkCreate
+from domain.lookups.in_flight import InFlight
+from domain.lookups.open_items import OpenItems
+from domain.lookups.ports import NumberLookup
+from domain.lookups.single import SingleLookup
 
 CIRCUIT_FAILURES_MAX = 5  # Failures in a row before callers are spared the wait.
 CIRCUIT_OPEN_S = 5.0  # Between two probes of a provider that is down.

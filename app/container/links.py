@@ -9,13 +9,13 @@ from app.container.commands import Commands
 from app.plan_terms import KnownPlans
 from app.providers.simulated_network.network import SimulatedNetwork
 from app.threads import WAITING_MAX
-from domain.commands.link_create import LinkCreate, ProvisioningRules
-from domain.commands.link_plans import LinkPlans
-from domain.commands.link_readings import LinkReadings
-from domain.commands.link_status import LinkStatusSwitch
-from domain.commands.provisioning_failure import Failing
-from domain.commands.waiting import Waiting
-from domain.network import EsimNetwork
+from domain.links.change_plans import LinkPlans
+from domain.links.create import LinkCreate, ProvisioningRules
+from domain.links.failing import Failing
+from domain.links.network import EsimNetwork
+from domain.links.readings import LinkReadings
+from domain.links.status import LinkStatusSwitch
+from domain.links.waiting import Waiting
 
 SEED = "carrier-links"  # Of the simulator: the same installation gives the same eSIMs again.
 

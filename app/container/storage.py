@@ -15,8 +15,8 @@ from app.stores.personal_keys import PersonalKeys
 from app.stores.sandbox_attempts import SqlSandboxAttempts
 from app.stores.throttle import SqlThrottle
 from domain.aggregates import AGGREGATES
-from domain.application import Log
 from domain.cause import Clock, utc_now
+from domain.log.log import Log
 from projections.database import Database
 
 

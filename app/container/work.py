@@ -10,8 +10,8 @@ from app.container.links import Links
 from app.settings import Settings
 from app.stores.slices_in_hand import SqlSlicesInHand
 from app.threads import LOOKUP_THREADS, PROVISION_THREADS
+from domain.accounts.billing import MonthlyBilling
 from domain.cause import Clock, utc_now
-from domain.commands.monthly_billing import MonthlyBilling
 from workers import actors
 from workers.bulk_lookup import BulkLookup
 from workers.dispatcher import Dispatcher

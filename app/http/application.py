@@ -36,7 +36,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         lookups.blueprint,
         plans.blueprint,
         links.blueprint,
-        link_plans.blueprint,
+        link_plans.plans_blueprint,
         wallet.blueprint,
         health.blueprint,
     )

@@ -39,7 +39,7 @@ def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
 def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
     schema = ValidationProblem if any(each.code == VALIDATION for each in problems) else Error
     bodies = {each.code: failure_body(each, META) for each in problems}
-    return _documented(status, schema, bodies)
+    return documented(status, schema, bodies)
 
 
 def oauth_responses(
@@ -52,12 +52,12 @@ def oauth_responses(
     for problem in problems:
         grouped[problem.status].append(oauth_body_of(problem))
     return {
-        status: _documented(status, OAuthError, {body.error: body for body in bodies})
+        status: documented(status, OAuthError, {body.error: body for body in bodies})
         for status, bodies in grouped.items()
     }
 
 
-def _documented(status: int, schema: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
+def documented(status: int, schema: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
     """Return one response; `bodies` are examples by code."""
     headers: dict[str, Any] = {}
     if status == HTTPStatus.UNAUTHORIZED:

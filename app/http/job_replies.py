@@ -12,9 +12,9 @@ from app.http.ended_jobs import EndedJobs, Shown
 from app.http.envelope import META, Moment, Reply, format_time, means, time_or_null
 from app.http.lookup_replies import RESULT, NumberResult, PhoneNumber
 from app.http.wallet_replies import JOB_ID
-from domain.bulk_job import BulkJob, PersonalNumbers
 from domain.errors import NotFound, NumberLookupUnavailable
-from domain.ports import Sealed
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers
+from domain.personal import Sealed
 from projections.jobs import JobCounts, JobRow, Settlement, row_of
 
 JobStatus = Literal["pending", "processing", "completed", "failed"]

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from flask import Response
 
 from domain.at_once import WouldWait
-from domain.commands.single_lookup import Begun, LookupResult
 from domain.errors import Conflict, Refused, ServiceUnavailable
+from domain.lookups.single import Begun, LookupResult
 
 
 @dataclass(frozen=True, slots=True)

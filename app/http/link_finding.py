@@ -7,16 +7,16 @@ from app.authorization import Caller
 from app.http.identifiers import parse_id
 from app.http.request_context import container
 from domain.errors import NotFound
-from domain.esim import Esim, esim_id
-from domain.link import Link
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link as LinkAggregate
 
 _ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not looked at.
 
 
-def find_link(caller: Caller, identifier: str) -> Link:
+def find_link(caller: Caller, identifier: str) -> LinkAggregate:
     """Return a link of the caller; NotFound for any other, and for one that is not active yet."""
     link_id = _holder_of(identifier) if _ICCID.fullmatch(identifier) else parse_id(identifier)
-    link = container().log.find(Link, link_id)
+    link = container().log.find(LinkAggregate, link_id)
     if link is None or link.organization_id != caller.organization_id or not link.is_visible:
         raise NotFound
     return link

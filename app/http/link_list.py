@@ -9,8 +9,8 @@ from app.container import Container
 from app.http.age import wait_for
 from app.http.link_replies import Link, show_row
 from app.http.paging import offset_of
-from domain.commands.link_readings import usage_of
-from domain.network import Reading
+from domain.links.network import Reading
+from domain.links.readings import usage_of
 from projections.link_search import LinkFilter
 from projections.links import LinkRow
 

@@ -30,9 +30,10 @@ from app.http.wallet_replies import (
     TransactionPage,
     TransactionPageReply,
 )
-from domain import network, plan
-from domain.commands.link_readings import LinkReading, PlanStage, PlanUsage
-from domain.link import Link as LinkAggregate
+from domain.catalogue import plan
+from domain.links import network
+from domain.links.link import Link as LinkAggregate
+from domain.links.readings import LinkReading, PlanStage, PlanUsage
 from projections.links import LinkRow
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="

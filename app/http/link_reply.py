@@ -9,13 +9,13 @@ from app.http.commanding import current_cause
 from app.http.envelope import success
 from app.http.link_replies import ChangedLink, LinkDetail, show_link
 from app.http.request_context import container
-from domain.commands.link_readings import LinkReading
-from domain.link import Link
+from domain.links.link import Link as LinkAggregate
+from domain.links.readings import LinkReading
 from domain.money import format_amount
 
 
 def reply_link(
-    link: Link, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
+    link: LinkAggregate, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
     """Reply with a link whose usage and status have been asked of the network just now.
 

@@ -8,9 +8,9 @@ from msgspec import UNSET, Struct, UnsetType
 from app.http.envelope import META, CommonMeta, Moment, Success, common_meta, format_time, means
 from app.http.schemas.phone_number import EXAMPLE, PATTERN
 from app.http.wallet_replies import TRANSACTION_ID
-from domain.commands.single_lookup import LookupResult
+from domain.lookups.ports import LineType
+from domain.lookups.single import LookupResult
 from domain.money import format_amount
-from domain.ports import LineType
 
 PhoneNumber = Annotated[str, means("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)]
 

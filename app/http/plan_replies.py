@@ -6,11 +6,12 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from app.http.catalogue.countries import country_name
 from app.http.envelope import META, Reply, means
 from app.http.paging import Page, PageMeta
 from app.http.wallet_replies import Amount, Currency
-from domain import plan, regions
-from domain.countries import country_name
+from domain import regions
+from domain.catalogue import plan
 from domain.money import format_amount
 from projections.plans import PlanRow
 

@@ -13,7 +13,7 @@ from app.http.oauth_errors import (
     UnsupportedGrantType,
 )
 from app.http.request_context import container, current_request
-from domain.organization import ApiClient, api_client_id
+from domain.accounts.organization import ApiClient, api_client_id
 
 GRANT_TYPE = "client_credentials"
 NO_GRANT_TYPE = "The parameter grant_type is missing."

@@ -10,10 +10,10 @@ from eventsourcing.persistence import StoredEvent
 from prometheus_client import Counter
 from prometheus_client.registry import Collector
 
-from domain.bulk_job import BulkJob
-from domain.link import Link
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.lookups.bulk_job import BulkJob
 
 MICROS = 1_000_000
 KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from domain.application import Log, Poisoned
+from domain.log.log import Log, Poisoned
 from projections.health import Lag
 
 

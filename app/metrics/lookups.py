@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from uuid import UUID
 
-from domain.commands.answers import Answer, Answers
 from domain.errors import NumberLookupUnavailable
+from domain.lookups.answers import Answer, Answers
 
 UNAVAILABLE = "unavailable"
 

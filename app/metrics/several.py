@@ -14,7 +14,7 @@ from prometheus_client.mmap_dict import MmapedDict
 from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
-from domain.ports import NumberLookup
+from domain.lookups.ports import NumberLookup
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
 ENDED = 0  # Stands where file names have a process id: what workers that have ended had counted.

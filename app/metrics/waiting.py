@@ -6,7 +6,7 @@ from uuid import UUID
 
 from prometheus_client import Gauge
 
-from domain.commands.waiting import Waiting
+from domain.links.waiting import Waiting
 
 
 class CountedWaiting(Waiting):

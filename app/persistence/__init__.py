@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from domain.signal import Signal
-from domain.turns import Turns
+from domain.accounts.turns import Turns
+from domain.log.signal import Signal
 from projections.database import Database
 from projections.follower import Waker
 from projections.standby import Lock

@@ -20,7 +20,7 @@ from app.persistence.postgres_pool import FixedPool
 from app.persistence.postgres_sessions import fault_of_sessions
 from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import CHANNEL, WORK_CHANNEL, PostgresWaker
-from domain.signal import Signal
+from domain.log.signal import Signal
 from projections.database import Database
 from projections.quick import has_news
 

@@ -33,7 +33,7 @@ from app.persistence.postgres_connection import DURABLE, ServerSilent
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_server import Connection, Servers
 from app.persistence.postgres_waker import WORK_CHANNEL, tell
-from domain.application import LogRow, NothingInserted, OtherLog, predecessors, with_news
+from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors, with_news
 from workers.routes import ROUTES
 
 POOL_MAX = 3  # Connections of one process; they are opened as they are wanted, and kept.

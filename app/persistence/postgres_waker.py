@@ -9,7 +9,7 @@ import psycopg
 from psycopg.pq.abc import PGconn
 
 from app.persistence.postgres_connection import BoundedConnection
-from domain.signal import Signal, Streams
+from domain.log.signal import Signal, Streams
 from projections.complaint import Complaint
 from projections.follower import IDLE_S
 

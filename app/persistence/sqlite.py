@@ -15,8 +15,8 @@ from app.persistence import LogEnd
 from app.persistence.file_lock import FileLock
 from app.persistence.sqlite_engine import engine_for
 from app.persistence.sqlite_waker import SqliteWaker
-from domain.signal import Signal
-from domain.turns import NoTurns
+from domain.accounts.turns import NoTurns
+from domain.log.signal import Signal
 from projections.database import Database
 
 LOG_LOCK_TIMEOUT_S = 10

@@ -9,7 +9,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 from eventsourcing.sqlite import SQLiteApplicationRecorder, SQLiteCursor, SQLiteDatastore
 
 from app.persistence.sqlite_pool import ReleasingPool
-from domain.application import LogRow, NothingInserted, OtherLog, predecessors
+from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
 
 # Refused before or instead of a commit: trying again at once would only make callers wait.
 NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from threading import Lock
 
-from domain.signal import Signal
+from domain.log.signal import Signal
 
 LOOK_S = 0.4  # How often the file is asked whether another process has written to it.
 

@@ -6,7 +6,8 @@ from threading import Event, Lock, Thread
 from typing import Final
 from uuid import UUID
 
-from domain.ports import NumberFacts, NumberLookup, Unavailable
+from domain.lookups.ports import NumberFacts, NumberLookup
+from domain.provider_errors import Unavailable
 
 CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left behind: its thread is a daemon.
 

@@ -10,7 +10,7 @@ from phonenumbers import PhoneNumber, PhoneNumberFormat, PhoneNumberType
 from phonenumbers.carrier import name_for_valid_number
 
 from app.providers.mcc_mnc import Networks
-from domain.ports import Carrier, LineType, NumberFacts
+from domain.lookups.ports import Carrier, LineType, NumberFacts
 
 LINE_TYPES: Final[dict[int, LineType]] = {
     PhoneNumberType.FIXED_LINE: "landline",

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
-from domain.ports import Carrier, NumberFacts, NumberLookup, Unavailable
+from domain.lookups.ports import Carrier, NumberFacts, NumberLookup
+from domain.provider_errors import Unavailable
 
 UNAVAILABLE: Final = "+15005550001"
 SLOW: Final = "+15005550002"

@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from app.stores.faults import Faults
 from app.stores.unwritten import Kept, Unwritten
-from domain.ports import CachedFacts
+from domain.lookups.ports import CachedFacts
 from projections.database import Database, to_micros
 from projections.in_parts import change_in_parts
 from projections.inserting import upsert

@@ -24,7 +24,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.stores.faults import Faults
 from app.stores.number_parts import NumberParts
-from domain.network import NetworkStatus, Reading, Usage
+from domain.links.network import NetworkStatus, Reading, Usage
 from projections.database import Database, to_micros
 from projections.in_parts import change_in_parts
 from projections.one_of import OneOf

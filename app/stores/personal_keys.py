@@ -19,7 +19,7 @@ from sqlalchemy import Column, LargeBinary, MetaData, String, Table, Uuid, and_,
 from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.errors import ServiceUnavailable
-from domain.ports import Sealed
+from domain.personal import Sealed
 from projections.database import KEPT_BY_A_READER, Database
 from projections.in_parts import change_in_parts
 from projections.quick import Quick

@@ -6,7 +6,7 @@ from datetime import datetime
 from threading import Condition, Thread
 from uuid import UUID
 
-from domain.ports import CachedFacts
+from domain.lookups.ports import CachedFacts
 
 PACE_S = 0.05  # Between two writes: no request waits for one, and many answers share it.
 ANSWERS_MAX = 20_000  # Beyond it answers are not kept: it is a cache.

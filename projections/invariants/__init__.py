@@ -5,17 +5,17 @@ They are computed from the events alone and share no code with the aggregates th
 
 from collections.abc import Iterator
 
-from domain.aggregate import Event
-from domain.application import Recorded
-from domain.bulk_job import BulkJob
-from domain.esim import Esim
-from domain.ledger import Ledger
-from domain.link import Link
-from domain.monthly_fee import MonthlyFee
-from domain.number_lookup import NumberLookup
-from domain.plan_change import PlanChange
-from domain.price import Price
-from domain.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.accounts.ledger import Ledger
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.price import Price
+from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 from projections.invariants.bookings import Bookings, Reason
 from projections.invariants.bulk_jobs import BulkJobs
 from projections.invariants.esims import Esims

@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.price import Price, Repayment
-from domain.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from projections.invariants.promises import Promises
 
 # What an entry is called, what announces it, and what did not happen if it is missing.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.bulk_job import BulkJob
-from domain.wallet import Reference
+from domain.accounts.wallet import Reference
+from domain.lookups.bulk_job import BulkJob
 from projections.invariants.bookings import Bookings, Reason
 
 

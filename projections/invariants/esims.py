@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.esim import Esim
+from domain.links.esim import Esim
 from projections.invariants.promises import Promises
 
 EsimEvent = Esim.Registered | Esim.Reserved | Esim.Quarantined | Esim.Released

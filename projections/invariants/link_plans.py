@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.link import Link
+from domain.links.link import Link
 from projections.invariants.promises import Promises
 
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.esim import Esim
-from domain.link import Link
-from domain.price import Price, Repayment
-from domain.wallet import Reference
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Reference
+from domain.links.esim import Esim
+from domain.links.link import Link
 from projections.invariants.bookings import Bookings, Reason
 from projections.invariants.link_plans import LinkPlans
 from projections.invariants.promises import Promises

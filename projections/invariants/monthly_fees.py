@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.monthly_fee import MonthlyFee
-from domain.wallet import Reference
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.wallet import Reference
 from projections.invariants.bookings import Bookings, Reason
 
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.link import Link
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.wallet import Reference
+from domain.accounts.wallet import Reference
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange, Removal
 from projections.invariants.bookings import Bookings, Reason
 from projections.invariants.promises import Promises
 

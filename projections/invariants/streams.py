@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.aggregate import Event
+from domain.log.aggregate import Event
 
 
 @dataclass

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.ledger import Ledger
-from domain.wallet import Wallet
+from domain.accounts.ledger import Ledger
+from domain.accounts.wallet import Wallet
 from projections.invariants.bookings import Bookings
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from app.authorization import Caller
-from domain.organization import SCOPES, Status
+from domain.accounts.organization import SCOPES, Status
 from tests.installation import Process, SetClock
 
 ALL = frozenset(SCOPES)

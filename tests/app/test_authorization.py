@@ -6,6 +6,7 @@ from uuid import uuid4
 import pytest
 
 from app.authorization import Caller
+from domain.accounts.organization import SCOPES, Status
 from domain.errors import (
     InsufficientScope,
     OrganizationInactive,
@@ -13,7 +14,6 @@ from domain.errors import (
     OrganizationSuspended,
     Unauthorized,
 )
-from domain.organization import SCOPES, Status
 from tests.app.house import ALL, House
 
 Pace = Callable[[House], None]

@@ -9,7 +9,7 @@ import pytest
 from app.database_clock import MEASURE_S, RETRY_S, DatabaseClock
 from domain.cause import utc_now
 from domain.errors import ProvisioningError
-from tests.domain.commands.buying import Buyer
+from tests.domain.buying import Buyer
 from tests.installation import Installation, postgresql_only, sqlite_only, wait_until
 
 BEHIND = timedelta(seconds=28)

@@ -9,8 +9,8 @@ import pytest
 
 from app.demo import DEMO_CLIENT_ID, PLANS, credentials_file, prepare_demo
 from app.settings import WrongSetting
-from domain.organization import ApiClient, api_client_id
-from domain.plan import Plan, PlanTerms
+from domain.accounts.organization import ApiClient, api_client_id
+from domain.catalogue.plan import Plan, PlanTerms
 from tests.installation import Installation, Process
 
 SAMPLES = json.loads(PLANS.read_bytes())["plans"]

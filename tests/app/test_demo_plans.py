@@ -10,9 +10,9 @@ import pytest
 
 from app.currencies import CURRENCIES
 from app.providers.mcc_mnc import SHIPPED
-from domain.commands.plan_file import read_plan_file
+from domain.catalogue.plan import CountryCoverage, SponsorProfile
+from domain.catalogue.plan_file import read_plan_file
 from domain.money import format_amount, parse_amount
-from domain.plan import CountryCoverage, SponsorProfile
 from domain.regions import REGIONS, is_country, regions_of
 
 FILE = Path(__file__).parents[2] / "app" / "data" / "demo_plans.json"

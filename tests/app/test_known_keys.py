@@ -10,7 +10,7 @@ from app.cli.installation import cause_of
 from app.database_clock import DatabaseClock
 from app.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.stores.notes import Notes
-from domain.organization import api_client_id
+from domain.accounts.organization import api_client_id
 from tests.installation import Installation, Process, SetClock
 
 

@@ -7,9 +7,9 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.metrics.roles import Role
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.single_lookup import LookupRequest
 from domain.errors import NumberLookupUnavailable, ServiceUnavailable
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest
 from projections.positions import Positions
 from tests.installation import (
     PRICE_MICROS,

@@ -4,7 +4,7 @@ import pytest
 
 from app import plan_terms
 from app.plan_terms import KnownPlans
-from domain.plan import PlanTerms
+from domain.catalogue.plan import PlanTerms
 from tests.installation import Process
 from tests.plan_files import import_plans, plan, stored
 

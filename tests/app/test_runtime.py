@@ -6,7 +6,7 @@ from threading import Event, Thread
 import pytest
 
 from app.runtime import Runtime
-from domain.signal import Signal
+from domain.log.signal import Signal
 from projections.follower import Follower
 from tests.installation import PATIENCE_S, Process, sqlite_only, wait_until
 from tests.projections.looking import places, register

@@ -7,12 +7,12 @@ from uuid import UUID, uuid4
 import msgspec
 
 from app.container import Container
-from domain.activation import BoughtPlan
-from domain.cause import month_of
-from domain.link import Link
-from domain.network import AddonUsage, Endpoint, Usage
-from domain.plan import SponsorProfile
-from domain.wallet import Charge, Reference, Wallet, wallet_id
+from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
+from domain.catalogue.plan import SponsorProfile
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.links.network import AddonUsage, Endpoint, Usage
+from domain.months import month_of
 from projections.database import to_micros
 from tests.bench.installation import cause
 

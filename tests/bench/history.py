@@ -7,12 +7,12 @@ from uuid import UUID, uuid4
 import msgspec
 from eventsourcing.persistence import StoredEvent
 
-from domain.application import Log
-from domain.bulk_job import BulkJob
-from domain.number_lookup import NumberLookup
-from domain.ports import Sealed
-from domain.price import Price
-from domain.wallet import Charge, Reference, Wallet, wallet_id
+from domain.accounts.price import Price
+from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from domain.personal import Sealed
 from tests.bench.installation import PRICE_MICROS, cause
 
 BULK = 5_000  # Events of one statement; only the building depends on it.

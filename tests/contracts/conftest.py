@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.network import EsimNetwork
+from domain.links.network import EsimNetwork
 from tests.contracts.esim_networks import NETWORKS, FarSide
 
 

@@ -8,7 +8,7 @@ from typing import Protocol
 from app.persistence.sqlite_engine import engine_for
 from app.providers.simulated_network.network import SimulatedNetwork
 from domain.cause import Clock
-from domain.network import EsimNetwork, ProviderPlan
+from domain.links.network import EsimNetwork, ProviderPlan
 from projections.database import Database
 from tests.installation import SetClock
 

@@ -6,7 +6,8 @@ from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from domain.ports import Carrier, NumberFacts, Unavailable
+from domain.lookups.ports import Carrier, NumberFacts
+from domain.provider_errors import Unavailable
 
 VALID_MOBILE: Final = "+34612345678"
 NOT_VALID: Final = "+9991234567"

@@ -9,7 +9,8 @@ from threading import Barrier
 
 import pytest
 
-from domain.network import Endpoint, EsimNetwork, NoSuchEndpoint, Rejected
+from domain.links.network import Endpoint, EsimNetwork, NoSuchEndpoint
+from domain.provider_errors import Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from domain.network import AddonUsage, EsimNetwork, NoSuchEndpoint
+from domain.links.network import AddonUsage, EsimNetwork, NoSuchEndpoint
 from tests.contracts.esim_networks import (
     OTHER_PLAN,
     PLAN,

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.network import EsimNetwork, OutcomeUnknown
-from domain.ports import ProviderError, Unavailable
+from domain.links.network import EsimNetwork
+from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     OTHER_PLAN,

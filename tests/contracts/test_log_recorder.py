@@ -15,7 +15,7 @@ from eventsourcing.persistence import IntegrityError, OperationalError, StoredEv
 from eventsourcing.sqlite import SQLiteDatastore
 
 from app.persistence.sqlite_log import SQLiteLogRecorder
-from domain.application import NothingInserted, OtherLog
+from domain.log.log import NothingInserted, OtherLog
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they
 # import is built on a package that is not installed.

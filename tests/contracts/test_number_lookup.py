@@ -16,8 +16,9 @@ from app.providers.circuit import CircuitBreaker
 from app.providers.mcc_mnc import load_networks
 from app.providers.offline import OfflineLookup
 from app.providers.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
+from domain.lookups.ports import LineType, NumberFacts, NumberLookup
 from domain.phone_number import is_e164
-from domain.ports import LineType, NumberFacts, NumberLookup, ProviderError, Unavailable
+from domain.provider_errors import ProviderError, Unavailable
 from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
 from tests.data.make_numbers import NUMBERS_FILE
 

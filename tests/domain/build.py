@@ -4,15 +4,15 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from domain.application import Log
-from domain.bulk_job import BulkJob
+from domain.accounts.committer import Committer
+from domain.accounts.price import Price
+from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from domain.cause import Cause
-from domain.committer import Committer
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 from domain.money import parse_amount
-from domain.number_lookup import NumberLookup
-from domain.ports import Sealed
-from domain.price import Price
-from domain.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.personal import Sealed
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 TRANSACTION = UUID("7a1e5c20-93b4-4d6f-8e2a-1c0b9d8f7e6a")

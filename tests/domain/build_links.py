@@ -4,14 +4,14 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
-from domain.activation import BoughtPlan
+from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
-from domain.link import Link
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.links.network import Endpoint, LinkStatus
+from domain.links.plan_change import PlanChange, Removal
 from domain.money import parse_amount
-from domain.network import Endpoint, LinkStatus
-from domain.plan import SponsorProfile
-from domain.plan_change import PlanChange, Removal
-from domain.ports import Sealed
+from domain.personal import Sealed
 from tests.domain.build import ORGANIZATION, START, cause
 
 LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")

@@ -1,16 +1,20 @@
-"""Real logs on temporary SQLite files, with a committer each."""
+"""The fixtures of the domain's tests: logs and their writers, and organizations that buy."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-import domain.committer
-from domain.application import Log
-from domain.committer import Committer
+import domain.accounts.committer
+from domain.accounts.committer import Committer
+from domain.log.log import Log
+from tests.domain.buying import Buyer, NewBuyer, Patience
 from tests.domain.crowd import Crowd, WatchedQueue
 from tests.domain.faults import FaultyRecorder
 from tests.domain.writers import Writer, WriterFactory, open_log
+from tests.installation import Installation, SetClock, installation, migrated, process
+
+__all__ = ["buyer", "installation", "migrated", "new_buyer", "patience", "process"]
 
 
 @pytest.fixture
@@ -65,7 +69,50 @@ def crowd(monkeypatch: pytest.MonkeyPatch, new_writer: WriterFactory) -> Iterato
         queues.append(WatchedQueue())
         return queues[-1]
 
-    monkeypatch.setattr(domain.committer, "SimpleQueue", watched)
+    monkeypatch.setattr(domain.accounts.committer, "SimpleQueue", watched)
     writer = new_writer()
     with Crowd(writer, queues[0]) as crowd:
         yield crowd
+
+
+@pytest.fixture
+def patience(monkeypatch: pytest.MonkeyPatch) -> Patience:
+    """How long requests go on waiting."""
+    made = Patience()
+    for command in ("create", "change_plans", "readings", "waiting"):
+        monkeypatch.setattr(f"domain.links.{command}.time", made)
+    return made
+
+
+@pytest.fixture
+def new_buyer(installation: Installation) -> Iterator[NewBuyer]:
+    """Make organizations for which nobody works yet."""
+    made: list[Buyer] = []
+
+    def make(amount: str = "10.00", **more: object) -> Buyer:
+        made.append(Buyer(installation, amount, **more))  # type: ignore[arg-type]  # as they come
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def buyer(new_buyer: NewBuyer) -> Buyer:
+    """An organization with 10.00 for which nobody works yet."""
+    return new_buyer()
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    """What a test moves that has a `clocked_buyer`."""
+    return SetClock()
+
+
+@pytest.fixture
+def clocked_buyer(new_buyer: NewBuyer, clock: SetClock) -> Buyer:
+    """An organization with 10.00 and with workers, all of them at the time of the clock."""
+    buyer = new_buyer(clock=clock)
+    buyer.hire()
+    return buyer

@@ -8,7 +8,7 @@ from threading import Condition, Event
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
 from tests.domain.build import adjustment, cause, open_wallet
 from tests.domain.writers import Writer
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from threading import Barrier
 from uuid import UUID
 
-from domain.committer import Committer
+from domain.accounts.committer import Committer
 from domain.errors import InsufficientBalance
 from tests.domain.build import pay_in, take
 from tests.domain.writers import open_log

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.at_once import WouldWait, at_once, may_wait
-from domain.commands.in_flight import InFlight
-from domain.wallet import Wallet, wallet_id
+from domain.lookups.in_flight import InFlight
 from tests.domain.build import ORGANIZATION, lookup, open_wallet
 from tests.domain.writers import Writer, everything
 

@@ -2,7 +2,8 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-from domain.cause import month_of, utc_now
+from domain.cause import utc_now
+from domain.months import month_of
 
 
 def test_the_month_is_that_of_utc() -> None:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from domain.bulk_job import bulk_job_id
+from domain.accounts.organization import api_client_id
+from domain.accounts.wallet import deposit_id, wallet_id
 from domain.ids import derive_id
-from domain.number_lookup import number_lookup_id
-from domain.organization import api_client_id
-from domain.wallet import deposit_id, wallet_id
+from domain.lookups.bulk_job import bulk_job_id
+from domain.lookups.number_lookup import number_lookup_id
 from tests.domain.build import ORGANIZATION
 
 PARTS = st.lists(st.text(st.characters(exclude_categories=["Cs"])), max_size=4)

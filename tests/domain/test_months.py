@@ -4,8 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from domain.cause import month_of
-from domain.months import first_instant, months_after, next_month
+from domain.months import first_instant, month_of, months_after, next_month
 
 INSTANT = timedelta(microseconds=1)
 

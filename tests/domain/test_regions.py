@@ -5,7 +5,7 @@ import re
 import phonenumbers
 import pytest
 
-from domain.countries import country_name
+from app.http.catalogue.countries import country_name
 from domain.regions import REGIONS, is_country, region_of, regions_of
 
 COUNTRIES = sorted(country for region in REGIONS.values() for country in region.countries)

@@ -9,11 +9,11 @@ from uuid import UUID
 from eventsourcing.utils import get_topic
 
 from app.persistence.sqlite_log import SQLiteLogRecorder
+from domain.accounts.committer import Committer
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.aggregates import AGGREGATES
-from domain.application import Log, Recorded
-from domain.committer import Committer
+from domain.log.log import Log, Recorded
 from domain.money import format_amount
-from domain.wallet import Wallet, wallet_id
 from tests.domain.build import ORGANIZATION
 from tests.domain.faults import FaultyRecorder
 

@@ -3,12 +3,12 @@
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from domain.cause import month_of, utc_now
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Deposit, Wallet
+from domain.cause import utc_now
 from domain.errors import Refused
 from domain.money import parse_amount
-from domain.months import months_after
-from domain.organization import Organization
-from domain.wallet import Deposit, Wallet
+from domain.months import month_of, months_after
 from tests.faults.ledger import Ledger, Promise
 from tests.installation import Installation
 from tests.workers.fees import active_link

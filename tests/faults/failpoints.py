@@ -14,7 +14,7 @@ from typing import Any, Literal, NoReturn
 
 from eventsourcing.utils import resolve_topic
 
-from domain.application import Log
+from domain.log.log import Log
 from projections.database import Database
 from projections.positions import Positions
 

@@ -9,9 +9,9 @@ from typing import Any, Self
 from urllib.parse import quote
 from uuid import UUID
 
+from domain.catalogue.plan import key_of, plan_id
 from domain.errors import Refused
 from domain.money import parse_amount
-from domain.plan import key_of, plan_id
 from tests.faults.debtors import Debtors
 from tests.faults.ledger import Kind, Ledger, Promise
 from tests.faults.partner import PAUSE_S, TRIES_MAX, Partner, code_of

@@ -4,14 +4,14 @@ import time
 from collections import defaultdict
 from threading import Event, Lock, Thread
 
-from domain.aggregate import Event as Fact
-from domain.application import Recorded
-from domain.bulk_job import BulkJob
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.wallet import Wallet
 from domain.errors import ServiceUnavailable
-from domain.link import Link
-from domain.monthly_fee import MonthlyFee
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event as Fact
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
 from projections.invariants import Invariants
 from tests.installation import Process
 from tests.workers.fees import endpoint_of

@@ -18,8 +18,8 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 import app.container
 import workers.sweep
-from domain.application import Log
 from domain.cause import Clock, utc_now
+from domain.log.log import Log
 from projections.database import Database
 from projections.positions import Positions
 from tests.faults.failpoints import (

@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.bulk_job import BulkJob
-from domain.number_lookup import NumberLookup
-from domain.wallet import Wallet, wallet_id
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 from tests.faults.service import Client, Reply, Service, installation_for_serving, run
 from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
 from tests.projections.histories import DOWN

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from uuid import UUID
 
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.money import format_amount, parse_amount
-from domain.wallet import Wallet, wallet_id
 from tests.faults.debtors import PAID_IN, months_owed
 from tests.faults.ledger import Promise
 from tests.faults.load import DEPOSIT, Load

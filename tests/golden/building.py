@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from domain.aggregate import Event
-from domain.ports import Sealed
-from domain.price import Price
+from domain.accounts.price import Price
+from domain.log.aggregate import Event
+from domain.personal import Sealed
 
 ORGANIZATION = UUID("11111111-1111-4111-8111-111111111111")
 STREAM = UUID("22222222-2222-4222-8222-222222222222")

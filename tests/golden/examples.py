@@ -10,15 +10,15 @@ from typing import Any
 
 import msgspec
 
-from domain.aggregate import Event
-from domain.bulk_job import BulkJob
-from domain.discontinuity import Discontinuity
-from domain.ledger import Ledger
-from domain.number_lookup import NumberLookup
-from domain.organization import ApiClient, Organization
-from domain.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
-from domain.price import Repayment
-from domain.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.accounts.ledger import Ledger
+from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.price import Repayment
+from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.catalogue.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
+from domain.log.aggregate import Event
+from domain.log.discontinuity import Discontinuity
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 from tests.golden.building import (
     AT,
     CHARGE,

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from domain.aggregate import Event, Root
 from domain.aggregates import AGGREGATES
-from domain.mapper import MsgspecMapper
+from domain.log.aggregate import Event, Root
+from domain.log.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
 
 FOLDER = Path(__file__).parent

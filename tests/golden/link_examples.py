@@ -4,14 +4,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from domain.activation import BoughtPlan
-from domain.aggregate import Event
-from domain.esim import Esim
-from domain.link import Link
-from domain.monthly_fee import MonthlyFee
-from domain.plan import SponsorProfile
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.price import Price, Repayment
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.price import Price, Repayment
+from domain.catalogue.plan import SponsorProfile
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.log.aggregate import Event
 from tests.golden.building import (
     AT,
     ORGANIZATION,

@@ -6,9 +6,9 @@ import pytest
 from eventsourcing.persistence import StoredEvent
 from eventsourcing.utils import get_topic
 
-from domain.aggregate import Event
 from domain.aggregates import AGGREGATES
-from domain.mapper import MsgspecMapper
+from domain.log.aggregate import Event
+from domain.log.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
 from tests.golden.files import EVENTS_FOLDER, event_classes, events_of, file_name
 

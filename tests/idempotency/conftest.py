@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.http.conftest import acme, make_service, service
-from tests.domain.commands.conftest import buyer, new_buyer, patience
+from tests.domain.conftest import buyer, new_buyer, patience
 from tests.idempotency.operations import Operation
 from tests.installation import Installation, migrated, process
 from tests.seeds import Seed

@@ -9,17 +9,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.bulk_job import bulk_job_id
-from domain.commands import single_lookup
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.single_lookup import LookupRequest
 from domain.errors import NumberLookupUnavailable, ProvisioningError, ProvisioningFailed
-from domain.link import Link, link_id
-from domain.network import NoEndpoint
-from domain.number_lookup import number_lookup_id
-from domain.plan_change import plan_change_id
-from domain.ports import Unavailable
-from tests.domain.commands.buying import Buyer, Gate
+from domain.links.link import Link, link_id
+from domain.links.network import NoEndpoint
+from domain.links.plan_change import plan_change_id
+from domain.lookups import single as single_lookup
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import bulk_job_id
+from domain.lookups.number_lookup import number_lookup_id
+from domain.lookups.single import LookupRequest
+from domain.provider_errors import Unavailable
+from tests.domain.buying import Buyer, Gate
 from tests.installation import CountingProvider, Installation, Process, numbers
 
 KEY = "key-1"

@@ -9,10 +9,10 @@ from uuid import UUID
 from werkzeug.test import TestResponse
 
 from app.providers.simulated_network.script import Fault
-from domain.activation import BoughtPlan
 from domain.ids import derive_id
-from domain.link import Link, link_id
-from domain.number_lookup import number_lookup_id
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link, link_id
+from domain.lookups.number_lookup import number_lookup_id
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, UNSOLD, Buyer, buyer
 from tests.app.http.service import Service
 from tests.installation import numbers

@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 from eventsourcing.persistence import OperationalError
 
-from domain.cause import month_of
-from domain.commands import link_create, link_plans
 from domain.errors import (
     LATE,
     BillingNotConfigured,
@@ -18,8 +16,11 @@ from domain.errors import (
     ProvisioningError,
     ServiceUnavailable,
 )
+from domain.links import change_plans
+from domain.links import create as link_create
 from domain.money import format_amount
-from tests.domain.commands.asking import all_at_once
+from domain.months import month_of
+from tests.domain.asking import all_at_once
 from tests.faulty_network import Killed
 from tests.idempotency.conftest import Make
 from tests.idempotency.operations import (
@@ -298,7 +299,7 @@ def test_a_commit_whose_reply_was_lost_is_found_by_the_same_key(
         lost()
 
     with monkeypatch.context() as patch:
-        patch.setattr("domain.commit.SETTLE_S", 0.0)  # It gives up at once.
+        patch.setattr("domain.accounts.committer.SETTLE_S", 0.0)  # It gives up at once.
         patch.setattr(operation.other.committer, "_settle_s", 0.0)
         patch.setattr(recorder, "insert_events", insert_and_lose)
         with pytest.raises(ServiceUnavailable):
@@ -319,7 +320,7 @@ def begin_and_die(operation: Operation, patch: pytest.MonkeyPatch) -> None:
 
     operation.buyer.dismiss()
     with patch.context() as life:
-        for command in (link_create, link_plans):
+        for command in (link_create, change_plans):
             life.setattr(command, "wait_for", die)
         with pytest.raises(Killed):
             operation.ask()

@@ -5,8 +5,6 @@ from uuid import UUID
 
 import pytest
 
-from domain.commands import single_lookup
-from domain.commands.link_plans import BoundFailure
 from domain.errors import (
     LATE,
     REJECTED,
@@ -15,10 +13,12 @@ from domain.errors import (
     ProvisioningError,
     ProvisioningFailed,
 )
-from domain.network import NoEndpoint, OutcomeUnknown
-from domain.plan_change import PlanChange
-from domain.ports import Unavailable
-from tests.domain.commands.buying import DEADLINE_S, Gate, Patience
+from domain.links.change_plans import BoundFailure
+from domain.links.network import NoEndpoint
+from domain.links.plan_change import PlanChange
+from domain.lookups import single as single_lookup
+from domain.provider_errors import OutcomeUnknown, Unavailable
+from tests.domain.buying import DEADLINE_S, Gate, Patience
 from tests.idempotency.conftest import Make
 from tests.idempotency.operations import LeasedLookup, LocalLookup, Swap, TopUp
 from tests.idempotency.test_commands import TEN_MICROS, just_enough, of

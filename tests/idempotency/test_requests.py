@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from app.providers.simulated_network.script import Fault
-from domain.commands import single_lookup
+from domain.lookups import single as single_lookup
 from tests.app.http.buying import FREE, MORE, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of

@@ -4,12 +4,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from domain.aggregate import Event, Root
-from domain.bulk_job import BulkJob
-from domain.number_lookup import NumberLookup
-from domain.ports import Sealed
-from domain.price import Price, Repayment
-from domain.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
+from domain.log.aggregate import Event, Root
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from domain.personal import Sealed
 from projections.audit import Failure, check_log
 from tests.installation import Process
 from tests.projections.histories import forge

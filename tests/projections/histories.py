@@ -4,12 +4,12 @@ import random
 from collections.abc import Sequence
 from uuid import UUID
 
-from domain.aggregate import Event, Root
-from domain.bulk_job import BulkJob
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.single_lookup import LookupRequest
+from domain.accounts.organization import ApiClient, Organization
 from domain.errors import NumberLookupUnavailable, Refused
-from domain.organization import ApiClient, Organization
+from domain.log.aggregate import Event, Root
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, Process, numbers
 from tests.plan_files import covering, import_plans, plan, profile
 from tests.projections.link_happenings import LinkHappenings

@@ -2,9 +2,9 @@
 
 from uuid import UUID
 
-from domain.activation import BoughtPlan
-from domain.price import Price, Repayment
-from domain.wallet import Charge, ChargeKind, Metadata, Reference, Refund
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Charge, ChargeKind, Metadata, Reference, Refund
+from domain.links.bought_plan import BoughtPlan
 
 TYPES = {"activation": "link", "topup": "plan_change", "monthly_link_fee": "monthly_fee"}
 

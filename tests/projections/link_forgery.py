@@ -5,14 +5,14 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
-from domain.aggregate import Event
-from domain.esim import Esim
-from domain.link import Link
-from domain.monthly_fee import MonthlyFee
-from domain.network import Endpoint
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.price import Price, Repayment
-from domain.wallet import ChargeKind, Wallet
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import ChargeKind, Wallet
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.network import Endpoint
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.log.aggregate import Event
 from tests.domain.build_links import LPA, PROFILE, bought
 from tests.installation import Process
 from tests.projections.forgery import E, Forger, forged

@@ -6,10 +6,10 @@ from datetime import datetime
 from functools import partial
 from uuid import UUID
 
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import InsufficientBalance
-from domain.link import Link, Stage
-from domain.network import LinkStatus
-from domain.wallet import Wallet, wallet_id
+from domain.links.link import Link, Stage
+from domain.links.network import LinkStatus
 from tests.installation import Process
 from tests.projections.link_steps import SOON, ChangeSteps, LinkSteps, bought, charge_fee, owe
 

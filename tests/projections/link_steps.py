@@ -5,16 +5,16 @@ from datetime import datetime, timedelta
 from itertools import count
 from uuid import UUID, uuid4
 
-from domain.activation import BoughtPlan
-from domain.esim import Esim, esim_id
-from domain.link import Link
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.wallet import Charge, Refund, wallet_id
+from domain.catalogue.plan import SponsorProfile
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link
+from domain.links.network import Endpoint, LinkStatus
+from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.money import parse_amount
-from domain.monthly_fee import MonthlyFee
-from domain.network import Endpoint, LinkStatus
-from domain.plan import SponsorProfile
-from domain.plan_change import Addition, PlanChange, Removal
-from domain.ports import Sealed
-from domain.wallet import Charge, Refund, wallet_id
+from domain.personal import Sealed
 from tests.installation import Process
 from tests.projections.link_entries import charge_of, metadata_of, refund_of
 

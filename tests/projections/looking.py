@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Connection, inspect
 
-from domain.aggregate import Event
-from domain.application import Log, Recorded, Stretch
-from domain.organization import Organization
+from domain.accounts.organization import Organization
+from domain.log.aggregate import Event
+from domain.log.log import Log, Recorded, Stretch
 from projections.health import Lag, lags
 from projections.positions import Position
 from projections.projector import Projector

@@ -6,8 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from domain.price import Price
-from domain.wallet import Reference, Wallet, wallet_id
+from domain.accounts.price import Price
+from domain.accounts.wallet import Reference, Wallet, wallet_id
 from tests.installation import Process
 from tests.projections.forgery import Forger, forged
 from tests.projections.looking import register

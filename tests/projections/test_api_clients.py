@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from domain.organization import SCOPES, ApiClient
+from domain.accounts.organization import SCOPES, ApiClient
 from projections.api_clients import ApiClientRow
 from tests.installation import Process, SetClock
 

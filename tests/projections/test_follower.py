@@ -7,7 +7,7 @@ from threading import Event, Thread
 import pytest
 
 from domain.errors import ServiceUnavailable
-from domain.signal import Signal
+from domain.log.signal import Signal
 from projections import follower
 from projections.follower import Follower, Step
 from tests.installation import PATIENCE_S, Process, wait_until

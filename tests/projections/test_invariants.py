@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from domain.plan_change import PlanChange
-from domain.price import Repayment
+from domain.accounts.price import Repayment
+from domain.links.plan_change import PlanChange
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
     esims,

@@ -7,8 +7,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import event
 
-from domain.bulk_job import BulkJob
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_job import BulkJob
 from projections.jobs import JobRow, row_of
 from projections.rebuild import rebuild
 from tests.installation import Process, SetClock, numbers, sqlite_only

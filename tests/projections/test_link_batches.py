@@ -8,10 +8,10 @@ from uuid import UUID
 
 import pytest
 
-from domain.application import Recorded
-from domain.link import Link
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.log import Recorded
 from projections.links import Links
 from projections.read_model import ReadModel
 from tests.installation import Installation, Process

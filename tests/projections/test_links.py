@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import event
 
-from domain.link import Link
-from domain.network import LinkStatus
+from domain.links.link import Link
+from domain.links.network import LinkStatus
 from projections.link_search import LinkFilter
 from projections.links import LinkRow
 from tests.installation import Process, SetClock, sqlite_only

@@ -5,8 +5,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import Cause
-from domain.monthly_fee import MonthlyFee, monthly_fee_id
 from projections.monthly_fees import FeeRow
 from projections.rebuild import rebuild
 from tests.installation import Process

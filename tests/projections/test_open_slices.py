@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.lookups.bulk import SLICE_ITEMS
 from projections.open_slices import Slice
 from projections.read_model import Batch
 from tests.installation import Installation, Process, numbers

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.organization import Organization
+from domain.accounts.organization import Organization
 from projections.organizations import OrganizationRow
 from tests.installation import Process, SetClock
 

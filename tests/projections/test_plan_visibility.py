@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.plan import Plan, PlanTerms, SponsorProfile
+from domain.catalogue.plan import Plan, PlanTerms, SponsorProfile
 from projections.plans import PlanFilter
 from tests.golden.examples import TERMS
 from tests.installation import Process

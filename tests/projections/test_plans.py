@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from sqlalchemy import Engine, event
 
-from domain.plan import COVERAGE_TYPES, Plan
+from domain.catalogue.plan import COVERAGE_TYPES, Plan
 from domain.regions import REGIONS, regions_of
 from projections.plans import PlanFilter, PlanRow
 from tests.golden.examples import TERMS

@@ -8,7 +8,7 @@ from threading import Thread
 import pytest
 from sqlalchemy import text
 
-from domain.application import Place
+from domain.log.log import Place
 from projections.health import belongs, strangers
 from projections.positions import Fenced
 from tests.installation import Process, postgresql_only, wait_until

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection
 
 from app.migrate import migrate
-from domain.application import Recorded
+from domain.log.log import Recorded
 from projections.audit import verify
 from projections.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
 from projections.wallets import Wallets

@@ -5,8 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from domain.organization import ApiClient
-from domain.wallet import Wallet, wallet_id
+from domain.accounts.organization import ApiClient
+from domain.accounts.wallet import Wallet, wallet_id
 from projections.audit import check_log
 from projections.health import belongs
 from projections.projector import BATCH_EVENTS_MAX, Projector

@@ -6,11 +6,11 @@ import pytest
 
 from app.container import Container
 from app.settings import Settings
-from domain.aggregate import Event
-from domain.application import Recorded
-from domain.bulk_job import BulkJob
-from domain.link import Link
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
 from projections.read_model import Batch, ReadModel, Uses
 from tests.golden.examples import EVENTS
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import Connection, Table
 
-from domain.organization import SCOPES
+from domain.accounts.organization import SCOPES
 from projections.audit import verify
 from tests.installation import Process
 from tests.plan_files import import_plans, plan

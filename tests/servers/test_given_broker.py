@@ -22,4 +22,6 @@ def test_every_test_that_uses_it_is_named() -> None:
 
 
 def test_every_other_file_is_a_scope_of_its_own() -> None:
-    assert scope_of("tests/domain/test_wallet.py") == "tests/domain/test_wallet.py"
+    assert (
+        scope_of("tests/domain/accounts/test_wallet.py") == "tests/domain/accounts/test_wallet.py"
+    )

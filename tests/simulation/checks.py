@@ -8,13 +8,13 @@ from uuid import UUID
 import msgspec
 
 from app.providers.simulated_network.subscription import Subscription
-from domain.aggregate import Event, Root
-from domain.bulk_job import BulkJob
-from domain.link import Link, Stage
-from domain.monthly_fee import MonthlyFee
-from domain.number_lookup import NumberLookup
-from domain.plan_change import PlanChange
-from domain.wallet import Deposit, Wallet, wallet_id
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.wallet import Deposit, Wallet, wallet_id
+from domain.links.link import Link, Stage
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event, Root
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
 from projections.audit import verify
 from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers

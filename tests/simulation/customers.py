@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from uuid import UUID
 
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.link_create import LinkRequest
-from domain.commands.link_plans import BoundFailure, ChangeRequest
-from domain.commands.single_lookup import LookupRequest
+from domain.accounts.wallet import Wallet, deposit_id, wallet_id
 from domain.errors import Refused
-from domain.link import Link
-from domain.wallet import Wallet, deposit_id, wallet_id
+from domain.links.change_plans import BoundFailure, ChangeRequest
+from domain.links.create import LinkRequest
+from domain.links.link import Link
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, numbers
 from tests.simulation.ledger import Ask, Kind, Ledger
 from tests.simulation.machine import Machine

@@ -15,12 +15,11 @@ from app.settings import Settings
 from app.stores.leases import SqlLeases
 from app.stores.lookup_cache import SqlLookupCache
 from app.stores.personal_keys import PersonalKeys
-from domain.application import Log
-from domain.commit import Command
-from domain.committer import Committer
-from domain.network import EsimNetwork
-from domain.ports import CachedFacts, NumberLookup
-from domain.signal import Signal
+from domain.accounts.committer import Command, Committer
+from domain.links.network import EsimNetwork
+from domain.log.log import Log
+from domain.log.signal import Signal
+from domain.lookups.ports import CachedFacts, NumberLookup
 from projections.database import Database
 from projections.positions import Positions
 from projections.projector import Projector

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from eventsourcing.persistence import IntegrityError, StoredEvent
 
-from domain import provisioning
-from domain.application import Log
-from domain.bulk_job import BulkJob
+from domain.accounts.committer import Committer
+from domain.accounts.wallet import Refund, Wallet
 from domain.cause import Cause
-from domain.commands.single_lookup import SingleLookup
-from domain.committer import Committer
-from domain.esim import Esim
-from domain.link import Link
-from domain.wallet import Refund, Wallet
+from domain.links import provisioning
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.single import SingleLookup
 from projections.positions import Fenced, Position, Positions
 from workers.dispatcher import NAME, Dispatcher
 from workers.lookup_turns import LookupTurns
@@ -116,7 +116,7 @@ def the_fence_is_open(patch: pytest.MonkeyPatch) -> None:
 
 
 def an_esim_is_freed_too_early(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr("domain.commands.provisioning_failure.Failing._settled_at", lambda *_, **__: None)
+    patch.setattr("domain.links.failing.Failing._settled_at", lambda *_, **__: None)
 
 
 def a_late_endpoint_is_left_there(patch: pytest.MonkeyPatch) -> None:

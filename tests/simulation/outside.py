@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from app.providers.sandbox import is_sandbox_number
-from domain.network import OutcomeUnknown, Rejected
-from domain.ports import NumberFacts, Unavailable
+from domain.lookups.ports import NumberFacts
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.faulty_network import CHANGES
 from tests.workers.late_network import LateNetwork
 

@@ -93,8 +93,8 @@ def under(monotonic: object, new_id: object) -> Iterator[None]:
     with quicker(), _ids_from(new_id), pytest.MonkeyPatch.context() as patch:
         for module in _timers():
             patch.setattr(module, "time", simulated)
-        patch.setattr("domain.commit.PAUSE_S", 0.0)
-        patch.setattr("domain.commands.bulk_create.SLICE_ITEMS", SLICE_ITEMS)
+        patch.setattr("domain.accounts.committer.PAUSE_S", 0.0)
+        patch.setattr("domain.lookups.bulk.SLICE_ITEMS", SLICE_ITEMS)
         yield
 
 

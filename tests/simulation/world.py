@@ -9,7 +9,7 @@ from uuid import UUID
 from app.providers.simulated_network.network import SimulatedNetwork
 from app.settings import Settings
 from domain.errors import ServiceUnavailable
-from domain.link import Link
+from domain.links.link import Link
 from tests.faulty_network import Killed
 from tests.simulation.broker import Broker, BrokerAway
 from tests.simulation.clock import SimulatedClock

@@ -24,7 +24,7 @@ from uuid import UUID
 from app.container import Container
 from app.http.application import create_front
 from app.http.listening import bind, listen
-from domain.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob
 from tests.app.http.buying import BASIC, LINKS, Buyer
 from tests.app.http.service import Service
 from tests.tidy.source import PACKAGES, ROOT

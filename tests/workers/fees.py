@@ -3,13 +3,13 @@
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
-from domain.activation import BoughtPlan
+from domain.accounts.organization import Organization, Status
 from domain.cause import Cause
-from domain.esim import Esim
-from domain.link import Link
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
-from domain.network import Endpoint, LinkStatus
-from domain.organization import Organization, Status
 from projections.audit import Failure, verify
 from projections.monthly_fees import FeeRow
 from projections.transactions import Filter, Transaction

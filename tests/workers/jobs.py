@@ -4,10 +4,10 @@ from uuid import UUID
 
 import msgspec
 
-from domain.bulk_job import BulkJob, PersonalNumbers, PersonalResults
-from domain.commands.bulk_create import BulkRequest
-from domain.organization import Organization
-from domain.wallet import Wallet, wallet_id
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from projections.audit import check_log
 from tests.installation import PRICE_MICROS, Installation, Process
 

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from domain.network import EsimNetwork, OutcomeUnknown
-from domain.ports import ProviderError
+from domain.links.network import EsimNetwork
+from domain.provider_errors import OutcomeUnknown, ProviderError
 from tests.installation import SetClock
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import TypeVar
 
-from domain.aggregate import Root
-from domain.esim import Esim
-from domain.link import Link, Stage
+from domain.accounts.wallet import Wallet
+from domain.links.esim import Esim
+from domain.links.link import Link, Stage
+from domain.links.network import Endpoint
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Root
 from domain.money import parse_amount
-from domain.network import Endpoint
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet
 from projections.audit import check_log
 from tests.workers.link_lab import DEPOSIT, Lab
 

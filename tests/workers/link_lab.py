@@ -11,16 +11,16 @@ import pytest
 
 from app.container.links import SEED
 from app.providers.simulated_network.network import SimulatedNetwork
-from domain.commands.link_create import LinkRequest
-from domain.commands.link_plans import ChangeRequest
-from domain.commands.link_status import Target
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.errors import ProvisioningError
-from domain.link import Link
+from domain.links.change_plans import ChangeRequest
+from domain.links.create import LinkRequest
+from domain.links.link import Link
+from domain.links.network import AvailableEsim, Endpoint, LinkStatus
+from domain.links.plan_change import PlanChange
+from domain.links.status import Target
 from domain.money import parse_amount
-from domain.network import AvailableEsim, Endpoint, LinkStatus
-from domain.plan import PlanTerms, SponsorProfile
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet, wallet_id
 from projections.unfinished import Work
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from domain.network import NoEndpoint, OutcomeUnknown, Rejected
-from domain.ports import Unavailable
+from domain.links.network import NoEndpoint
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.workers.places import When
 

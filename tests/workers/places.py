@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Literal
 
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
 from tests.faulty_network import Killed
 from tests.installation import Process
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from dramatiq import Worker
 
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.lookups.bulk import SLICE_ITEMS
 from tests.installation import CountingProvider, Installation, Process, numbers, wait_until
 from tests.workers.jobs import Work
 from tests.workers.queueing import Sweeps

@@ -5,10 +5,10 @@ from uuid import uuid4
 
 import pytest
 
-from domain.bulk_job import ATTEMPTS_MAX
-from domain.cause import month_of
-from domain.commands.answers import ATTEMPTS_MAX as CALLS_MAX
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.lookups.answers import ATTEMPTS_MAX as CALLS_MAX
+from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_job import ATTEMPTS_MAX
+from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.projections.histories import create_job
 from tests.workers.jobs import Work, suspend

@@ -5,9 +5,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.migrate import migrate
-from domain.application import Poisoned
-from domain.commands.bulk_create import SLICE_ITEMS
 from domain.errors import ServiceUnavailable
+from domain.log.log import Poisoned
+from domain.lookups.bulk import SLICE_ITEMS
 from tests.installation import Installation, Process, numbers, sqlite_only
 from tests.projections.histories import create_job, write_row
 from tests.projections.looking import after_reading, place_of, register

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from domain.errors import BillingNotConfigured, InsufficientBalance, ProvisioningError
-from domain.esim import Esim
-from domain.link import Link, Stage
-from domain.network import AvailableEsim, ProviderPlan
-from domain.ports import Unavailable
+from domain.links.esim import Esim
+from domain.links.link import Link, Stage
+from domain.links.network import AvailableEsim, ProviderPlan
+from domain.provider_errors import Unavailable
 from tests.workers.link_checks import check, every
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm

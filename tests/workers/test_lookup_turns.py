@@ -10,13 +10,13 @@ from dramatiq import Worker
 
 from app.runtime import Runtime
 from app.threads import LOOKUP_THREADS
-from domain.bulk_job import BulkJob
-from domain.commands.bulk_create import SLICE_ITEMS
-from domain.ports import NumberFacts
+from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.ports import NumberFacts
 from projections.audit import check_log
 from projections.open_slices import Slice
 from tests.app.brokers.bench import fresh_url
-from tests.domain.commands.buying import Gate
+from tests.domain.buying import Gate
 from tests.installation import (
     PATIENCE_S,
     CountingProvider,

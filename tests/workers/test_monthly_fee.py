@@ -5,10 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from domain.accounts.monthly_fee import monthly_fee_id
+from domain.accounts.organization import Status
+from domain.accounts.wallet import Reference
 from domain.money import parse_amount
-from domain.monthly_fee import monthly_fee_id
-from domain.organization import Status
-from domain.wallet import Reference
 from tests.installation import Installation, Process, SetClock
 from tests.workers.fees import (
     activate,

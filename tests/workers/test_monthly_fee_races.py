@@ -7,7 +7,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.monthly_fee import MonthlyFee, monthly_fee_id
+from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from tests.faulty_network import Killed
 from tests.installation import Installation, Process, SetClock
 from tests.workers.fees import (

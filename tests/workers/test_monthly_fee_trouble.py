@@ -7,9 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.runtime import Runtime
+from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
-from domain.monthly_fee import MonthlyFee, monthly_fee_id
 from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
 from tests.projections.looking import place_of
 from tests.workers.fees import activate, charged, customer, fees, frozen, moment

@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from domain.errors import ProvisioningError, ProvisioningFailed
-from domain.plan_change import PlanChange
+from domain.links.plan_change import PlanChange
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm

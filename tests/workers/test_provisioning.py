@@ -6,8 +6,8 @@ from uuid import uuid4
 import pytest
 
 from domain.errors import InsufficientBalance, ProvisioningError, ProvisioningFailed
-from domain.link import Stage
-from domain.network import Endpoint
+from domain.links.link import Stage
+from domain.links.network import Endpoint
 from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab
 from tests.workers.network_faults import (

@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.esim import Esim, esim_id
-from domain.link import Link, Stage
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link, Stage
 from domain.money import parse_amount
 from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab

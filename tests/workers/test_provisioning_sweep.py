@@ -8,7 +8,12 @@ import pytest
 
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from workers.provisioning_sweep import BACK_OFF_MAX, BACKLOG_MAX, WORK_MAX, ProvisioningSweep
+from workers.provisioning_sweep import (
+    LINKS_BACK_OFF_MAX,
+    LINKS_BACKLOG_MAX,
+    WORK_MAX,
+    ProvisioningSweep,
+)
 from workers.routes import Message
 
 
@@ -141,9 +146,9 @@ def test_work_that_never_ends_does_not_keep_others_from_their_turn(lab: Lab, swe
 def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, swept: Swept) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=2)
-    swept.sent.waiting = BACKLOG_MAX + 1
+    swept.sent.waiting = LINKS_BACKLOG_MAX + 1
     assert swept.run(everything=True) == []
-    swept.sent.waiting = BACKLOG_MAX
+    swept.sent.waiting = LINKS_BACKLOG_MAX
     assert swept.run() == [link_id]
 
 
@@ -161,5 +166,5 @@ def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, swept: Swept) -> N
     assert swept.run() == [first]
     lab.clock.forward(hours=-1)
     assert swept.run() == [first]
-    lab.clock.forward(seconds=BACK_OFF_MAX / timedelta(seconds=1))
+    lab.clock.forward(seconds=LINKS_BACK_OFF_MAX / timedelta(seconds=1))
     assert swept.run() == [first]

@@ -4,8 +4,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.aggregate import Event
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.log.aggregate import Event
+from domain.lookups.bulk import SLICE_ITEMS
 from tests.installation import Process, numbers
 from tests.projections.histories import Life, create_job
 from workers.routes import ROUTES, Message, messages_for, slice_message

@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 
 from domain.errors import ProvisioningError, ProvisioningFailed
-from domain.link import Stage
-from domain.network import OutcomeUnknown
-from domain.ports import Unavailable
+from domain.links.link import Stage
+from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.faulty_network import Killed
 from tests.installation import Process, sqlite_only
 from tests.workers.link_checks import check

@@ -9,9 +9,9 @@ import pytest
 from dramatiq import Worker
 
 from app.threads import PROVISION_THREADS
-from domain.link import Link
+from domain.links.link import Link
 from tests.app.brokers.bench import fresh_url
-from tests.domain.commands.buying import Gate
+from tests.domain.buying import Gate
 from tests.installation import PATIENCE_S, Installation, wait_until
 from tests.workers.link_lab import Lab
 from workers import shares

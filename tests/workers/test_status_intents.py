@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from domain.commands.link_status import Target
 from domain.errors import ProvisioningError
-from domain.network import LinkStatus, NoSuchEndpoint
+from domain.links.network import LinkStatus, NoSuchEndpoint
+from domain.links.status import Target
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm

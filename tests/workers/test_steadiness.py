@@ -4,8 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.network import AddonUsage
-from domain.plan_change import PlanChange
+from domain.links.network import AddonUsage
+from domain.links.plan_change import PlanChange
 from tests.installation import SetClock
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab

@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
-from domain.commands.bulk_create import SLICE_ITEMS
+from domain.lookups.bulk import SLICE_ITEMS
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.projections.histories import create_job, finish_job
 from tests.workers.queueing import Queue, sweep_of
-from workers.sweep import BACK_OFF_MAX, BACKLOG_MAX, IDLE, JOBS_MAX, Sweep
+from workers.sweep import IDLE, JOBS_BACK_OFF_MAX, JOBS_BACKLOG_MAX, JOBS_MAX, Sweep
 
 
 @pytest.fixture
@@ -123,7 +123,7 @@ def test_the_wait_between_two_sweeps_of_a_job_doubles_up_to_its_bound(
         clock.forward(seconds=30)
     waits = [later - earlier for earlier, later in pairwise(at)]
     assert waits == [1, 2, 4, 5, 5, 5, 5]
-    assert max(waits) * 60 == BACK_OFF_MAX.total_seconds()
+    assert max(waits) * 60 == JOBS_BACK_OFF_MAX.total_seconds()
     assert len(queue.messages) == len(at)
 
 
@@ -147,9 +147,9 @@ def test_nothing_is_swept_while_the_queue_is_long(
 ) -> None:
     create_job(process, organization_id, numbers(1))
     clock.forward(seconds=60)
-    queue.waiting = BACKLOG_MAX + 1
+    queue.waiting = JOBS_BACKLOG_MAX + 1
     assert run(process, sweep) == 0
-    queue.waiting = BACKLOG_MAX
+    queue.waiting = JOBS_BACKLOG_MAX
     assert run(process, sweep) == 1
 
 

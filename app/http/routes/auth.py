@@ -33,8 +33,8 @@ from app.http.token_grant import (
     grant,
 )
 from app.http.token_replies import TOKEN, KeySet, ServerMetadata, Token
+from domain.accounts.organization import SCOPES
 from domain.errors import NotFound
-from domain.organization import SCOPES
 
 METADATA_PATH = "/.well-known/oauth-authorization-server"
 KEYS_PATH = "/.well-known/jwks.json"

@@ -21,13 +21,13 @@ from app.http.schemas.link_input import LinkPlansBody
 from app.http.schemas.plan import NOT_A_COUNTRY, TopupQuery
 from app.http.schemas.request_headers import IdempotencyHeader
 from domain import errors
-from domain.commands.link_plans import NOT_THERE, BoundFailure, ChangeRequest
-from domain.commands.offers import INCOMPATIBLE
-from domain.commands.waiting import SHARE
-from domain.link import Link
+from domain.links.change_plans import NOT_THERE, BoundFailure, ChangeRequest
+from domain.links.link import Link
+from domain.links.offers import INCOMPATIBLE
+from domain.links.waiting import SHARE
 from projections.plans import PlanRow
 
-blueprint = Blueprint(
+plans_blueprint = Blueprint(
     "Plans of links",
     __name__,
     description="What runs on a link: plans are added for money and removed without.",
@@ -49,11 +49,11 @@ CHANGE_REFUSALS: Final = (
 )
 
 
-@blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
+@plans_blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
 @operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
-@blueprint.arguments(LinkPlansBody, location="json")
-@blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
+@plans_blueprint.arguments(LinkPlansBody, location="json")
+@plans_blueprint.arguments(IdempotencyHeader, location="headers")
+@plans_blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
 def change_link_plans(
     caller: Caller, link: Link, body: dict[str, Any], header: dict[str, Any]
 ) -> Response:
@@ -75,14 +75,14 @@ def change_link_plans(
     return reply_link(changed, change.kept_micros, replay_headers(replayed))
 
 
-@blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
+@plans_blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
 @operation(
     scope="links",
     resource=find_link,
     refusals=[errors.NotFound(), errors.ValidationFailed({"country": [NOT_A_COUNTRY]})],
 )
-@blueprint.arguments(TopupQuery, location="query")
-@blueprint.replies(200, TOPUP_PLANS)
+@plans_blueprint.arguments(TopupQuery, location="query")
+@plans_blueprint.replies(200, TOPUP_PLANS)
 def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
     """List the plans that can be added to a link, those for where it works first.
 

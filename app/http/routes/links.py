@@ -38,11 +38,11 @@ from app.http.schemas.link_input import (
 from app.http.schemas.request_headers import IdempotencyHeader
 from app.http.wallet_replies import show_transaction
 from domain import errors
-from domain.commands.link_create import LinkRequest
-from domain.commands.link_status import Target
-from domain.commands.offers import UNKNOWN
-from domain.commands.waiting import SHARE
-from domain.link import Link
+from domain.links.create import LinkRequest
+from domain.links.link import Link
+from domain.links.offers import UNKNOWN
+from domain.links.status import Target
+from domain.links.waiting import SHARE
 from domain.money import format_amount
 
 blueprint = Blueprint(

@@ -24,8 +24,8 @@ from app.http.schemas.lookup import BulkBody, LookupBody, LookupQuery, no_number
 from app.http.schemas.phone_number import NOT_E164
 from app.http.schemas.request_headers import IdempotencyHeader
 from domain import errors
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.single_lookup import LookupRequest, LookupResult
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest, LookupResult
 
 LOOKUP = "/number-lookup"
 POLL_S = "1"

@@ -22,8 +22,8 @@ from app.http.wallet_replies import (
     show_transaction,
     show_wallet,
 )
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, ValidationFailed
-from domain.wallet import Wallet, wallet_id
 from projections.transactions import Filter
 from projections.wallets import WalletRow
 

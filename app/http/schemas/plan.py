@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, pre_load, validate
 from app.http.parser import described
 from app.http.plan_replies import COVERAGE_TYPE
 from app.http.schemas.page import PageQuery
-from domain.plan import COVERAGE_TYPES
+from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country
 
 FILTERS = ("region", "country", "coverage_type", "sponsor_profile")

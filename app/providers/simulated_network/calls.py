@@ -10,8 +10,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 
 from domain.cause import Clock
-from domain.network import OutcomeUnknown
-from domain.ports import Unavailable
+from domain.provider_errors import OutcomeUnknown, Unavailable
 from projections.database import Database
 
 _log = logging.getLogger(__name__)

@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from app.providers.simulated_network.identifiers import Identifiers
-from domain.network import ProviderPlan
+from domain.links.network import ProviderPlan
 
 INSTALLED_S: Final = (30.0, 90.0)  # After the endpoint came into being.
 FIRST_USED_S: Final = (60.0, 180.0)  # The same; never before it is installed.

@@ -22,7 +22,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.providers.simulated_network.identifiers import Identifiers
 from app.providers.simulated_network.subscription import Subscription
-from domain.network import AvailableEsim
+from domain.links.network import AvailableEsim
 from projections.inserting import insert_many
 from projections.quick import Quick, run
 

@@ -19,17 +19,15 @@ from app.providers.simulated_network.script import (
 from app.providers.simulated_network.serving import network_for
 from app.providers.simulated_network.subscription import Subscription, addon_of, begin
 from domain.cause import Clock
-from domain.network import (
+from domain.links.network import (
     AvailableEsim,
     Endpoint,
     NetworkStatus,
     NoSuchEndpoint,
-    OutcomeUnknown,
     ProviderPlan,
-    Rejected,
     Usage,
 )
-from domain.ports import Unavailable
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.database import Database
 
 PRODUCT: Final = "esim"

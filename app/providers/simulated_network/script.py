@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from domain.network import NoEndpoint, ProviderPlan, Rejected
-from domain.ports import Unavailable
+from domain.links.network import NoEndpoint, ProviderPlan
+from domain.provider_errors import Rejected, Unavailable
 
 PATIENCE: Final = timedelta(
     seconds=15

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from app.providers.simulated_network.identifiers import Identifiers
-from domain.network import ServingNetwork
+from domain.links.network import ServingNetwork
 
 # One network a country, by the codes of ITU-T E.212. Those of the table of carriers are taken from
 # it; the others are in countries where no carrier's codes are certain. Where the sample plans work

@@ -8,7 +8,7 @@ import msgspec
 from app.providers.simulated_network.device import Habits, habits_of
 from app.providers.simulated_network.identifiers import Identifiers, msisdn_of
 from app.providers.simulated_network.meter import Addon, advance
-from domain.network import (
+from domain.links.network import (
     AddonUsage,
     Endpoint,
     LinkStatus,

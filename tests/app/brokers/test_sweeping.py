@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 from dramatiq import Worker
 
-from domain.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob
 from projections.audit import verify
 from tests.app.brokers.bench import fresh_url
 from tests.installation import Installation, Process, SetClock, numbers, wait_until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from domain.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob
 from projections.audit import verify
 from tests.app.brokers.bench import fresh_url
 from tests.installation import PATIENCE_S, Installation, Process, numbers, wait_until

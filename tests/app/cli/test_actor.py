@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from domain.aggregate import ByOperator
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.log.aggregate import ByOperator
 from tests.app.cli.shell import Shell
 from tests.golden.files import event_classes
 from tests.plan_files import plan, written

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.organization import SCOPES, ApiClient, api_client_id
+from domain.accounts.organization import SCOPES, ApiClient, api_client_id
 from tests.app.cli.shell import Shell
 
 

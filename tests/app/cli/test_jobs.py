@@ -3,7 +3,7 @@
 import pytest
 
 from domain.cause import Cause, utc_now
-from domain.commands.bulk_create import BulkRequest
+from domain.lookups.bulk import BulkRequest
 from tests.app.cli.shell import Shell
 from workers.sweep import JOBS_MAX
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.cli import links as links_module
-from domain.network import Usage
+from domain.links.network import Usage
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import CODE, LinkSteps, bought

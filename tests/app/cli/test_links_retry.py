@@ -3,9 +3,9 @@
 from datetime import timedelta
 from uuid import UUID, uuid4
 
-from domain.activation import BoughtPlan
 from domain.cause import Cause, utc_now
-from domain.link import Link, Stage
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link, Stage
 from tests.app.cli.shell import Shell
 
 

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.organization import Organization
+from domain.accounts.organization import Organization
 from tests.app.cli.shell import Shell
 
 

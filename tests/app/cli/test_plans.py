@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.commands.plan_file import PLANS_MAX
+from domain.catalogue.plan_file import PLANS_MAX
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.plan_files import covering, plan, profile, written
 

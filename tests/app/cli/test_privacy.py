@@ -5,11 +5,12 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.bulk_job import BulkJob
-from domain.cause import Cause, month_of, utc_now
-from domain.commands.bulk_create import BulkRequest
-from domain.commands.single_lookup import LookupRequest
-from domain.ports import CachedFacts, NumberFacts
+from domain.cause import Cause, utc_now
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.ports import CachedFacts, NumberFacts
+from domain.lookups.single import LookupRequest
+from domain.months import month_of
 from tests.app.cli.shell import Shell
 
 NUMBER = "+14155552671"

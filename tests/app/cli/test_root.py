@@ -11,7 +11,7 @@ import pytest
 
 from app.cli.root import COMMANDS, PROCESSES, PROGRAM, Deferred, cli
 from domain.cause import Cause, utc_now
-from domain.commands.bulk_create import BulkRequest
+from domain.lookups.bulk import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.installation import wait_until
 

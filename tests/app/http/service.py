@@ -13,9 +13,9 @@ from app.http.application import create_app
 from app.migrate import migrate
 from app.runtime import Runtime
 from app.settings import Settings
+from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
-from domain.organization import Organization
 
 WAIT_S = 20.0
 LOOK_S = 0.02

@@ -13,14 +13,13 @@ from uuid import uuid4
 import pytest
 from eventsourcing.persistence import OperationalError, StoredEvent
 
-import domain.commit
-import domain.committer
+import domain.accounts.committer
 from app.http import calling
 from app.http.application import create_front
 from app.http.listening import bind, listen
 from domain.at_once import WouldWait
 from domain.cause import Cause
-from domain.commands.single_lookup import Begun, LookupRequest, SingleLookup
+from domain.lookups.single import Begun, LookupRequest, SingleLookup
 from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed
 from tests.servers.guard import wait_for
@@ -253,7 +252,7 @@ def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
         raise OperationalError
 
     with monkeypatch.context() as patch:
-        patch.setattr(domain.commit, "SETTLE_S", 0.0)
+        patch.setattr(domain.accounts.committer, "SETTLE_S", 0.0)
         patch.setattr(house.service.container.committer, "_settle_s", 0.0)
         patch.setattr(recorder, "insert_events", lost)
         assert house.ask(tenant).status == 503
@@ -268,7 +267,7 @@ def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatc
         taken = house.sent(tenant)
         assert stands()
         waiting = house.sent(tenant)
-        monkeypatch.setattr(domain.committer, "WAIT_S", 0.01)
+        monkeypatch.setattr(domain.accounts.committer, "WAIT_S", 0.01)
         assert (Reply(taken).status, Reply(waiting).status) == (503, 503)
     monkeypatch.undo()
     assert wait_for(lambda: house.ask(tenant).status == 200, PATIENCE_S)

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from app.http.schemas.phone_number import NOT_A_STRING, NOT_E164
-from domain.bulk_job import BulkJob
+from domain.lookups.bulk_job import BulkJob
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 

@@ -18,8 +18,8 @@ from app.tokens.jwt import (
     WRONG_SIGNATURE,
 )
 from app.tokens.key_file import key_path
+from domain.accounts.organization import Status
 from domain.errors import OrganizationNotFound
-from domain.organization import Status
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.app.tokens.hostile import NOT_IN_A_HEADER, honest_token, hostile_tokens

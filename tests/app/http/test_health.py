@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from app.container.commands import CIRCUIT_FAILURES_MAX
-from domain.ports import NumberFacts, Unavailable
+from domain.lookups.ports import NumberFacts
+from domain.provider_errors import Unavailable
 from projections.transactions import Transactions
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service

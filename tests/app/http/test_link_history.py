@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from app.providers.simulated_network.script import Fault
-from domain.wallet import Charge, Reference, wallet_id
+from domain.accounts.wallet import Charge, Reference, wallet_id
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.service import Service, fields_of
 

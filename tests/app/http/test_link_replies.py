@@ -9,10 +9,10 @@ import pytest
 
 from app.http.envelope import format_time
 from app.http.link_replies import show_link, show_status
-from domain import network
-from domain.activation import BoughtPlan
-from domain.commands.link_readings import LinkReading, PlanUsage, plans_of
-from domain.plan import CountryCoverage, Operator, PlanTerms
+from domain.catalogue.plan import CountryCoverage, Operator, PlanTerms
+from domain.links import network
+from domain.links.bought_plan import BoughtPlan
+from domain.links.readings import LinkReading, PlanUsage, plans_of
 from tests.domain.build import START, cause
 from tests.domain.build_links import ACTIVE, CHANGE, bought, new_link, plan_added
 

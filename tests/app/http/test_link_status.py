@@ -8,8 +8,8 @@ import pytest
 
 from app.providers.simulated_network.script import Fault
 from domain.cause import utc_now
-from domain.link import Link
-from domain.network import NetworkStatus, ServingNetwork
+from domain.links.link import Link
+from domain.links.network import NetworkStatus, ServingNetwork
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.service import Service, code_of, fields_of
 

@@ -9,8 +9,8 @@ import pytest
 from app.providers.simulated_network.identifiers import msisdn_of
 from app.providers.simulated_network.script import Fault
 from domain.cause import utc_now
-from domain.link import Link
-from domain.network import AddonUsage, Usage
+from domain.links.link import Link
+from domain.links.network import AddonUsage, Usage
 from tests.app.http.buying import FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.service import Service, code_of, fields_of
 

@@ -13,7 +13,7 @@ from app.http.lookup_replies import Carrier as CarrierReply
 from app.http.lookup_replies import NumberResult
 from app.providers.simulated_network.script import Fault
 from domain.errors import Refused
-from domain.ports import Carrier, NumberFacts
+from domain.lookups.ports import Carrier, NumberFacts
 from tests.app.http.buying import FREE, Buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant

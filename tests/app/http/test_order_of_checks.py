@@ -5,8 +5,8 @@ from uuid import UUID
 
 import pytest
 
-from domain.link import Link
-from domain.organization import Organization
+from domain.accounts.organization import Organization
+from domain.links.link import Link
 from tests.app.http.buying import FREE, LINKS, buyer
 from tests.app.http.service import Service, Tenant, code_of
 

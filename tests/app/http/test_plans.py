@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.countries import country_name
+from app.http.catalogue.countries import country_name
 from domain.regions import REGIONS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from app.http.schemas.phone_number import NOT_E164
-from domain.commands.in_flight import InFlight
-from domain.organization import Organization
+from domain.accounts.organization import Organization
+from domain.lookups.in_flight import InFlight
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 

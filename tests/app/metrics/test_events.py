@@ -10,9 +10,9 @@ from eventsourcing.persistence import StoredEvent
 from prometheus_client import CollectorRegistry, Counter
 
 from app.metrics.events import EventCounters
-from domain.bulk_job import BulkJob
-from domain.plan_change import PlanChange
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
+from domain.links.plan_change import PlanChange
+from domain.lookups.bulk_job import BulkJob
 
 CHARGE = {"kind": "lookup", "amount_micros": 5_000}
 

@@ -9,7 +9,7 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from domain.link import Stage
+from domain.links.link import Stage
 from tests.app.stores.test_lookup_cache import NOON, NUMBER, ORGANIZATION, answer
 from tests.faulty_network import Killed
 from tests.installation import Installation

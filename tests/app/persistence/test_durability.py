@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from app.persistence.postgres import PostgresDatabase, conninfo
 from app.persistence.postgres_log import Datastore, PostgresLogRecorder
 from app.persistence.sqlite import SqliteFiles
-from domain.wallet import Wallet
+from domain.accounts.wallet import Wallet
 from projections.database import Database, is_outage
 
 INSERTS = 20

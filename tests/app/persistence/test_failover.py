@@ -13,11 +13,11 @@ import psycopg
 import pytest
 
 from app.container import Container
-from domain.commands.single_lookup import LookupRequest, LookupResult
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import Conflict, ServiceUnavailable
-from domain.number_lookup import NumberLookup
-from domain.organization import Organization
-from domain.wallet import Wallet, wallet_id
+from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import LookupRequest, LookupResult
 from projections.audit import verify
 from tests.app.persistence.pair import Pair
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until

@@ -16,7 +16,7 @@ from app.persistence.postgres import conninfo
 from app.persistence.postgres_lock import key_of
 from app.persistence.postgres_log import Datastore, PostgresLogRecorder
 from app.persistence.postgres_waker import CHANNEL
-from domain.application import NothingInserted, OtherLog
+from domain.log.log import NothingInserted, OtherLog
 from tests.installation import PATIENCE_S, wait_until
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they

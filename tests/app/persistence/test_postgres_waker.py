@@ -11,7 +11,7 @@ from app.persistence import postgres_waker
 from app.persistence.postgres import PostgresDatabase, conninfo
 from app.persistence.postgres_connection import BoundedConnection
 from app.persistence.postgres_waker import CHANNEL, STREAMS_MAX, PostgresWaker, hear, tell
-from domain.signal import Signal
+from domain.log.signal import Signal
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
 from tests.projections.histories import create_job
 from tests.projections.looking import register

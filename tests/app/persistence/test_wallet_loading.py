@@ -6,9 +6,9 @@ from uuid import UUID
 import pytest
 from sqlalchemy import text
 
-from domain.application import replay
+from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import InsufficientBalance
-from domain.wallet import Wallet, wallet_id
+from domain.log.log import replay
 from projections.database import Database
 from tests.domain.build import cause, charge
 from tests.installation import Installation, Process

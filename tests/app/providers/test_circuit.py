@@ -11,7 +11,8 @@ from uuid import UUID
 import pytest
 
 from app.providers.circuit import CircuitBreaker
-from domain.ports import NumberFacts, NumberLookup, Unavailable
+from domain.lookups.ports import NumberFacts, NumberLookup
+from domain.provider_errors import Unavailable
 from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")

@@ -11,7 +11,7 @@ from phonenumbers import PhoneNumberFormat, PhoneNumberType
 
 from app.providers.mcc_mnc import Network, Networks, load_networks
 from app.providers.offline import LINE_TYPES, OfflineLookup
-from domain.ports import Carrier, LineType, NumberFacts
+from domain.lookups.ports import Carrier, LineType, NumberFacts
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 

@@ -8,7 +8,8 @@ import pytest
 
 from app.providers.circuit import CircuitBreaker
 from app.providers.sandbox import NUMBERS, SLOW_S, SandboxLookup, is_sandbox_number
-from domain.ports import Carrier, NumberFacts, Unavailable
+from domain.lookups.ports import Carrier, NumberFacts
+from domain.provider_errors import Unavailable
 from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")

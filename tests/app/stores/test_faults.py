@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from prometheus_client import generate_latest
 
-from domain.network import NetworkStatus
-from domain.ports import CachedFacts, NumberFacts
+from domain.links.network import NetworkStatus
+from domain.lookups.ports import CachedFacts, NumberFacts
 from tests.installation import Process
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

@@ -10,7 +10,7 @@ from sqlalchemy import event
 
 from app import runtime
 from app.runtime import Runtime
-from domain.ports import CachedFacts, NumberFacts
+from domain.lookups.ports import CachedFacts, NumberFacts
 from projections import in_parts
 from projections.database import Database, to_micros
 from tests.installation import (

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.ports import CachedFacts, Carrier, NumberFacts
+from domain.lookups.ports import CachedFacts, Carrier, NumberFacts
 from tests.installation import Installation, Process, numbers
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from app.migrate import is_migrated, migrate
-from domain.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
+from domain.links.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
 from projections.quick import Quick, QuickReads
 from tests.installation import Installation, Process
 

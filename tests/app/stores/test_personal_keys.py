@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.stores import personal_keys
 from app.stores.personal_keys import HELD_S, PACKED
 from domain.errors import ServiceUnavailable
-from domain.ports import Sealed
+from domain.personal import Sealed
 from tests.installation import Installation, Process, sqlite_only, wait_until
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

@@ -15,7 +15,7 @@ from app.container import Container
 from app.http.application import create_app
 from app.migrate import migrate
 from app.settings import Settings
-from domain.organization import SCOPES
+from domain.accounts.organization import SCOPES
 from tests.bench.installation import DEPOSIT_MICROS, PRICE_MICROS, cause
 from tests.bench.partners import Partner, new_partner
 from tests.bench.peers import plain_tables

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from app.container import Container
 from app.runtime import Runtime
-from domain.bulk_job import BulkJob
-from domain.commands.bulk_create import BulkRequest
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from tests.bench.engine import broker_settings, on_postgres
 from tests.bench.installation import (
     PRICE_MICROS,

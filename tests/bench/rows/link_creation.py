@@ -12,7 +12,8 @@ from uuid import uuid4
 from app.container import Container
 from app.migrate import migrate
 from app.settings import Settings
-from domain.network import EsimNetwork, Rejected
+from domain.links.network import EsimNetwork
+from domain.provider_errors import Rejected
 from tests.bench.crowd import crowd
 from tests.bench.engine import server_pids
 from tests.bench.fleet import PLAN, PROFILE

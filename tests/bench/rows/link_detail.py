@@ -6,8 +6,8 @@ from itertools import cycle
 from uuid import UUID
 
 from app.container import Container
-from domain.commands.link_create import LinkRequest
-from domain.link import Link
+from domain.links.create import LinkRequest
+from domain.links.link import Link
 from tests.bench.installation import cause
 from tests.bench.measure import all_times, each_ms, percentile
 from tests.bench.partners import new_partner

@@ -16,7 +16,7 @@ import psycopg
 from app.container import Container
 from app.migrate import migrate
 from app.settings import Settings
-from domain.organization import SCOPES
+from domain.accounts.organization import SCOPES
 from tests.bench.engine import on_postgres, peer_database_url
 from tests.bench.installation import environment
 from tests.bench.load import Load, Outcome

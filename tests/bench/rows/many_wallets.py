@@ -8,7 +8,7 @@ from threading import Lock
 from uuid import UUID, uuid4
 
 from app.container import Container
-from domain.wallet import Deposit, Wallet
+from domain.accounts.wallet import Deposit, Wallet
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres, peer_server_pids, server_pids
 from tests.bench.installation import DEPOSIT_MICROS, cause, installation

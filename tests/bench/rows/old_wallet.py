@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 from app.container import Container
-from domain.wallet import Wallet, wallet_id
+from domain.accounts.wallet import Wallet, wallet_id
 from tests.bench.history import grow_wallet
 from tests.bench.installation import installation, new_organization
 from tests.bench.measure import medians, seconds

@@ -11,7 +11,7 @@ import msgspec
 
 from app.container import Container
 from app.settings import Settings
-from domain.wallet import wallet_id
+from domain.accounts.wallet import wallet_id
 from tests.bench.crowd import crowd
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits import plain

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from domain.esim import Esim
-from domain.link import Link
+from domain.links.esim import Esim
+from domain.links.link import Link
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger
 

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from domain.link import Link
-from domain.plan_change import PlanChange
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
 from tests.domain.build_links import bought
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger, first_of

@@ -2,9 +2,9 @@
 
 from uuid import uuid4
 
-from domain.link import Link
-from domain.price import Price, Repayment
-from domain.wallet import Reference
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Reference
+from domain.links.link import Link
 from tests.domain.build_links import bought
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger

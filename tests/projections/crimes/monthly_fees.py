@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from domain.price import Price
+from domain.accounts.price import Price
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger
 

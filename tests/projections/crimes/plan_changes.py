@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import msgspec
 
-from domain.plan_change import PlanChange
-from domain.price import Repayment
+from domain.accounts.price import Repayment
+from domain.links.plan_change import PlanChange
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from domain.price import Price, Repayment
-from domain.wallet import Reference
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Reference
 from tests.projections.forgery import ITEM_MICROS, forged
 from tests.projections.link_forgery import Crime, LinkForger
 

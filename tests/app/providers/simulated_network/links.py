@@ -4,7 +4,7 @@ from datetime import timedelta
 from itertools import cycle
 
 from app.providers.simulated_network.network import SimulatedNetwork
-from domain.network import AddonUsage, NetworkStatus, ProviderPlan, Usage
+from domain.links.network import AddonUsage, NetworkStatus, ProviderPlan, Usage
 from tests.contracts.esim_networks import OTHER_PLAN, TIMEOUT_S, SimulatedSide, a_link
 
 

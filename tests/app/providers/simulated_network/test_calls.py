@@ -10,8 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.providers.simulated_network.calls import Calls
 from app.providers.simulated_network.network import SimulatedNetwork
-from domain.network import OutcomeUnknown
-from domain.ports import Unavailable
+from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,

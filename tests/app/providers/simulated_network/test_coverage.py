@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from domain.network import NetworkStatus, ProviderPlan
+from domain.links.network import NetworkStatus, ProviderPlan
 from tests.contracts.esim_networks import TIMEOUT_S, SimulatedSide, a_link
 
 CANADA = ProviderPlan("ca", data_mb=100, validity_days=2, countries=("CA",))

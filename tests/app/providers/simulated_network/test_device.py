@@ -14,7 +14,7 @@ from app.providers.mcc_mnc import SHIPPED
 from app.providers.simulated_network.device import Habits, habits_of
 from app.providers.simulated_network.identifiers import Identifiers
 from app.providers.simulated_network.serving import NETWORKS, network_for
-from domain.network import ProviderPlan
+from domain.links.network import ProviderPlan
 from domain.regions import is_country
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

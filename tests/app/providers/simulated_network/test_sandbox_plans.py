@@ -5,14 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from app.providers.simulated_network.network import SimulatedNetwork
-from domain.network import (
-    Endpoint,
-    NoEndpoint,
-    OutcomeUnknown,
-    ProviderPlan,
-    Rejected,
-)
-from domain.ports import ProviderError, Unavailable
+from domain.links.network import Endpoint, NoEndpoint, ProviderPlan
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,

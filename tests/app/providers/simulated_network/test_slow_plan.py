@@ -6,7 +6,8 @@ import pytest
 
 from app.providers.simulated_network.network import SimulatedNetwork
 from app.providers.simulated_network.script import LATE, PATIENCE
-from domain.network import Endpoint, NoSuchEndpoint, OutcomeUnknown, Rejected
+from domain.links.network import Endpoint, NoSuchEndpoint
+from domain.provider_errors import OutcomeUnknown, Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,

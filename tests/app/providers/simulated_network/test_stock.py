@@ -7,7 +7,7 @@ import pytest
 
 from app.providers.simulated_network.inventory import CHUNK_ESIMS, PAGE_ESIMS
 from app.providers.simulated_network.network import PAGES_MAX, SimulatedNetwork
-from domain.network import Rejected
+from domain.provider_errors import Rejected
 from tests.contracts.esim_networks import (
     BASE_PLAN,
     PLAN,

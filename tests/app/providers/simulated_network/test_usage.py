@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from domain.network import ProviderPlan, Rejected
+from domain.links.network import ProviderPlan
+from domain.provider_errors import Rejected
 from tests.app.providers.simulated_network.links import Link, only
 from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, SimulatedSide
 

@@ -1,0 +1,1 @@
+"""Organizations with their clients, wallets and all that moves money."""

@@ -1,0 +1,95 @@
+"""The two steps of a monthly fee: what is due is frozen, and the wallet pays it."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from domain.accounts.committer import Committer
+from domain.accounts.currency import Currency
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.cause import Cause
+from domain.errors import Conflict
+from domain.log.aggregate import Event
+from domain.log.log import Log, as_of
+from domain.money import format_amount
+from domain.months import first_instant
+
+ActiveAt = Callable[[datetime], Sequence[UUID]]  # The links that were active at a moment.
+
+
+@dataclass(frozen=True)
+class MonthlyBilling:
+    """Both steps are safe to repeat, in any number of processes at once."""
+
+    log: Log
+    committer: Committer
+    currency: Currency
+
+    def freeze(
+        self, history: Sequence[Event], month: str, active_at: ActiveAt, cause: Cause
+    ) -> bool:
+        """Record what an organization owes for a month; False when it owes nothing.
+
+        `history` are all events of the organization. Whoever is second has reckoned the same.
+        Raises WrongCurrency: what is frozen in another currency could never be charged.
+        """
+        moment = first_instant(month)
+        organization = as_of(Organization, history, moment)
+        if organization is None or organization.status != "active":
+            return False
+        fee_micros = organization.monthly_link_fee_micros
+        link_ids = active_at(moment) if fee_micros else ()
+        if not link_ids:
+            return False
+
+        def fall_due() -> list[MonthlyFee]:
+            fee = MonthlyFee.fall_due(
+                organization.id,
+                month,
+                cause,
+                fee_micros=fee_micros,
+                link_ids=link_ids,
+                currency=self.currency.code,
+            )
+            return [fee]
+
+        with suppress(Conflict):
+            self.currency.append(fall_due, cause)
+        return True
+
+    def charge(self, fee_id: UUID, cause: Cause) -> bool:
+        """Let the wallet pay a fee that is frozen; False when it has been paid already.
+
+        Raises InsufficientBalance, BillingNotConfigured without a wallet, ServiceUnavailable.
+        """
+        fee = self.log.get(MonthlyFee, fee_id)
+        if fee.is_charged:
+            return False
+        fee.note_charged(cause)
+        charge, wallet = _charge_of(fee), wallet_id(fee.due.organization_id)
+        try:
+            self.committer.commit(wallet, lambda held: held.charge(charge, cause), fee)
+        except Conflict:
+            return False  # What is due is followed by nothing but its charge: another was first.
+        return True
+
+
+def _charge_of(fee: MonthlyFee) -> Charge:
+    due = fee.due
+    return Charge(
+        transaction_id=due.price.transaction_id,
+        kind="monthly_link_fee",
+        amount_micros=due.price.amount_micros,
+        currency=due.price.currency,
+        reference=Reference("monthly_fee", str(fee.id)),
+        description=f"Monthly link fee {due.month}",
+        metadata={
+            "month": due.month,
+            "charged_link_ids": [str(link_id) for link_id in due.link_ids],
+            "fee_per_link": format_amount(due.fee_micros),
+        },
+    )

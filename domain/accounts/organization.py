@@ -1,0 +1,222 @@
+"""Organizations and their API clients: who may call, for how much, with which scopes."""
+
+from collections.abc import Sequence
+from typing import Literal, Self
+from uuid import UUID
+
+from domain.cause import Cause
+from domain.errors import NotPossible
+from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Created, Root
+
+Status = Literal["active", "suspended", "inactive"]
+SCOPES = ("lookup", "plans", "links", "wallet")
+SECRETS_MAX = 2  # The new secret and the one it replaces, so that a rotation needs no outage.
+
+
+class Organization(Root):
+    """A customer. `price_micros` is its own price per lookup, None for the general one."""
+
+    TOPIC = "organization"
+
+    class Registered(Created, ByOperator):
+        TOPIC = "organization.registered"
+
+        name: str
+        price_micros: int | None
+        monthly_link_fee_micros: int
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.name = self.name
+            aggregate.status = "active"
+            aggregate.price_micros = self.price_micros
+            aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
+            aggregate.lookup_enabled = True
+
+    class Suspended(Root.Event, ByOperator):
+        TOPIC = "organization.suspended"
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.status = "suspended"
+
+    class Activated(Root.Event, ByOperator):
+        TOPIC = "organization.activated"
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.status = "active"
+
+    class Deactivated(Root.Event, ByOperator):
+        TOPIC = "organization.deactivated"
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.status = "inactive"
+
+    class PriceChanged(Root.Event, ByOperator):
+        TOPIC = "organization.price_changed"
+
+        price_micros: int | None
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.price_micros = self.price_micros
+
+    class MonthlyLinkFeeChanged(Root.Event, ByOperator):
+        TOPIC = "organization.monthly_link_fee_changed"
+
+        monthly_link_fee_micros: int
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
+
+    class LookupSwitched(Root.Event, ByOperator):
+        TOPIC = "organization.lookup_switched"
+
+        enabled: bool
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.lookup_enabled = self.enabled
+
+    name: str
+    status: Status
+    price_micros: int | None
+    monthly_link_fee_micros: int
+    lookup_enabled: bool
+
+    @classmethod
+    def register(
+        cls,
+        organization_id: UUID,
+        cause: Cause,
+        *,
+        name: str,
+        price_micros: int | None = None,
+        monthly_link_fee_micros: int = 0,
+    ) -> Self:
+        """Register an organization; it is active from the start."""
+        return cls.begin(
+            cls.Registered,
+            cause,
+            organization_id,
+            name=name,
+            price_micros=price_micros,
+            monthly_link_fee_micros=monthly_link_fee_micros,
+        )
+
+    def change_status(self, status: Status, cause: Cause) -> None:
+        """Move to a status; the present one changes nothing."""
+        events: dict[Status, type[Root.Event]] = {
+            "active": self.Activated,
+            "suspended": self.Suspended,
+            "inactive": self.Deactivated,
+        }
+        if status != self.status:
+            self.record(events[status], cause)
+
+    def change_price(self, price_micros: int | None, cause: Cause) -> None:
+        """Set the own price per lookup; None falls back to the general one."""
+        if price_micros != self.price_micros:
+            self.record(self.PriceChanged, cause, price_micros=price_micros)
+
+    def change_monthly_link_fee(self, fee_micros: int, cause: Cause) -> None:
+        """Set what each active link costs a month."""
+        if fee_micros != self.monthly_link_fee_micros:
+            self.record(self.MonthlyLinkFeeChanged, cause, monthly_link_fee_micros=fee_micros)
+
+    def switch_lookup(self, cause: Cause, *, enabled: bool) -> None:
+        """Allow or forbid new lookups; accepted jobs run on."""
+        if enabled != self.lookup_enabled:
+            self.record(self.LookupSwitched, cause, enabled=enabled)
+
+
+class ApiClient(Root):
+    """An OAuth 2.0 confidential client (RFC 6749 §2.1).
+
+    `organization_id` is None for an approved machine-to-machine client, which names an
+    organization per request. Secrets are known by their keyed hashes only.
+    """
+
+    TOPIC = "api_client"
+
+    class Registered(Created, ByOperator):
+        TOPIC = "api_client.registered"
+
+        client_id: str
+        organization_id: UUID | None
+        scopes: list[str]
+        secret_hash: str
+
+        def apply(self, aggregate: "ApiClient") -> None:
+            aggregate.client_id = self.client_id
+            aggregate.organization_id = self.organization_id
+            aggregate.scopes = self.scopes
+            aggregate.secret_hashes = [self.secret_hash]
+            aggregate.revoked = False
+
+    class SecretRotated(Root.Event, ByOperator):
+        """`kept_hashes` are the older secrets that still open the door."""
+
+        TOPIC = "api_client.secret_rotated"
+
+        client_id: str
+        secret_hash: str
+        kept_hashes: list[str]
+
+        def apply(self, aggregate: "ApiClient") -> None:
+            aggregate.secret_hashes = [self.secret_hash, *self.kept_hashes]
+
+    class Revoked(Root.Event, ByOperator):
+        TOPIC = "api_client.revoked"
+
+        client_id: str
+
+        def apply(self, aggregate: "ApiClient") -> None:
+            aggregate.revoked = True
+
+    client_id: str
+    organization_id: UUID | None
+    scopes: list[str]
+    secret_hashes: list[str]
+    revoked: bool
+
+    @classmethod
+    def register(
+        cls,
+        client_id: str,
+        cause: Cause,
+        *,
+        organization_id: UUID | None,
+        scopes: Sequence[str],
+        secret_hash: str,
+    ) -> Self:
+        """Register a client; an empty list of scopes means all of them."""
+        return cls.begin(
+            cls.Registered,
+            cause,
+            api_client_id(client_id),
+            client_id=client_id,
+            organization_id=organization_id,
+            scopes=list(scopes) or list(SCOPES),
+            secret_hash=secret_hash,
+        )
+
+    def rotate_secret(self, secret_hash: str, cause: Cause) -> None:
+        """Add a secret; the one before it stays good until the next rotation."""
+        if self.revoked:
+            message = f"client {self.client_id} is revoked"
+            raise NotPossible(message)
+        self.record(
+            self.SecretRotated,
+            cause,
+            client_id=self.client_id,
+            secret_hash=secret_hash,
+            kept_hashes=self.secret_hashes[: SECRETS_MAX - 1],
+        )
+
+    def revoke(self, cause: Cause) -> None:
+        """Close the door for ever; a second time changes nothing."""
+        if not self.revoked:
+            self.record(self.Revoked, cause, client_id=self.client_id)
+
+
+def api_client_id(client_id: str) -> UUID:
+    """Return the stream of a client."""
+    return derive_id("api_client", client_id)

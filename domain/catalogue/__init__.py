@@ -1,0 +1,1 @@
+"""Plans: what is sold, and how their files are read."""

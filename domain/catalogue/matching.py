@@ -1,0 +1,113 @@
+"""Which plan of the catalogue each entry of a plan file stands for, and what speaks against it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.accounts.organization import Organization
+from domain.catalogue.checked_json import Path, Problem, Wrong, told
+from domain.catalogue.plan import Plan, PlanKey, plan_id
+from domain.catalogue.plan_file import PlanEntry, PlansRefused
+from domain.errors import Conflict
+from domain.log.aggregate import Root
+from domain.log.log import Log
+
+PlansByKey = Mapping[PlanKey, Sequence[UUID]]
+
+
+@dataclass(frozen=True)
+class Match:
+    """An entry and its plan; `plan` is None where it has to be made under `id`."""
+
+    entry: PlanEntry
+    id: UUID
+    plan: Plan | None
+
+
+def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Match]:
+    """Return the match of each entry.
+
+    Raises PlansRefused with every reason against any of them, Conflict when `known` has aged.
+    """
+    matching = _Matching(log, known)
+    matches: list[Match] = []
+    lines: list[str] = []
+    for entry in entries:
+        problems = [*matching.unknown_organizations(entry), *matching.twins(entry)]
+        if not problems:
+            try:
+                matches.append(matching.of(entry))
+            except Wrong as wrong:
+                problems += wrong.problems
+        lines += told(entry.place, problems)
+    if lines:
+        raise PlansRefused(lines)
+    return matches
+
+
+class _Matching:
+    def __init__(self, log: Log, known: PlansByKey) -> None:
+        self._log = log
+        self._known = known
+        self._by_key: dict[PlanKey, PlanEntry] = {}
+        self._by_id: dict[UUID, PlanEntry] = {}
+        self._organizations: dict[UUID, bool] = {}
+
+    def of(self, entry: PlanEntry) -> Match:
+        stream_id = entry.id or self._known_as(entry)
+        earlier = self._by_id.setdefault(stream_id, entry)
+        if earlier is not entry:
+            raise Wrong((("id",), f"{stream_id} is the plan of {earlier.place} already"))
+        return Match(entry, stream_id, self._plan(entry, stream_id))
+
+    def twins(self, entry: PlanEntry) -> list[Problem]:
+        """Refuse two entries that are known by the same, unless both name an id."""
+        earlier = self._by_key.setdefault(entry.key, entry)
+        if earlier is entry or (entry.id is not None and earlier.id is not None):
+            return []
+        return [((entry.key.kind,), f"is that of {earlier.place} too; give each of them an id")]
+
+    def unknown_organizations(self, entry: PlanEntry) -> list[Problem]:
+        excluded = enumerate(entry.excluded or ())
+        named: list[tuple[Path, UUID]] = [
+            (("excluded_organizations", index), each) for index, each in excluded
+        ]
+        if entry.organization_id is not None:
+            named.append((("organization_id",), entry.organization_id))
+        return [
+            (path, f"there is no organization {each}")
+            for path, each in named
+            if not self._is_organization(each)
+        ]
+
+    def _known_as(self, entry: PlanEntry) -> UUID:
+        found = self._known.get(entry.key, ())
+        if len(found) > 1:
+            ids = ", ".join(sorted(map(str, found)))
+            message = f"is needed, because several plans have this {entry.key.kind}: {ids}"
+            raise Wrong((("id",), message))
+        return found[0] if found else plan_id(entry.key)
+
+    def _plan(self, entry: PlanEntry, stream_id: UUID) -> Plan | None:
+        found = self._log.find(Root, stream_id)
+        if found is None:
+            return None
+        if not isinstance(found, Plan):
+            raise Wrong((("id",), "is the id of something that is no plan"))
+        if found.organization_id != entry.organization_id:
+            raise Wrong((("id",), "is the id of a plan that belongs to another organization"))
+        if entry.id is None and found.key != entry.key:
+            if entry.key in self._known:
+                raise Conflict(stream_id)  # Somebody has changed it since `known` was read.
+            message = (
+                f"is needed: {stream_id} had this {entry.key.kind} when it was first imported, "
+                "and has another one now; give that id, or a new one"
+            )
+            raise Wrong((("id",), message))
+        return found
+
+    def _is_organization(self, organization_id: UUID) -> bool:
+        if organization_id not in self._organizations:
+            found = self._log.find(Organization, organization_id)
+            self._organizations[organization_id] = found is not None
+        return self._organizations[organization_id]

@@ -1,0 +1,217 @@
+"""The plan file of operators: read as entries for the catalogue, or refused with all its errors."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from domain.catalogue.checked_json import (
+    Check,
+    Problem,
+    Wrong,
+    amount,
+    every,
+    flag,
+    members,
+    one_of,
+    parse,
+    text,
+    told,
+    twins,
+    whole,
+)
+from domain.catalogue.plan import (
+    COVERAGE_TYPES,
+    CountryCoverage,
+    Operator,
+    PlanKey,
+    PlanTerms,
+    SponsorProfile,
+    coverage_type_of,
+    key_of,
+)
+from domain.errors import NotPossible
+from domain.regions import is_country
+
+FILE = "the file"
+FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
+PLANS_MAX = 20_000  # All of them are one transaction, and appending waits for its end.
+DATA_MB_MAX = 1_000_000_000  # A petabyte: more than a plan sells, well inside every number.
+VALIDITY_DAYS_MAX = 3_650  # Ten years: eSIMs are not sold for longer.
+
+
+class PlansRefused(NotPossible):
+    """Raised when entries cannot be imported; none of them has been. One line for each reason."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = list(lines)
+
+
+@dataclass(frozen=True)
+class PlanEntry:
+    """What a file says of one plan; what is None there leaves a plan as it is."""
+
+    index: int
+    id: UUID | None
+    organization_id: UUID | None
+    terms: PlanTerms
+    enabled: bool | None
+    excluded: Sequence[UUID] | None
+
+    @property
+    def key(self) -> PlanKey:
+        """What the plan is known by when the entry names no id."""
+        return key_of(self.organization_id, self.terms.provider_plan_id, self.terms.name)
+
+    @property
+    def place(self) -> str:
+        """Where the entry stands in its file, for error texts."""
+        return _place(self.index, self.terms.name)
+
+
+def read_plan_file(data: bytes, currency: str) -> list[PlanEntry]:
+    """Read the bytes of a file, all in one currency; raises PlansRefused with every error."""
+    if len(data) > FILE_BYTES_MAX:
+        raise PlansRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
+    try:
+        document = parse(data)
+    except Wrong as wrong:
+        raise PlansRefused(told(FILE, wrong.problems)) from None
+    return read_plans(document, currency)
+
+
+def read_plans(document: Any, currency: str) -> list[PlanEntry]:
+    """Read a file that is parsed already; raises PlansRefused with every error."""
+    try:
+        plans = members({"plans": _list_of_plans})(document)["plans"]
+    except Wrong as wrong:
+        raise PlansRefused(told(FILE, wrong.problems)) from None
+    entries: list[PlanEntry] = []
+    lines: list[str] = []
+    for index, plan in enumerate(plans):
+        try:
+            entries.append(_entry(index, plan, currency))
+        except Wrong as wrong:
+            name = plan.get("name") if isinstance(plan, dict) else None
+            lines += told(_place(index, name), wrong.problems)
+    if lines:
+        raise PlansRefused(lines)
+    return entries
+
+
+def _list_of_plans(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise Wrong(((), "must be a list"))
+    if len(value) > PLANS_MAX:
+        message = f"must be at most {PLANS_MAX}: divide the file, plans it lacks stay as they are"
+        raise Wrong(((), message))
+    return value
+
+
+def _place(index: int, name: object) -> str:
+    try:
+        return f'plans[{index}] "{text(name)}"'
+    except Wrong:
+        return f"plans[{index}]"
+
+
+def _entry(index: int, value: Any, currency: str) -> PlanEntry:
+    said = members({**_REQUIRED, "currency": _only(currency)}, _OPTIONAL)(value)
+    problems = _contradictions(said)
+    if problems:
+        raise Wrong(*problems)
+    countries = [each.country_code for each in said["coverage"]]
+    terms = PlanTerms(
+        name=said["name"],
+        provider_plan_id=said["provider_plan_id"],
+        retail_price_micros=said["retail_price"],
+        currency=said["currency"],
+        data_mb=said["data_mb"],
+        validity_days=said["validity_days"],
+        coverage_type=said["coverage_type"] or coverage_type_of(countries),
+        sponsor_profiles=said["sponsor_profiles"],
+        coverage=said["coverage"],
+    )
+    return PlanEntry(
+        index=index,
+        id=said["id"],
+        organization_id=said["organization_id"],
+        terms=terms,
+        enabled=said["enabled"],
+        excluded=said["excluded_organizations"],
+    )
+
+
+def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
+    """Find what is right by itself and wrong beside the rest."""
+    countries = (each.country_code for each in said["coverage"])
+    profiles = (each.id for each in said["sponsor_profiles"])
+    problems = [
+        *twins((("coverage", i, "country_code"), code) for i, code in enumerate(countries)),
+        *twins((("sponsor_profiles", i, "id"), each) for i, each in enumerate(profiles)),
+    ]
+    if said["organization_id"] is not None and said["excluded_organizations"]:
+        message = "must be empty beside an organization_id, since nobody else sees the plan"
+        problems.append((("excluded_organizations",), message))
+    return problems
+
+
+def _only(currency: str) -> Check[str]:
+    def check(value: Any) -> str:
+        if value != currency:
+            raise Wrong(((), f"must be {currency}, the currency of this installation"))
+        return currency
+
+    return check
+
+
+def _uuid(value: Any) -> UUID:
+    """Check an id in its one canonical spelling."""
+    try:
+        parsed = UUID(value)
+    except (AttributeError, TypeError, ValueError):
+        parsed = None
+    if parsed is None or str(parsed) != value.lower():
+        raise Wrong(((), "must be a UUID"))
+    return parsed
+
+
+def _country(value: Any) -> str:
+    if not isinstance(value, str) or not is_country(value):
+        raise Wrong(((), "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"))
+    return value
+
+
+def _at_least_one(value: Any) -> list[CountryCoverage]:
+    found = _COVERAGE(value)
+    if not found:
+        raise Wrong(((), "must have at least one country"))
+    return found
+
+
+_PROFILE = members({"id": text, "name": text, "color": text})
+_OPERATOR = members({"name": text, "network_types": every(text)})
+_COUNTRY = members(
+    {
+        "country_code": _country,
+        "operators": every(lambda value: Operator(**_OPERATOR(value))),
+    }
+)
+_COVERAGE = every(lambda value: CountryCoverage(**_COUNTRY(value)))
+_REQUIRED = {
+    "name": text,
+    "retail_price": amount,
+    "data_mb": whole(DATA_MB_MAX),
+    "validity_days": whole(VALIDITY_DAYS_MAX),
+    "sponsor_profiles": every(lambda value: SponsorProfile(**_PROFILE(value))),
+    "coverage": _at_least_one,
+}
+_OPTIONAL = {
+    "id": _uuid,
+    "provider_plan_id": text,
+    "coverage_type": one_of(*COVERAGE_TYPES),
+    "organization_id": _uuid,
+    "excluded_organizations": every(_uuid),
+    "enabled": flag,
+}

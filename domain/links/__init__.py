@@ -1,0 +1,1 @@
+"""Links, their eSIMs and plans, and the network that they live in."""

@@ -1,0 +1,62 @@
+"""A plan on a link, as it was bought, and how the network's add-ons are told to be it."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+import msgspec
+
+from domain.links.network import AddonUsage, ProviderPlan
+
+
+class BoughtPlan(msgspec.Struct, frozen=True):
+    """A plan at the moment of purchase: what later changes of the catalogue do not touch."""
+
+    plan_id: UUID
+    provider_plan_id: str
+    name: str
+    price_micros: int
+    data_mb: int
+    validity_days: int
+    countries: list[str]
+
+    @property
+    def at_provider(self) -> ProviderPlan:
+        """The plan as the network needs it."""
+        return ProviderPlan(
+            self.provider_plan_id, self.data_mb, self.validity_days, tuple(self.countries)
+        )
+
+
+@dataclass(slots=True)
+class Activation:
+    """One plan on a link. `addon_id` is the network's id of it, None while it is not known."""
+
+    id: UUID
+    plan: BoughtPlan
+    bought_at: datetime
+    addon_id: str | None
+    removed_at: datetime | None = None
+
+
+def match_addons(
+    activations: Collection[Activation], addons: Sequence[AddonUsage]
+) -> tuple[dict[UUID, AddonUsage], list[AddonUsage]]:
+    """Tell which add-on is which activation, and which add-ons are nobody's.
+
+    An activation without a known add-on gets, in order of purchase, the first of its plan that is
+    left over.
+    """
+    by_id = {addon.addon_id: addon for addon in addons}
+    matched: dict[UUID, AddonUsage] = {}
+    for activation in activations:
+        if activation.addon_id is not None and activation.addon_id in by_id:
+            matched[activation.id] = by_id.pop(activation.addon_id)
+    for activation in sorted(activations, key=lambda each: each.bought_at):
+        if activation.addon_id is None and activation.removed_at is None:
+            plan = activation.plan.provider_plan_id
+            found = next((a for a in by_id.values() if a.provider_plan_id == plan), None)
+            if found is not None:
+                matched[activation.id] = by_id.pop(found.addon_id)
+    return matched, [*by_id.values()]

@@ -1,0 +1,273 @@
+"""The command that changes the plans of a link: paid for at once, done by a worker, waited for."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.accounts.committer import Committer
+from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.catalogue.plan import PlanTerms
+from domain.cause import Cause, Clock
+from domain.errors import (
+    LATE,
+    Conflict,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    ProvisioningError,
+    Refused,
+    ServiceUnavailable,
+    ValidationFailed,
+)
+from domain.links.attempts import last_attempt
+from domain.links.bought_plan import BoughtPlan
+from domain.links.create import ProvisioningRules
+from domain.links.failing import Failing, refusal_of_change
+from domain.links.link import Link
+from domain.links.offers import (
+    INCOMPATIBLE,
+    NOT_SOLD,
+    UNKNOWN,
+    Offers,
+    buy,
+    check_currency,
+    check_funds,
+)
+from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
+from domain.links.waiting import Waiting, wait_for
+from domain.log.log import Log
+
+RACES_MAX = 100  # Others that may be first in a row; each of them has had the link for a change.
+EXPIRIES_MAX = 20  # Steps of a worker that may be first, while its time is over as well.
+
+NOT_THERE = "The link has no such activation."
+BUSY = "Another change of this link is still running; try again."
+NOT_ENDED = "The change could not be ended in time; it is ended and paid back within minutes."
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRequest:
+    """Which activations of a link to remove and which plans to add, each in order."""
+
+    organization_id: UUID
+    link_id: UUID
+    remove: Sequence[UUID]
+    add: Sequence[UUID]
+    key: str | None
+
+
+class BoundFailure(Exception):
+    """Raised for a change that failed with its key bound: the refusal comes again and again."""
+
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
+
+
+@dataclass(frozen=True)
+class LinkPlans:
+    """Changes plans; what was not done is paid back before a failure is told."""
+
+    log: Log
+    committer: Committer
+    failing: Failing
+    offers: Offers
+    waiting: Waiting
+    rules: ProvisioningRules
+    clock: Clock
+    new_id: Callable[[], UUID]
+
+    def run(self, request: ChangeRequest, cause: Cause) -> tuple[PlanChange, bool]:
+        """Return the change that was done, and whether an earlier request with the key did it.
+
+        The link exists. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the refusals
+        of the wallet, ProvisioningFailed and ProvisioningError (inside BoundFailure when such an
+        outcome is given again), IdempotencyKeyReused, IdempotencyInProgress, RateLimited,
+        ServiceUnavailable.
+        """
+        until_s = time.monotonic() + self.rules.deadline.total_seconds()
+        for _ in range(RACES_MAX):
+            attempt, earlier = self._last_attempt(request)
+            if earlier is not None and not earlier.kept_nothing:
+                return self._like(request, earlier, until_s), True
+            new = self.new_id()
+            if request.key is not None:
+                new = plan_change_id(request.organization_id, request.key, attempt + 1)
+            watching = self.log.appended.watching(new)
+            with suppress(Conflict), self._place(request), watching as news:
+                change = self._begin(request, new, until_s, cause)
+                change = wait_for(self.log, change, _is_answered, until_s, news)
+                change = change if change.is_answered else self._expire(change)
+                return _outcome(change, replayed=False), False
+            if time.monotonic() > until_s:
+                break
+        raise ServiceUnavailable(BUSY)  # Others keep changing the link.
+
+    @contextmanager
+    def _place(self, request: ChangeRequest) -> Iterator[None]:
+        """Hold a place; where there is none, what is wrong with the request is told first."""
+        with ExitStack() as held:
+            try:
+                held.enter_context(self.waiting.place(request.organization_id))
+            except Refused:
+                self._check(request, self.log.get(Link, request.link_id))
+                raise
+            yield
+
+    def _last_attempt(self, request: ChangeRequest) -> tuple[int, PlanChange | None]:
+        if request.key is None:
+            return 0, None
+        owner, key = request.organization_id, request.key
+        return last_attempt(lambda n: self.log.find(PlanChange, plan_change_id(owner, key, n)))
+
+    def _like(self, request: ChangeRequest, earlier: PlanChange, until_s: float) -> PlanChange:
+        """Answer like the first request with the key; wait for it if it still runs."""
+        asked = earlier.requested
+        same = (
+            earlier.link_id == request.link_id
+            and [each.activation_id for each in asked.removals] == list(request.remove)
+            and [each.plan.plan_id for each in asked.additions] == list(request.add)
+        )
+        if not same:
+            raise IdempotencyKeyReused
+        if earlier.is_answered:
+            return _outcome(earlier, replayed=True)
+        with self.waiting.place(request.organization_id):
+            change = wait_for(self.log, earlier, _is_answered, until_s)
+        if not change.is_answered:
+            if self.clock() < change.requested.deadline:
+                raise IdempotencyInProgress
+            change = self._expire(change)
+        return _outcome(change, replayed=True)
+
+    def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
+        """Do as `_try` says, unless a twin with the same key was first: that is a Conflict too.
+
+        What the twin has done may be the very reason for a refusal: it took the money, or removed
+        the plan.
+        """
+        try:
+            return self._try(request, new, until_s, cause)
+        except Refused:
+            change = self.log.find(PlanChange, new)
+            if change is None:
+                raise
+            if request.key is not None:
+                raise Conflict(new) from None
+            return change  # Nobody else knows this id: our own commit, of which the reply was lost.
+
+    def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
+        """Validate all of it, then charge all of it in one commit; raises Conflict."""
+        link = self.log.get(Link, request.link_id)
+        if link.open_change is not None:
+            self._wait_for_turn(link, new, until_s)
+            raise Conflict(link.id)  # What was waited for may concern the key: decide anew.
+        deadline = cause.at + self.rules.deadline
+        cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
+        plans = self._check(request, link)
+        amount_micros = sum(plan.price_micros for plan in plans)
+        check_funds(self.log, request.organization_id, amount_micros, self.rules.currency)
+        change = PlanChange.request(
+            new,
+            cause,
+            organization_id=request.organization_id,
+            link_id=link.id,
+            removals=[Removal(each, link.activations[each].plan) for each in request.remove],
+            plans=plans,
+            currency=self.rules.currency,
+            deadline=deadline,
+        )
+        link.open_plan_change(change.id, cause)
+        charges = [_charge_of(change, addition) for addition in change.requested.additions]
+        due = [charge for charge in charges if charge is not None]
+        if not due:
+            self.log.append(change, link)
+            return change
+        wallet = wallet_id(request.organization_id)
+        self.committer.commit(wallet, lambda held: held.charge_all(due, cause), change, link)
+        return change
+
+    def _wait_for_turn(self, link: Link, new: UUID, until_s: float) -> None:
+        """Wait until a link takes a change, or has been given this very one by a twin."""
+
+        def may_go_on(link: Link) -> bool:
+            return link.open_change in {None, new}
+
+        if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
+            raise ServiceUnavailable(BUSY)
+
+    def _check(self, request: ChangeRequest, link: Link) -> list[BoughtPlan]:
+        wrong: dict[str, list[str]] = {}
+        there = {each.id for each in link.current_activations}
+        for index, activation_id in enumerate(request.remove):
+            if activation_id not in there:
+                wrong[f"remove.{index}"] = [NOT_THERE]
+        plans: list[tuple[UUID, PlanTerms]] = []
+        for index, plan_id in enumerate(request.add):
+            terms = self.offers(request.organization_id, plan_id)
+            problem = _problem(link, terms)
+            if problem is not None:
+                wrong[f"add.{index}"] = [problem]
+            elif terms is not None:
+                plans.append((plan_id, terms))
+        if wrong:
+            raise ValidationFailed(wrong)
+        for _, terms in plans:
+            check_currency(terms, self.rules.currency)
+        return [buy(plan_id, terms) for plan_id, terms in plans]
+
+    def _expire(self, change: PlanChange) -> PlanChange:
+        """Fail a change whose deadline has passed; whoever else does, it fails once."""
+        for _ in range(EXPIRIES_MAX):
+            if change.is_answered:
+                return change
+            with suppress(Conflict):  # The worker was first, perhaps with the last step.
+                self.failing.fail_change(change, ProvisioningError(LATE), outcome_known=False)
+                return self.log.get(PlanChange, change.id)
+            change = self.log.get(PlanChange, change.id)
+        raise ServiceUnavailable(NOT_ENDED)
+
+
+def _problem(link: Link, terms: PlanTerms | None) -> str | None:
+    """Return why a plan cannot be put on a link."""
+    if terms is None:
+        return UNKNOWN
+    if terms.provider_plan_id is None:
+        return NOT_SOLD
+    profile = link.sponsor_profile
+    if profile is not None and profile.id not in {each.id for each in terms.sponsor_profiles}:
+        return INCOMPATIBLE
+    return None
+
+
+def _charge_of(change: PlanChange, addition: Addition) -> Charge | None:
+    if addition.price is None:
+        return None
+    return Charge(
+        transaction_id=addition.price.transaction_id,
+        kind="topup",
+        amount_micros=addition.price.amount_micros,
+        currency=addition.price.currency,
+        reference=Reference("plan_change", str(change.id)),
+        description=f"Top-up: {addition.plan.name}",
+        metadata={
+            "link_id": str(change.link_id),
+            "plan_id": str(addition.plan.plan_id),
+            "plan_name": addition.plan.name,
+            "activation_id": str(addition.activation_id),
+        },
+    )
+
+
+def _is_answered(change: PlanChange) -> bool:
+    return change.is_answered
+
+
+def _outcome(change: PlanChange, *, replayed: bool) -> PlanChange:
+    if change.failure is None:
+        return change
+    refusal = refusal_of_change(change)
+    if replayed and not change.kept_nothing:
+        raise BoundFailure(refusal)
+    raise refusal

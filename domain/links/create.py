@@ -1,0 +1,175 @@
+"""The command that creates a link: asked for on the log, done by a worker, waited for here."""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from domain.catalogue.plan import PlanTerms
+from domain.cause import Cause, Clock
+from domain.errors import (
+    LATE,
+    NO_BASE_PLAN,
+    ConfigError,
+    Conflict,
+    IdempotencyInProgress,
+    IdempotencyKeyReused,
+    ProvisioningError,
+    Refused,
+    ServiceUnavailable,
+    ValidationFailed,
+)
+from domain.links.attempts import last_attempt
+from domain.links.failing import Failing, refusal_of_link
+from domain.links.link import Link, link_id
+from domain.links.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currency, check_funds
+from domain.links.provisioning import UNFINISHED
+from domain.links.waiting import Waiting, wait_for
+from domain.log.log import Log
+
+RACES_MAX = 20  # Twins of one key that may be first in a row; each of them has an outcome soon.
+EXPIRIES_MAX = 20  # Steps of a worker that may be first; a link has about ten, and no two alike.
+NOT_ENDED = "The link could not be ended in time; it is ended and paid back within minutes."
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRequest:
+    """Who wants which plan under which name; `key` is the Idempotency-Key, if any."""
+
+    organization_id: UUID
+    plan_id: UUID
+    name: str | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisioningRules:
+    """What the operator has set; `base_plan` "" means that nothing can be sold."""
+
+    base_plan: str
+    product: str
+    currency: str
+    deadline: timedelta
+
+
+@dataclass(frozen=True)
+class LinkCreate:
+    """Creates links; the money is back before a failure is told."""
+
+    log: Log
+    failing: Failing
+    offers: Offers
+    waiting: Waiting
+    rules: ProvisioningRules
+    clock: Clock
+    new_id: Callable[[], UUID]
+
+    def run(self, request: LinkRequest, cause: Cause) -> tuple[Link, bool]:
+        """Return the active link, and whether an earlier request with the key had made it.
+
+        Raises ValidationFailed on `plan_id`, ConfigError, the refusals of the wallet,
+        ProvisioningFailed and ProvisioningError with what was `refunded`, IdempotencyKeyReused,
+        IdempotencyInProgress, RateLimited, ServiceUnavailable.
+        """
+        until_s = time.monotonic() + self.rules.deadline.total_seconds()
+        for _ in range(RACES_MAX):
+            attempt, earlier = self._last_attempt(request)
+            if earlier is not None and earlier.failure is None:
+                return self._like(request, earlier, until_s), True
+            new = (
+                link_id(request.organization_id, request.key, attempt + 1) if request.key else None
+            )
+            try:
+                return self._create(request, new or self.new_id(), until_s, cause), False
+            except Conflict:
+                continue  # A twin with the same key was first: do as it does.
+        raise IdempotencyInProgress
+
+    def _last_attempt(self, request: LinkRequest) -> tuple[int, Link | None]:
+        if request.key is None:
+            return 0, None
+        organization_id, key = request.organization_id, request.key
+        return last_attempt(lambda n: self.log.find(Link, link_id(organization_id, key, n)))
+
+    def _like(self, request: LinkRequest, earlier: Link, until_s: float) -> Link:
+        """Answer like the first request with the key; wait for it if it still runs."""
+        asked = (earlier.requested.plan.plan_id, earlier.requested.name)
+        if asked != (request.plan_id, request.name):
+            raise IdempotencyKeyReused
+        if earlier.stage not in UNFINISHED:
+            return _outcome(earlier)
+        with self.waiting.place(request.organization_id):
+            link = wait_for(self.log, earlier, _is_answered, until_s)
+        if not _is_answered(link):
+            if self.clock() < link.requested.deadline:
+                raise IdempotencyInProgress
+            link = self._expire(link)
+        return _outcome(link)
+
+    def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
+        terms = self._check(request, new)
+        link = self._requested(request, new, terms, cause)
+        place = self.waiting.place(request.organization_id)
+        with place, self.log.appended.watching(new) as news:
+            self.log.append(link)
+            link = wait_for(self.log, link, _is_answered, until_s, news)
+            return _outcome(link if _is_answered(link) else self._expire(link))
+
+    def _check(self, request: LinkRequest, new: UUID) -> PlanTerms:
+        """Refuse what cannot be bought now; raises Conflict when a twin was first."""
+        try:
+            terms = self._terms(request)
+            self.waiting.require_share(request.organization_id)  # A limit is told before a price.
+            if not self.rules.base_plan:
+                raise ConfigError(NO_BASE_PLAN)
+            price_micros, currency = terms.retail_price_micros, self.rules.currency
+            check_currency(terms, currency)
+            check_funds(self.log, request.organization_id, price_micros, currency)
+        except Refused:
+            if self.log.find(Link, new) is not None:  # It may have spent the money for us both.
+                raise Conflict(new) from None
+            raise
+        return terms
+
+    def _terms(self, request: LinkRequest) -> PlanTerms:
+        terms = self.offers(request.organization_id, request.plan_id)
+        if terms is None:
+            raise ValidationFailed({"plan_id": [UNKNOWN]})
+        if terms.provider_plan_id is None:
+            raise ValidationFailed({"plan_id": [NOT_SOLD]})
+        return terms
+
+    def _requested(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> Link:
+        return Link.request(
+            new,
+            cause,
+            organization_id=request.organization_id,
+            name=request.name,
+            plan=buy(request.plan_id, terms),
+            sponsor_profiles=terms.sponsor_profiles,
+            currency=self.rules.currency,
+            deadline=cause.at + self.rules.deadline,
+        )
+
+    def _expire(self, link: Link) -> Link:
+        """Fail a link whose deadline has passed; whoever else does, it fails once."""
+        for _ in range(EXPIRIES_MAX):
+            if _is_answered(link):
+                return link
+            with suppress(Conflict):  # The worker was first, perhaps with the link itself.
+                self.failing.fail_link(link, ProvisioningError(LATE), outcome_known=False)
+                return self.log.get(Link, link.id)
+            link = self.log.get(Link, link.id)
+        raise ServiceUnavailable(NOT_ENDED)
+
+
+def _is_answered(link: Link) -> bool:
+    return link.stage not in UNFINISHED
+
+
+def _outcome(link: Link) -> Link:
+    if link.failure is not None:
+        raise refusal_of_link(link)
+    return link

@@ -1,0 +1,86 @@
+"""One eSIM of a network: it belongs to at most one unfinished or live link."""
+
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.log.aggregate import Created, Root
+
+
+class Esim(Root):
+    """Who holds an ICCID; `link_id` is None while nobody does."""
+
+    TOPIC = "esim"
+
+    class Registered(Created):
+        """The first reservation of an eSIM makes its stream."""
+
+        TOPIC = "esim.registered"
+
+        network: str
+        iccid: str
+
+        def apply(self, aggregate: "Esim") -> None:
+            aggregate.iccid = self.iccid
+            aggregate.link_id = None
+            aggregate.quarantined_until = None
+
+    class Reserved(Root.Event):
+        TOPIC = "esim.reserved"
+
+        link_id: UUID
+
+        def apply(self, aggregate: "Esim") -> None:
+            aggregate.link_id = self.link_id
+
+    class Quarantined(Root.Event):
+        """Its link failed, but the network may still make an endpoint of it until that moment."""
+
+        TOPIC = "esim.quarantined"
+
+        link_id: UUID
+        until: datetime
+
+        def apply(self, aggregate: "Esim") -> None:
+            aggregate.quarantined_until = self.until
+
+    class Released(Root.Event):
+        TOPIC = "esim.released"
+
+        link_id: UUID
+
+        def apply(self, aggregate: "Esim") -> None:
+            aggregate.link_id = None
+            aggregate.quarantined_until = None
+
+    iccid: str
+    link_id: UUID | None
+    quarantined_until: datetime | None
+
+    @classmethod
+    def register(cls, network: str, iccid: str, cause: Cause) -> Self:
+        """Begin the stream of an eSIM that no link has had before."""
+        stream_id = esim_id(network, iccid)
+        return cls.begin(cls.Registered, cause, stream_id, network=network, iccid=iccid)
+
+    def reserve(self, link_id: UUID, cause: Cause) -> None:
+        """Give it to a link; saved together with the link that takes it."""
+        assert self.link_id is None, self.link_id
+        self.record(self.Reserved, cause, link_id=link_id)
+
+    def quarantine(self, link_id: UUID, until: datetime, cause: Cause) -> None:
+        """Keep it from others until the network can no longer surprise us."""
+        assert self.link_id == link_id, self.link_id
+        self.record(self.Quarantined, cause, link_id=link_id, until=until)
+
+    def release(self, link_id: UUID, cause: Cause) -> None:
+        """Free it for others."""
+        assert self.link_id == link_id, self.link_id
+        self.record(self.Released, cause, link_id=link_id)
+
+
+def esim_id(network: str, iccid: str) -> UUID:
+    """Return the stream of an eSIM."""
+    return derive_id("esim", network, iccid)

@@ -1,0 +1,224 @@
+"""The one way in which a link or a change of its plans fails: failure and refunds in one commit.
+
+Whoever notices it calls this: the worker, the request that waits, the sweep. One wins by version.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from domain.accounts.committer import Committer
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Metadata, Reference, Refund, wallet_id
+from domain.cause import Cause, Clock
+from domain.errors import (
+    LATE,
+    REJECTED,
+    UNREACHABLE,
+    Conflict,
+    InsufficientBalance,
+    ProvisioningError,
+    ProvisioningFailed,
+    Refused,
+)
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link
+from domain.links.network import NoEndpoint
+from domain.links.plan_change import PlanChange
+from domain.log.log import Log
+from domain.money import format_amount, parse_amount
+from domain.provider_errors import ProviderError, Rejected
+
+RACES_MAX = 20  # Of a change for its link; each lost race means that another writer won.
+
+Intent = Link.EndpointRequested | PlanChange.StepStarted
+
+OF_THE_NETWORK = {ProvisioningError.code, ProvisioningFailed.code}
+REFUSALS: dict[str, type[Refused]] = {
+    each.code: each for each in Refused.__subclasses__() if each is not InsufficientBalance
+}
+
+
+@dataclass(frozen=True)
+class Failing:
+    """Fails links and plan changes; every method raises Conflict when others were first."""
+
+    log: Log
+    committer: Committer
+    network: str
+    settles_after: timedelta
+    clock: Clock
+
+    def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
+        """End a link that is not active yet, with all its money back."""
+        cause = Cause(self.clock(), link.requested.request_id)
+        settled_at = self._settled_at(link.intent, outcome_known=outcome_known)
+        details = {name: str(value) for name, value in refusal.details.items()}
+        iccid = link.iccid
+        refund = link.fail(refusal.code, details, settled_at, cause)
+        esims = self._quarantined(link, iccid, settled_at, cause)
+        if refund is None:
+            self.log.append(link, *esims)
+            return
+        back = _refund_of(link, refund)
+        wallet = wallet_id(link.organization_id)
+        self.committer.commit(wallet, lambda held: held.refund(back, cause), link, *esims)
+
+    def _settled_at(self, intent: Intent | None, *, outcome_known: bool) -> datetime | None:
+        """Return when nothing can come of an intent any more; None when it cannot even now.
+
+        A known outcome is that of the last attempt: those before it were begun again because
+        nobody knew theirs. A call may begin as late as the end of its intent.
+        """
+        if intent is None or (outcome_known and intent.attempt == 1):
+            return None
+        return intent.until + self.settles_after
+
+    def _quarantined(
+        self, link: Link, iccid: str | None, settled_at: datetime | None, cause: Cause
+    ) -> list[Esim]:
+        """Keep the eSIM of a failed link from others while the network may still use it."""
+        if iccid is None or settled_at is None:
+            return []
+        esim = self.log.get(Esim, esim_id(self.network, iccid))
+        if esim.link_id != link.id:  # Somebody else has failed the link and cleaned it up.
+            raise Conflict(link.id)
+        esim.quarantine(link.id, settled_at, cause)
+        return [esim]
+
+    def fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
+        """End a plan change at its present step; what was not done is paid back."""
+        version = change.version
+        for _ in range(RACES_MAX):
+            try:
+                return self._fail_change(change, refusal, outcome_known=outcome_known)
+            except Conflict:  # Perhaps only of the link: reads of it append what they see.
+                change = self.log.get(PlanChange, change.id)
+                if change.version != version:
+                    raise
+        raise Conflict(change.id)
+
+    def _fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
+        cause = Cause(self.clock(), change.requested.request_id)
+        settled_at = self._settled_at(change.intent, outcome_known=outcome_known)
+        failed = change.fail(refusal.code, settled_at, cause, refusal.details.get("reason"))
+        refunds = _refunds_of(change, failed)
+        links = []
+        if settled_at is None:
+            link = self.log.get(Link, change.link_id)
+            if link.open_change != change.id:  # Somebody else has ended the change.
+                raise Conflict(change.id)
+            change.finish(cause)
+            link.close_plan_change(cause)
+            links.append(link)
+        if not refunds:
+            self.log.append(change, *links)
+            return
+        wallet = wallet_id(change.organization_id)
+        self.committer.commit(wallet, lambda held: held.refund_all(refunds, cause), change, *links)
+
+
+def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refused:
+    """Return what an error of the network means for what was asked of it."""
+    if isinstance(error, NoEndpoint):
+        return ProvisioningFailed()
+    if isinstance(error, Rejected):
+        return ProvisioningError(REJECTED)
+    return given_up(deadline, now)
+
+
+def given_up(deadline: datetime, now: datetime) -> Refused:
+    """Return why something without an answer is given up, before its deadline or behind it."""
+    return ProvisioningError(LATE if now >= deadline else UNREACHABLE)
+
+
+def refusal_of_link(link: Link) -> Refused:
+    """Return what the sender of a failed request is told, the first time and ever after."""
+    failure, price = link.failure, link.requested.price
+    assert failure is not None
+    details = failure.details
+    if failure.code == InsufficientBalance.code:
+        required, available = parse_amount(details["required"]), parse_amount(details["available"])
+        return InsufficientBalance(required, available, details["currency"])
+    if failure.code not in OF_THE_NETWORK:
+        return REFUSALS[failure.code]()
+    refunded = failure.refund.amount_micros if failure.refund is not None else 0
+    told = _told_refund(refunded, price) if refunded else "nothing was taken"
+    return _of_the_network(
+        failure.code, details.get("reason"), told, refunded=format_amount(refunded)
+    )
+
+
+def refusal_of_change(change: PlanChange) -> Refused:
+    """Return what the sender of a failed change is told: what was done all the same."""
+    failure = change.failure
+    assert failure is not None
+    refunded = sum(refund.amount_micros for refund in failure.refunds)
+    price = next((each.price for each in change.requested.additions if each.price), None)
+    told = [_told_refund(refunded, price) if refunded else "nothing was taken for it"]
+    again = "try again"
+    if change.removed or change.added:
+        told.append("what was done before it stays")
+        again = "send the rest with a new Idempotency-Key"
+    return _of_the_network(
+        failure.code,
+        failure.reason,
+        *told,
+        again=again,
+        refunded=format_amount(refunded),
+        removed=[str(each.activation_id) for each in change.removed],
+        added=[str(each.plan.plan_id) for each in change.added],
+    )
+
+
+def _of_the_network(
+    code: str, reason: str | None, *told: str, again: str = "try again", **details: Any
+) -> Refused:
+    if code == ProvisioningFailed.code:
+        return ProvisioningFailed(*told, **details)
+    return ProvisioningError(reason, *told, again=again, **details)
+
+
+def _told_refund(micros: int, price: Price | None) -> str:
+    assert price is not None
+    return f"{format_amount(micros)} {price.currency} has been refunded"
+
+
+def link_metadata(link: Link) -> Metadata:
+    """Return what the entries of a creation say about it."""
+    plan = link.requested.plan
+    return {"link_id": str(link.id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
+
+
+def _refund_of(link: Link, refund: Repayment) -> Refund:
+    assert link.requested.price is not None
+    return Refund(
+        transaction_id=refund.transaction_id,
+        charge_id=link.requested.price.transaction_id,
+        amount_micros=refund.amount_micros,
+        currency=link.requested.price.currency,
+        reference=Reference("link", str(link.id)),
+        description="Refund of a failed activation",
+        metadata=link_metadata(link),
+    )
+
+
+def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
+    paid = [each for each in change.requested.additions[len(change.added) :] if each.price]
+    return [
+        Refund(
+            transaction_id=refund.transaction_id,
+            charge_id=addition.price.transaction_id,
+            amount_micros=refund.amount_micros,
+            currency=addition.price.currency,
+            reference=Reference("plan_change", str(change.id)),
+            description="Refund of a failed top-up",
+            metadata={
+                "link_id": str(change.link_id),
+                "plan_id": str(addition.plan.plan_id),
+                "plan_name": addition.plan.name,
+            },
+        )
+        for refund, addition in zip(refunds, paid, strict=True)
+        if addition.price is not None
+    ]

@@ -1,0 +1,504 @@
+"""A link: an eSIM activation of an organization, from its request to its plans and status."""
+
+from collections.abc import Sequence
+from dataclasses import field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID
+
+from domain.accounts.price import Price, Repayment
+from domain.catalogue.plan import SponsorProfile
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.network import Endpoint, LinkStatus
+from domain.log.aggregate import Created, Root
+from domain.personal import Sealed
+
+
+class Stage(StrEnum):
+    """How far the provisioning of a link has come."""
+
+    REQUESTED = "requested"
+    RESERVED = "reserved"
+    ENDPOINT_REQUESTED = "endpoint_requested"
+    ACTIVE = "active"
+    FAILED = "failed"  # The money is back; an eSIM that it holds is still to be cleaned up.
+    ENDPOINT_REMOVED = "endpoint_removed"
+    ENDED = "ended"
+
+
+class Link(Root):
+    """What a partner bought. It exists for its organization only when it is active.
+
+    `requested` says what was asked for; `stage` how far the provisioning has come, by the table in
+    `domain.links.provisioning`. `status` is the network's as last seen.
+    """
+
+    TOPIC = "link"
+
+    class Event(Root.Event):
+        """Every fact of a link names its organization."""
+
+        organization_id: UUID
+
+    class Requested(Event, Created):
+        """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order."""
+
+        TOPIC = "link.requested"
+        IS_STEP = True
+
+        name: str | None
+        plan: BoughtPlan
+        sponsor_profiles: list[SponsorProfile]
+        price: Price | None
+        deadline: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.requested = self
+            aggregate.stage = Stage.REQUESTED
+            aggregate.iccid = aggregate.sponsor_profile = aggregate.lpa = None
+            aggregate.intent = aggregate.endpoint_id = aggregate.addon_id = None
+            aggregate.activated_at = aggregate.failure = None
+            aggregate.status = "inactive"
+            aggregate.status_intent = None
+            aggregate.activations = {}
+            aggregate.open_change = None
+            aggregate.installed_at = aggregate.first_used_at = None
+
+    class EsimReserved(Event):
+        """An eSIM was found and paid for: saved together with its stream and the charge."""
+
+        TOPIC = "link.esim_reserved"
+        IS_STEP = True
+
+        iccid: str
+        sponsor_profile: SponsorProfile | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.RESERVED
+            aggregate.iccid = self.iccid
+            aggregate.sponsor_profile = self.sponsor_profile
+
+    class EndpointRequested(Event):
+        """An intent: whoever appended it calls the network and is done with it at `until`.
+
+        `claim` is random: two who state the same at the same moment do not state the same bytes, so
+        what looks like the echo of one's own commit is that. None in what was written before it.
+        """
+
+        TOPIC = "link.endpoint_requested"
+        IS_STEP = True
+
+        attempt: int
+        until: datetime
+        claim: UUID | None = field(default=None, kw_only=True)
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ENDPOINT_REQUESTED
+            aggregate.intent = self
+
+    class EndpointCreated(Event):
+        """`adopted` when the reply had been lost and the endpoint was found by its reference."""
+
+        TOPIC = "link.endpoint_created"
+
+        endpoint_id: str
+        addon_id: str | None
+        adopted: bool
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.endpoint_id = self.endpoint_id
+            aggregate.addon_id = self.addon_id
+
+    class Activated(Event):
+        """The link as it begins, whole, so that whoever reads it needs no earlier fact."""
+
+        TOPIC = "link.activated"
+
+        endpoint_id: str
+        addon_id: str | None
+        iccid: str
+        sponsor_profile: SponsorProfile | None
+        name: str | None
+        plan: BoughtPlan
+        activation_id: UUID
+        lpa: Sealed | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ACTIVE
+            aggregate.status = "active"
+            aggregate.activated_at = self.timestamp
+            aggregate.lpa = self.lpa
+            aggregate.activations[self.activation_id] = Activation(
+                self.activation_id, self.plan, self.timestamp, self.addon_id
+            )
+
+    class ProvisioningFailed(Event):
+        """`iccid` is the eSIM still to be freed, `settled_at` when it can be at the latest."""
+
+        TOPIC = "link.provisioning_failed"
+
+        code: str
+        details: dict[str, str]
+        iccid: str | None
+        refund: Repayment | None
+        settled_at: datetime | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.FAILED if self.iccid is not None else Stage.ENDED
+            aggregate.failure = self
+
+    class EndpointRemoved(Event):
+        """A late endpoint of a failed link was found and ended."""
+
+        TOPIC = "link.endpoint_removed"
+
+        endpoint_id: str
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ENDPOINT_REMOVED
+
+    class EsimReleased(Event):
+        """The eSIM of a failed link is free for others."""
+
+        TOPIC = "link.esim_released"
+
+        iccid: str
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ENDED
+
+    class LpaStored(Event):
+        """The activation code of the eSIM, sealed; it was missing at the activation."""
+
+        TOPIC = "link.lpa_stored"
+
+        lpa: Sealed
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.lpa = self.lpa
+
+    class ChangeOpened(Event):
+        """A change of plans has begun; there is at most one at a time."""
+
+        TOPIC = "link.change_opened"
+
+        change_id: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.open_change = self.change_id
+
+    class PlanAdded(Event):
+        """A top-up is on the link."""
+
+        TOPIC = "link.plan_added"
+
+        change_id: UUID
+        activation_id: UUID
+        plan: BoughtPlan
+        addon_id: str | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.activations[self.activation_id] = Activation(
+                self.activation_id, self.plan, self.timestamp, self.addon_id
+            )
+
+    class PlanRemoved(Event):
+        """A plan was taken off."""
+
+        TOPIC = "link.plan_removed"
+
+        change_id: UUID
+        activation_id: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.activations[self.activation_id].removed_at = self.timestamp
+
+    class ChangeClosed(Event):
+        """The change of plans is over, whatever came of it."""
+
+        TOPIC = "link.change_closed"
+
+        change_id: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.open_change = None
+
+    class StatusRequested(Event):
+        """An intent: whoever appended it tells the network, and is done with it at `until`."""
+
+        TOPIC = "link.status_requested"
+        IS_STEP = True
+
+        status: LinkStatus
+        attempt: int
+        until: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.status_intent = self
+
+    class StatusKept(Event):
+        """The network did not do what was intended; `status` is what it has instead."""
+
+        TOPIC = "link.status_kept"
+
+        status: LinkStatus
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.status = self.status
+            aggregate.status_intent = None
+
+    class Suspended(Event):
+        """The network has stopped the traffic, as intended."""
+
+        TOPIC = "link.suspended"
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.status = "suspended"
+            aggregate.status_intent = None
+
+    class Reactivated(Event):
+        """The network lets traffic through again, as intended."""
+
+        TOPIC = "link.reactivated"
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.status = "active"
+            aggregate.status_intent = None
+
+    class StatusSeen(Event):
+        """The network showed another status than the log had."""
+
+        TOPIC = "link.status_seen"
+
+        status: LinkStatus
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.status = self.status
+
+    class Installed(Event):
+        """The network has seen the eSIM in a device for the first time."""
+
+        TOPIC = "link.installed"
+
+        installed_at: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.installed_at = self.installed_at
+
+    class FirstUsed(Event):
+        """The network has carried its first traffic."""
+
+        TOPIC = "link.first_used"
+
+        first_used_at: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.first_used_at = self.first_used_at
+
+    requested: Requested
+    stage: Stage
+    iccid: str | None
+    sponsor_profile: SponsorProfile | None
+    lpa: Sealed | None
+    intent: EndpointRequested | None
+    endpoint_id: str | None
+    addon_id: str | None
+    activated_at: datetime | None
+    failure: ProvisioningFailed | None
+    status: LinkStatus
+    status_intent: StatusRequested | None
+    activations: dict[UUID, Activation]
+    open_change: UUID | None
+    installed_at: datetime | None
+    first_used_at: datetime | None
+
+    @classmethod
+    def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+        cls,
+        link_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        name: str | None,
+        plan: BoughtPlan,
+        sponsor_profiles: Sequence[SponsorProfile],
+        currency: str,
+        deadline: datetime,
+    ) -> Self:
+        """Ask for a link; nothing is taken before an eSIM has been found."""
+        price = None
+        if plan.price_micros:
+            price = Price(plan.price_micros, currency, derive_id("transaction", link_id))
+        return cls.begin(
+            Link.Requested,
+            cause,
+            link_id,
+            organization_id=organization_id,
+            name=name,
+            plan=plan,
+            sponsor_profiles=list(sponsor_profiles),
+            price=price,
+            deadline=deadline,
+        )
+
+    @property
+    def organization_id(self) -> UUID:
+        """Whose link this is."""
+        return self.requested.organization_id
+
+    @property
+    def attempts(self) -> int:
+        """How often the creation of the endpoint has been begun."""
+        return self.intent.attempt if self.intent is not None else 0
+
+    @property
+    def is_visible(self) -> bool:
+        """Tell whether the link exists for its organization."""
+        return self.activated_at is not None
+
+    @property
+    def current_activations(self) -> list[Activation]:
+        """The activations that have not been removed, in order of purchase."""
+        return [each for each in self.activations.values() if each.removed_at is None]
+
+    def reserve_esim(
+        self, iccid: str, sponsor_profile: SponsorProfile | None, cause: Cause
+    ) -> None:
+        """Take an eSIM; saved together with its own stream and the charge."""
+        assert self.stage is Stage.REQUESTED, self.stage
+        self._note(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=sponsor_profile)
+
+    def request_endpoint(self, until: datetime, cause: Cause, claim: UUID | None = None) -> None:
+        """State the intent before the call: only who appends it may call, until that moment."""
+        assert self.stage in {Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
+        facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
+        self._note(Link.EndpointRequested, cause, **facts)
+
+    def activate(
+        self, endpoint: Endpoint, lpa: Sealed | None, cause: Cause, *, adopted: bool
+    ) -> None:
+        """The network has made the endpoint: the link is there, with its first plan."""
+        assert self.stage is Stage.ENDPOINT_REQUESTED, self.stage
+        assert endpoint.reference == str(self.id), "an endpoint of somebody else"
+        made = {"endpoint_id": endpoint.endpoint_id, "addon_id": endpoint.addon_id}
+        self._note(Link.EndpointCreated, cause, **made, adopted=adopted)
+        self._note(
+            Link.Activated,
+            cause,
+            **made,
+            iccid=self.iccid,
+            sponsor_profile=self.sponsor_profile,
+            name=self.requested.name,
+            plan=self.requested.plan,
+            activation_id=derive_id("activation", self.id, 0),
+            lpa=lpa,
+        )
+
+    def fail(
+        self, code: str, details: dict[str, str], settled_at: datetime | None, cause: Cause
+    ) -> Repayment | None:
+        """Give up; return what the wallet has to give back, in the same commit.
+
+        `settled_at` is when the network can no longer make the endpoint; None when that is known.
+        """
+        assert self.stage in {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
+        refund = None
+        price = self.requested.price
+        if price is not None and self.stage is not Stage.REQUESTED:
+            refund = Repayment(price.amount_micros, derive_id("refund", self.id))
+        self._note(
+            Link.ProvisioningFailed,
+            cause,
+            code=code,
+            details=details,
+            iccid=self.iccid,
+            refund=refund,
+            settled_at=settled_at,
+        )
+        return refund
+
+    def note_endpoint_removed(self, endpoint_id: str, cause: Cause) -> None:
+        """A late endpoint of this failed link was found and ended."""
+        assert self.stage is Stage.FAILED, self.stage
+        self._note(Link.EndpointRemoved, cause, endpoint_id=endpoint_id)
+
+    def note_esim_released(self, cause: Cause) -> None:
+        """The eSIM is free again; saved together with its own stream."""
+        assert self.stage in {Stage.FAILED, Stage.ENDPOINT_REMOVED}, self.stage
+        self._note(Link.EsimReleased, cause, iccid=self.iccid)
+
+    def store_lpa(self, lpa: Sealed, cause: Cause) -> None:
+        """Keep an activation code that was missing."""
+        assert self.is_visible
+        self._note(Link.LpaStored, cause, lpa=lpa)
+
+    def open_plan_change(self, change_id: UUID, cause: Cause) -> None:
+        """Begin a change of plans; there is at most one at a time."""
+        assert self.is_visible
+        assert self.open_change is None, self.open_change
+        self._note(Link.ChangeOpened, cause, change_id=change_id)
+
+    def add_plan(
+        self, activation_id: UUID, plan: BoughtPlan, addon_id: str | None, cause: Cause
+    ) -> None:
+        """A plan of the open change is on the link now."""
+        assert self.open_change is not None
+        assert activation_id not in self.activations, activation_id
+        facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon_id}
+        self._note(Link.PlanAdded, cause, change_id=self.open_change, **facts)
+
+    def remove_plan(self, activation_id: UUID, cause: Cause) -> None:
+        """A plan of the link has been taken off by the open change."""
+        assert self.open_change is not None
+        assert self.activations[activation_id].removed_at is None, activation_id
+        self._note(Link.PlanRemoved, cause, change_id=self.open_change, activation_id=activation_id)
+
+    def close_plan_change(self, cause: Cause) -> None:
+        """End the open change."""
+        assert self.open_change is not None
+        self._note(Link.ChangeClosed, cause, change_id=self.open_change)
+
+    def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
+        """State the intent before the network is told to suspend or resume."""
+        assert self.is_visible
+        attempt = self.status_intent.attempt + 1 if self.status_intent is not None else 1
+        self._note(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
+
+    def settle_status(self, status: LinkStatus, cause: Cause) -> None:
+        """Close the intent with the status that the network has now."""
+        assert self.status_intent is not None
+        if status != self.status_intent.status:
+            self._note(Link.StatusKept, cause, status=status)
+        else:
+            done = Link.Suspended if status == "suspended" else Link.Reactivated
+            self._note(done, cause)
+
+    def note_seen(
+        self,
+        status: LinkStatus,
+        installed_at: datetime | None,
+        first_used_at: datetime | None,
+        cause: Cause,
+    ) -> None:
+        """Keep what the network shows and the log does not know yet; nothing new, no event."""
+        assert self.is_visible
+        if status != self.status and self.status_intent is None:
+            self._note(Link.StatusSeen, cause, status=status)
+        if installed_at is not None and self.installed_at is None:
+            self._note(Link.Installed, cause, installed_at=installed_at)
+        if first_used_at is not None and self.first_used_at is None:
+            self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
+
+    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
+        self.record(event, cause, organization_id=self.organization_id, **facts)
+
+
+def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:
+    """Return the stream of one attempt of an idempotent creation.
+
+    An attempt after the first exists only when the one before has failed and kept no money.
+    """
+    return derive_id("link", organization_id, key, attempt)

@@ -1,0 +1,227 @@
+"""The port of the eSIM network, in the domain's words; each call says what is safe to repeat.
+
+Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
+nothing happened) and OutcomeUnknown (look it up before anything is repeated).
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Literal, Protocol
+from uuid import UUID
+
+import msgspec
+
+from domain.provider_errors import Rejected
+
+LinkStatus = Literal["active", "suspended", "inactive"]
+
+
+class NoEndpoint(Rejected):
+    """Raised when the network answers a creation without an endpoint id."""
+
+
+class NoSuchEndpoint(Rejected):
+    """Raised when the network does not know an endpoint (any more)."""
+
+
+class ProviderPlan(msgspec.Struct, frozen=True):
+    """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB.
+
+    `countries` are where it works (ISO 3166-1 alpha-2); a real network knows that by itself. None
+    at all: anywhere.
+    """
+
+    provider_plan_id: str
+    data_mb: int
+    validity_days: int
+    countries: tuple[str, ...] = ()
+
+
+class AvailableEsim(msgspec.Struct, frozen=True):
+    """A free eSIM: its ICCID (ITU-T E.118) and the sponsor profile it runs on."""
+
+    iccid: str
+    sponsor_profile_id: str | None
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """A subscription at the network: an eSIM in use.
+
+    `reference` is what it was created under. `addon_id` is the id of its first add-on, None where
+    the network tells it only through `usage`.
+    """
+
+    endpoint_id: str
+    iccid: str
+    reference: str
+    addon_id: str | None = None
+    msisdn: str | None = None
+
+
+class AddonUsage(msgspec.Struct, frozen=True):
+    """A data plan on an endpoint and what is left of it, in MB (fractional).
+
+    `expires_at` is None until the plan is first used. A plan that has expired may stay listed or
+    go; one that was removed is never listed.
+    """
+
+    addon_id: str
+    provider_plan_id: str
+    used_mb: float
+    remaining_mb: float
+    expires_at: datetime | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What the network knows of an endpoint at `as_of`; None for what it does not know (yet)."""
+
+    status: LinkStatus
+    addons: list[AddonUsage]
+    as_of: datetime
+    installed_at: datetime | None = None
+    first_used_at: datetime | None = None
+    msisdn: str | None = None
+
+
+class ServingNetwork(msgspec.Struct, frozen=True):
+    """The network that serves a device now; `mcc` and `mnc` are ITU-T E.212 codes.
+
+    `radio` is the generation, such as `4G`.
+    """
+
+    country_code: str
+    operator: str
+    mcc: str
+    mnc: str
+    radio: str
+
+
+class NetworkStatus(msgspec.Struct, frozen=True):
+    """Whether and where an endpoint is connected at `as_of`."""
+
+    status: LinkStatus
+    connected: bool
+    network: ServingNetwork | None
+    last_seen_at: datetime | None
+    as_of: datetime
+
+
+class EsimNetwork(Protocol):
+    """A network that sells eSIM endpoints. Thread-safe; every call ends within `timeout_s`.
+
+    A call that changes something and meets its time-out raises OutcomeUnknown; a read raises
+    Unavailable.
+    """
+
+    name: str
+    settles_after: timedelta  # From the start of a call until its outcome can no longer change.
+
+    def available_esims(
+        self,
+        plan: ProviderPlan,
+        sponsor_profile_id: str | None,
+        product: str,
+        *,
+        page: int,
+        timeout_s: float,
+    ) -> Sequence[AvailableEsim]:
+        """Return free eSIMs that can carry a plan, page by page from 0; an empty page is the end.
+
+        `sponsor_profile_id` None means any; `product` "" means any. Changes nothing, reserves
+        nothing: two callers may be told of the same eSIM. Raises Unavailable or Rejected.
+        """
+        ...
+
+    def create_endpoint(
+        self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
+    ) -> Endpoint:
+        """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
+
+        Repeating it with the same `iccid` and `reference` is safe: it is the same endpoint, and a
+        reference whose endpoint has ended makes nothing any more, however late its call arrives.
+        Raises NoEndpoint, Rejected (also for an eSIM in use under another reference), Unavailable
+        or OutcomeUnknown: then ask `find_endpoint`.
+        """
+        ...
+
+    def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
+        """Return the endpoint of an eSIM, if it has one now. Raises Unavailable."""
+        ...
+
+    def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """End an endpoint; safe to repeat, one that is gone is no error."""
+        ...
+
+    def release_esim(self, iccid: str, *, timeout_s: float) -> None:
+        """Give an eSIM without an endpoint back; safe to repeat."""
+        ...
+
+    def add_plan(
+        self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
+    ) -> str:
+        """Put one more plan on an endpoint; return its add-on id.
+
+        Repeating it with the same `reference` is safe: it is the same add-on, and one that was
+        removed does not come back, however late its call arrives; so a refusal, once the first call
+        can have no effect any more, says that there is none. Raises NoEndpoint
+        (the network answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or
+        OutcomeUnknown: then an add-on that is new stands in `usage`.
+        """
+        ...
+
+    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
+        """Take a plan off an endpoint; safe to repeat, one that is gone is no error."""
+        ...
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
+        ...
+
+    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
+        """Return whether an endpoint is connected now. Raises Unavailable, Rejected."""
+        ...
+
+    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Stop the traffic of an endpoint; safe to repeat."""
+        ...
+
+    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Let an endpoint that is suspended or inactive carry traffic again; safe to repeat."""
+        ...
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        """Return the activation code of an eSIM, `LPA:1$host$matching-id` (GSMA SGP.22 §4.1).
+
+        Raises Unavailable, Rejected.
+        """
+        ...
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """What the network last told of a link; None for what it was never asked."""
+
+    usage: Usage | None = None
+    status: NetworkStatus | None = None
+
+
+class Readings(Protocol):
+    """Usage and status last seen, per link, shared by processes; losing one costs a network read.
+
+    An older reading never replaces a newer one.
+    """
+
+    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
+        """Return what was last seen of these links; a link never seen is left out."""
+        ...
+
+    def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
+        """Keep a newer usage."""
+        ...
+
+    def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
+        """Keep a newer status."""
+        ...
+
+    def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
+        """Return links whose MSISDN holds these characters, at most so many."""
+        ...

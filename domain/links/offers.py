@@ -1,0 +1,55 @@
+"""What can be bought: a plan of the catalogue as an organization sees it."""
+
+from typing import Protocol
+from uuid import UUID
+
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.catalogue.plan import PlanTerms
+from domain.errors import OTHER_CURRENCY, BillingNotConfigured, ConfigError, InsufficientBalance
+from domain.links.bought_plan import BoughtPlan
+from domain.log.log import Log
+
+UNKNOWN = "There is no such plan."
+NOT_SOLD = "This plan is not connected to the network, so it cannot be bought."
+INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
+
+
+class Offers(Protocol):
+    """Finds plans that an organization may buy."""
+
+    def __call__(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
+        """Return the present terms of an enabled plan that is visible to the organization."""
+        ...
+
+
+def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
+    """Return a plan as it is bought now; it has to be connected to the network."""
+    assert terms.provider_plan_id is not None
+    return BoughtPlan(
+        plan_id=plan_id,
+        provider_plan_id=terms.provider_plan_id,
+        name=terms.name,
+        price_micros=terms.retail_price_micros,
+        data_mb=terms.data_mb,
+        validity_days=terms.validity_days,
+        countries=[each.country_code for each in terms.coverage],
+    )
+
+
+def check_currency(terms: PlanTerms, currency: str) -> None:
+    """Refuse to sell at a figure that was meant in another currency."""
+    if terms.currency != currency:
+        raise ConfigError(OTHER_CURRENCY)
+
+
+def check_funds(log: Log, organization_id: UUID, amount_micros: int, currency: str) -> None:
+    """Refuse early what cannot be paid; the wallet itself decides later."""
+    if not amount_micros:
+        return
+    wallet = log.find(Wallet, wallet_id(organization_id))
+    if wallet is None:
+        raise BillingNotConfigured
+    if wallet.currency != currency:
+        raise ConfigError(OTHER_CURRENCY)
+    if wallet.balance_micros < amount_micros:
+        raise InsufficientBalance(amount_micros, wallet.balance_micros, wallet.currency)

@@ -1,0 +1,280 @@
+"""A change of the plans of a link: removals first, then paid additions, a step for each."""
+
+from collections.abc import Sequence
+from dataclasses import field
+from datetime import datetime
+from typing import Any, Self
+from uuid import UUID
+
+import msgspec
+
+from domain.accounts.price import Price, Repayment
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.links.bought_plan import BoughtPlan
+from domain.log.aggregate import Created, Root
+
+
+class Removal(msgspec.Struct, frozen=True):
+    """A plan to be taken off; no money comes back for it."""
+
+    activation_id: UUID
+    plan: BoughtPlan
+
+
+class Addition(msgspec.Struct, frozen=True):
+    """A plan to be put on; `price` is None for one that costs nothing."""
+
+    activation_id: UUID
+    plan: BoughtPlan
+    price: Price | None
+
+
+class PlanChange(Root):
+    """Steps are known by their index: the removals, then the additions, each in order."""
+
+    TOPIC = "plan_change"
+
+    class Event(Root.Event):
+        organization_id: UUID
+        link_id: UUID
+
+    class Requested(Event, Created):
+        """Saved together with the charges for all additions."""
+
+        TOPIC = "plan_change.requested"
+        IS_STEP = True
+
+        removals: list[Removal]
+        additions: list[Addition]
+        deadline: datetime
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.requested = self
+            aggregate.done = 0
+            aggregate.intent = None
+            aggregate.failure = None
+            aggregate.finished_at = None
+
+    class StepStarted(Event):
+        """An intent: whoever appended it calls the network and is done with it at `until`."""
+
+        TOPIC = "plan_change.step_started"  # Never triggered itself.
+
+        index: int
+        attempt: int
+        until: datetime
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.intent = self
+
+    class PlanRemovalStarted(StepStarted):
+        TOPIC = "plan_change.plan_removal_started"
+        IS_STEP = True
+
+    class PlanAdditionStarted(StepStarted):
+        TOPIC = "plan_change.plan_addition_started"
+        IS_STEP = True
+
+    class PlanRemovalDone(Event):
+        TOPIC = "plan_change.plan_removal_done"
+
+        index: int
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.done = self.index + 1
+            aggregate.intent = None
+
+    class PlanAdditionDone(Event):
+        """`adopted` when the reply had been lost and the add-on was found at the network."""
+
+        TOPIC = "plan_change.plan_addition_done"
+
+        index: int
+        addon_id: str | None
+        adopted: bool
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.done = self.index + 1
+            aggregate.intent = None
+
+    class Failed(Event):
+        """Step `index` and all after it were not done; what they had cost is given back.
+
+        `settled_at` is when the network can no longer do that step; None when that is known.
+        `reason` is that of the API; None in what was written before it was kept.
+        """
+
+        TOPIC = "plan_change.failed"
+
+        code: str
+        index: int
+        refunds: list[Repayment]
+        settled_at: datetime | None
+        reason: str | None = field(default=None, kw_only=True)
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.failure = self
+
+    class Finished(Event):
+        """Nothing of this change can happen any more; the link takes another one."""
+
+        TOPIC = "plan_change.finished"
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.finished_at = self.timestamp
+
+    requested: Requested
+    done: int
+    intent: "PlanChange.StepStarted | None"
+    failure: "PlanChange.Failed | None"
+    finished_at: datetime | None
+
+    @classmethod
+    def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+        cls,
+        change_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        link_id: UUID,
+        removals: Sequence[Removal],
+        plans: Sequence[BoughtPlan],
+        currency: str,
+        deadline: datetime,
+    ) -> Self:
+        """Ask for a change; saved together with its charges and with its link, which opens it."""
+        assert removals or plans
+        return cls.begin(
+            cls.Requested,
+            cause,
+            change_id,
+            organization_id=organization_id,
+            link_id=link_id,
+            removals=list(removals),
+            additions=[_addition(change_id, i, plan, currency) for i, plan in enumerate(plans)],
+            deadline=deadline,
+        )
+
+    @property
+    def organization_id(self) -> UUID:
+        """Whose change this is."""
+        return self.requested.organization_id
+
+    @property
+    def link_id(self) -> UUID:
+        """The link that it changes."""
+        return self.requested.link_id
+
+    @property
+    def next(self) -> Removal | Addition | None:
+        """The step to do now; None when all are done."""
+        steps: list[Removal | Addition] = [*self.requested.removals, *self.requested.additions]
+        return steps[self.done] if self.done < len(steps) else None
+
+    @property
+    def attempts(self) -> int:
+        """How often the present step has been begun."""
+        return self.intent.attempt if self.intent is not None else 0
+
+    @property
+    def removed(self) -> list[Removal]:
+        """The removals that were done."""
+        return self.requested.removals[: self._applied]
+
+    @property
+    def added(self) -> list[Addition]:
+        """The additions that were done."""
+        return self.requested.additions[: max(0, self._applied - len(self.requested.removals))]
+
+    @property
+    def _applied(self) -> int:
+        """How many steps were done when its sender could be told; a removal may come later."""
+        return self.failure.index if self.failure is not None else self.done
+
+    @property
+    def kept_micros(self) -> int:
+        """What the change has cost in the end: everything that was charged less the refunds."""
+        charged = sum(each.price.amount_micros for each in self.requested.additions if each.price)
+        refunds = self.failure.refunds if self.failure is not None else []
+        return charged - sum(refund.amount_micros for refund in refunds)
+
+    @property
+    def is_answered(self) -> bool:
+        """Tell whether its sender can be told what came of it."""
+        return self.failure is not None or self.next is None
+
+    @property
+    def kept_nothing(self) -> bool:
+        """Tell whether it failed without having changed or cost anything, for certain.
+
+        A removal whose reply was lost may turn out to be done until the change has finished.
+        """
+        failed_at_once = self.failure is not None and self.failure.index == 0 and self.done == 0
+        return failed_at_once and (not self.requested.removals or self.finished_at is not None)
+
+    def start_step(self, until: datetime, cause: Cause) -> None:
+        """State the intent before the call: only who appends it may call, until that moment.
+
+        A step that failed with an unknown outcome may be repeated, to be undone.
+        """
+        assert self.failure is None or self.failure.settled_at is not None
+        assert self.next is not None
+        is_removal = isinstance(self.next, Removal)
+        event = self.PlanRemovalStarted if is_removal else self.PlanAdditionStarted
+        self._note(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
+
+    def note_removed(self, cause: Cause) -> None:
+        """The removal is done; saved together with its link."""
+        assert isinstance(self.next, Removal)
+        assert self.finished_at is None
+        self._note(self.PlanRemovalDone, cause, index=self.done)
+
+    def note_added(self, addon_id: str | None, cause: Cause, *, adopted: bool) -> None:
+        """The addition is done; saved together with its link."""
+        assert isinstance(self.next, Addition)
+        assert self.failure is None
+        facts = {"index": self.done, "addon_id": addon_id, "adopted": adopted}
+        self._note(self.PlanAdditionDone, cause, **facts)
+
+    def fail(
+        self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None
+    ) -> list[Repayment]:
+        """Give up at the present step; return what the wallet has to give back with it."""
+        assert self.failure is None
+        assert self.next is not None
+        refunds = [
+            Repayment(each.price.amount_micros, derive_id("refund", each.activation_id))
+            for each in self.requested.additions[len(self.added) :]
+            if each.price is not None
+        ]
+        facts = {"code": code, "reason": reason, "index": self.done, "refunds": refunds}
+        self._note(self.Failed, cause, **facts, settled_at=settled_at)
+        return refunds
+
+    def finish(self, cause: Cause) -> None:
+        """End the change; saved together with its link, which closes it."""
+        assert self.failure is not None or self.next is None
+        assert self.finished_at is None
+        self._note(self.Finished, cause)
+
+    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
+        owner = {"organization_id": self.organization_id, "link_id": self.link_id}
+        self.record(event, cause, **owner, **facts)
+
+
+def plan_change_id(organization_id: UUID, key: str, attempt: int) -> UUID:
+    """Return the stream of one attempt of an idempotent change, whatever its link.
+
+    An attempt after the first exists only when the one before has failed and applied nothing.
+    """
+    return derive_id("plan_change", organization_id, key, attempt)
+
+
+def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> Addition:
+    activation_id = derive_id("activation", change_id, index)
+    price = None
+    if plan.price_micros:
+        transaction_id = derive_id("transaction", activation_id)
+        price = Price(plan.price_micros, currency, transaction_id)
+    return Addition(activation_id, plan, price)

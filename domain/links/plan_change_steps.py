@@ -1,0 +1,101 @@
+"""The saga of a plan change as a pure table: from what was done and the moment to the next step.
+
+| change | when | step |
+|---|---|---|
+| under way | the deadline has passed | FAIL, with the refunds |
+| no open intent | else | BEGIN the next step: an intent, then the call |
+| an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
+| failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
+does not show it for an hour, repeat an addition, which is safe, and take it off |
+| finished | | NOTHING |
+
+What an outcome of a plan change means for the change and its link, which are saved at once.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from domain.cause import Cause, lies_ahead
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.links.provisioning import ATTEMPTS_MAX
+
+
+class ChangeStep(StrEnum):
+    """What is to be done for a plan change now."""
+
+    NOTHING = "nothing"
+    WAIT = "wait"
+    BEGIN = "begin"
+    LOOK_UP = "look_up"
+    FAIL = "fail"
+    CLEAN_UP = "clean_up"
+
+
+def next_step(change: PlanChange, now: datetime) -> ChangeStep:
+    """Return what is to be done for a change at this moment."""
+    if change.finished_at is not None:
+        return ChangeStep.NOTHING
+    if change.failure is not None:
+        return ChangeStep.CLEAN_UP
+    if now >= change.requested.deadline:
+        return ChangeStep.FAIL
+    return ChangeStep.BEGIN if change.intent is None else ChangeStep.LOOK_UP
+
+
+def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
+    """Return what follows when the network does not show the outcome of an open intent."""
+    assert change.intent is not None
+    if lies_ahead(change.intent.until, now):
+        return ChangeStep.WAIT
+    return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
+
+
+def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> bool:
+    """Tell whether the network can no longer do the step that a change failed at.
+
+    `settles_after` is the network's; the step may have been repeated after the failure.
+    """
+    assert change.failure is not None
+    settled_at = change.failure.settled_at
+    if settled_at is None or change.intent is None:
+        return True
+    return now >= max(settled_at, change.intent.until + settles_after)
+
+
+def note_added(
+    change: PlanChange, link: Link, addon_id: str | None, cause: Cause, *, adopted: bool
+) -> None:
+    """The present addition is on the link; `adopted` when its reply had been lost."""
+    addition = change.next
+    assert isinstance(addition, Addition)
+    change.note_added(addon_id, cause, adopted=adopted)
+    link.add_plan(addition.activation_id, addition.plan, addon_id, cause)
+    _finish_if_done(change, link, cause)
+
+
+def note_removed(change: PlanChange, link: Link, cause: Cause) -> None:
+    """The present removal is done."""
+    assert isinstance(change.next, Removal)
+    link.remove_plan(change.next.activation_id, cause)
+    change.note_removed(cause)
+    _finish_if_done(change, link, cause)
+
+
+def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
+    """The removal was done after all; the change stays failed, for what came after it was not."""
+    assert isinstance(change.next, Removal)
+    link.remove_plan(change.next.activation_id, cause)
+    change.note_removed(cause)
+    finish(change, link, cause)
+
+
+def finish(change: PlanChange, link: Link, cause: Cause) -> None:
+    """Nothing of the change can happen any more."""
+    change.finish(cause)
+    link.close_plan_change(cause)
+
+
+def _finish_if_done(change: PlanChange, link: Link, cause: Cause) -> None:
+    if change.next is None:
+        finish(change, link, cause)

@@ -1,0 +1,246 @@
+"""What a link is like now: asked of the network, or as it was last seen."""
+
+import logging
+import time
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from uuid import UUID
+
+from domain.cause import Cause, Clock
+from domain.errors import Conflict, NetworkUnavailable, RateLimited, ServiceUnavailable
+from domain.links.bought_plan import Activation, match_addons
+from domain.links.link import Link
+from domain.links.network import (
+    AddonUsage,
+    EsimNetwork,
+    LinkStatus,
+    NetworkStatus,
+    Reading,
+    Readings,
+    Usage,
+)
+from domain.links.waiting import Waiting
+from domain.log.log import Log
+from domain.months import month_of
+from domain.personal import Sealed, Vault
+from domain.provider_errors import ProviderError
+
+READ_S = 5.0  # All network reads of one request together.
+STATUS_KEPT = timedelta(seconds=60)
+NO_PLACE = (RateLimited, ServiceUnavailable)  # Too many wait: then what was last seen is shown.
+
+logger = logging.getLogger(__name__)
+
+
+class PlanStage(IntEnum):
+    """The stages of a plan on a link, in the order in which they are listed."""
+
+    IN_USE = 1
+    WAITING = 2  # For its first use.
+    USED_UP = 3
+    EXPIRED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PlanUsage:
+    """One activation and what is left of it, in MB."""
+
+    activation: Activation
+    used_mb: float
+    remaining_mb: float
+    expires_at: datetime | None
+    is_expired: bool
+
+    @property
+    def stage(self) -> PlanStage:
+        """Where the plan stands in its life; one that is in use has data left."""
+        if self.is_expired:
+            return PlanStage.EXPIRED
+        if self.remaining_mb <= 0:
+            return PlanStage.USED_UP
+        has_begun = self.expires_at is not None or self.used_mb > 0
+        return PlanStage.IN_USE if has_begun else PlanStage.WAITING
+
+
+@dataclass(frozen=True, slots=True)
+class LinkReading:
+    """A link with its usage; `stale` when the network was asked and gave no answer."""
+
+    link: Link
+    usage: Usage | None
+    plans: Sequence[PlanUsage]
+    lpa: str | None
+    stale: bool
+    is_live: bool
+
+    @property
+    def status(self) -> LinkStatus:
+        """The status that the network reports now, or the last known one."""
+        return self.usage.status if self.is_live and self.usage is not None else self.link.status
+
+    @property
+    def as_of(self) -> datetime:
+        """When the usage was read; a link that was never read is as it began."""
+        assert self.link.activated_at is not None
+        return self.usage.as_of if self.usage is not None else self.link.activated_at
+
+
+@dataclass(frozen=True)
+class LinkReadings:
+    """Reads links; what the network shows for the first time is kept on the log."""
+
+    log: Log
+    network: EsimNetwork
+    readings: Readings
+    vault: Vault
+    waiting: Waiting
+    clock: Clock
+
+    def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
+        """Return a link with its usage: live if asked for and possible, else as last seen."""
+        until_s = time.monotonic() + READ_S
+        usage = self._live_usage(link, until_s) if live else None
+        is_live = usage is not None
+        if usage is None:
+            usage = self._last(link.id).usage
+        else:
+            self.readings.keep_usage(link.organization_id, link.id, usage)
+            link = self._note_seen(link, usage, cause)
+        lpa = self._lpa(link, until_s, cause)
+        return LinkReading(
+            link=link,
+            usage=usage,
+            plans=plans_of(link, usage, self.clock()),
+            lpa=lpa,
+            stale=live and not is_live,
+            is_live=is_live,
+        )
+
+    def status(self, link: Link, *, live: bool) -> tuple[NetworkStatus, bool, bool]:
+        """Return the network status, whether it is a stored one, and whether it is stale.
+
+        `live` asks the network or raises NetworkUnavailable; else one of the last minute will do.
+        """
+        last = None if live else self._last(link.id).status
+        # One that contradicts the log is older than what we have told the network ourselves.
+        fits = last is not None and last.status == link.status
+        if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
+            return last, True, False
+        assert link.endpoint_id is not None
+        try:
+            with self.waiting.place(link.organization_id):
+                status = self.network.status(link.endpoint_id, timeout_s=READ_S)
+        except (ProviderError, *NO_PLACE) as error:
+            if live:
+                raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
+            return last or _never_seen(link), True, True
+        self.readings.keep_status(link.organization_id, link.id, status)
+        return status, False, False
+
+    def open_lpa(self, organization_id: UUID, link_id: UUID, lpa: Sealed | None) -> str | None:
+        """Return a stored activation code; None when there is none, or it was erased."""
+        clear = self.vault.open(organization_id, link_id, lpa) if lpa is not None else None
+        return clear.decode() if clear is not None else None
+
+    def _live_usage(self, link: Link, until_s: float) -> Usage | None:
+        assert link.endpoint_id is not None
+        try:
+            # A network that hangs must not hold every thread.
+            with self.waiting.place(link.organization_id):
+                return self.network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
+        except (ProviderError, *NO_PLACE):
+            return None
+
+    def _last(self, link_id: UUID) -> Reading:
+        return self.readings.find([link_id]).get(link_id, Reading())
+
+    def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
+        """Keep what is new on the log; somebody else's newer facts are as good as ours."""
+        link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
+        if not link.pending_events:
+            return link
+        try:
+            self.log.append(link)
+        except Conflict:
+            return self.log.get(Link, link.id)
+        except ServiceUnavailable:
+            logger.warning("what the network showed of link %s was not kept", link.id)
+        return link
+
+    def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
+        """Return the activation code; one that is not stored is asked for, and stored."""
+        if link.lpa is not None:
+            return self.open_lpa(link.organization_id, link.id, link.lpa)
+        left_s = until_s - time.monotonic()
+        if link.iccid is None or left_s <= 0:
+            return None
+        try:
+            with self.waiting.place(link.organization_id):
+                lpa = self.network.lpa(link.iccid, timeout_s=left_s)
+        except (ProviderError, *NO_PLACE):
+            return None
+        with suppress(Conflict, ServiceUnavailable):  # The next read asks again.
+            self._store_lpa(link.id, lpa, cause)
+        return lpa
+
+    def _store_lpa(self, link_id: UUID, lpa: str, cause: Cause) -> None:
+        """Append to the link as it is on the log: what we hold may be ahead of it."""
+        link = self.log.get(Link, link_id)
+        if link.lpa is None:
+            month = month_of(cause.at)
+            sealed = self.vault.seal(link.organization_id, month, link.id, lpa.encode())
+            link.store_lpa(sealed, cause)
+            self.log.append(link)
+
+
+def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
+    """Return the current activations with what is left of each; an expired one has nothing."""
+    return usage_of(link.current_activations, link.activations.values(), usage, now)
+
+
+def usage_of(
+    shown: Sequence[Activation],
+    every: Collection[Activation],
+    usage: Usage | None,
+    now: datetime,
+) -> list[PlanUsage]:
+    """Return activations with their usage, by stage, then oldest first.
+
+    `every` activation of the link tells add-ons apart. What is in use comes first, for many readers
+    look at nothing else.
+    """
+    matched, _ = match_addons(every, usage.addons if usage is not None else [])
+    plans = [_plan_usage(each, matched.get(each.id), usage, now) for each in shown]
+    return sorted(plans, key=lambda each: (each.stage, each.activation.bought_at))
+
+
+def _plan_usage(
+    activation: Activation, addon: AddonUsage | None, usage: Usage | None, now: datetime
+) -> PlanUsage:
+    if addon is not None:
+        expires_at = addon.expires_at
+        is_expired = expires_at is not None and expires_at <= now
+        remaining_mb = 0.0 if is_expired else addon.remaining_mb
+    else:
+        # Bought after the network was last asked; or it has forgotten a plan that has run out.
+        expires_at = None
+        asked_since = usage is not None and activation.bought_at < usage.as_of
+        is_expired = activation.addon_id is not None and asked_since
+        remaining_mb = 0.0 if is_expired else float(activation.plan.data_mb)
+    return PlanUsage(
+        activation=activation,
+        used_mb=addon.used_mb if addon is not None else 0.0,
+        remaining_mb=remaining_mb,
+        expires_at=expires_at,
+        is_expired=is_expired,
+    )
+
+
+def _never_seen(link: Link) -> NetworkStatus:
+    assert link.activated_at is not None
+    return NetworkStatus(
+        link.status, connected=False, network=None, last_seen_at=None, as_of=link.activated_at
+    )

@@ -1,0 +1,1 @@
+"""Lookups of numbers, one at a time and in bulk."""

@@ -1,0 +1,122 @@
+"""Where the facts of a number come from: the provider; before a remote one, the cache."""
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import msgspec
+
+from domain.at_once import may_wait
+from domain.cause import Clock
+from domain.errors import NumberLookupUnavailable
+from domain.lookups.number_lookup import Source
+from domain.lookups.ports import CachedFacts, LookupCache, NumberFacts, NumberLookup
+from domain.provider_errors import Unavailable
+
+ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
+PAUSE_S = 0.2  # Before the second attempt; doubled before the third, with jitter.
+CONCURRENCY_MAX = 16  # Calls of all jobs of a process in flight at a remote provider.
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """The facts of one number, where they came from, and as of when they are true."""
+
+    facts: NumberFacts
+    source: Source
+    provider: str
+    as_of: datetime
+
+
+@dataclass(frozen=True)
+class AnswerRules:
+    """`cache_ttl` of zero turns the cache off; `uncached` names numbers that always skip it.
+
+    A provider in this process is asked each time: that costs less than the cache.
+    """
+
+    cache_ttl: timedelta
+    uncached: Callable[[str], bool]
+    pause: Callable[[float], None]
+
+
+class Answers:
+    """Looks numbers up. An outage is never cached."""
+
+    def __init__(
+        self, provider: NumberLookup, cache: LookupCache, clock: Clock, rules: AnswerRules
+    ) -> None:
+        self._provider = provider
+        self._cache = cache
+        self._clock = clock
+        self._rules = rules
+        # One for all slices that are worked on at once; threads are started as they are wanted.
+        self._pool = ThreadPoolExecutor(CONCURRENCY_MAX, thread_name_prefix=provider.name)
+
+    def one(self, organization_id: UUID, phone_number: str) -> Answer:
+        """Answer one number with at most one provider call; raises NumberLookupUnavailable."""
+        found = self._cached(organization_id, [phone_number])
+        if phone_number in found:
+            return found[phone_number]
+        answer = self._ask(organization_id, phone_number)
+        if answer is None:
+            raise NumberLookupUnavailable
+        self._keep(organization_id, [answer])
+        return answer
+
+    def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Answer | None]:
+        """Answer numbers in their order; None where the provider was unavailable every time."""
+        answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
+        for attempt in range(ATTEMPTS_MAX):
+            missing = [number for number in phone_numbers if number not in answers]
+            if not missing:
+                break
+            if attempt > 0:
+                jitter = 0.5 + random.random()  # noqa: S311  # Spreads retries; guards nothing.
+                self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
+            live = self._ask_all(organization_id, missing)
+            self._keep(organization_id, live)
+            answers.update((answer.facts.phone_number, answer) for answer in live)
+        return [answers.get(number) for number in phone_numbers]
+
+    def _cached(self, organization_id: UUID, numbers: Sequence[str]) -> Mapping[str, Answer]:
+        cacheable = [number for number in numbers if self._may_cache(number)]
+        if not cacheable:
+            return {}
+        oldest = self._clock() - self._rules.cache_ttl
+        found = self._cache.find(organization_id, cacheable, oldest)
+        return {
+            number: Answer(kept.facts, "cache", kept.provider, kept.as_of)
+            for number, kept in found.items()
+        }
+
+    def _keep(self, organization_id: UUID, answers: Sequence[Answer]) -> None:
+        kept = [
+            CachedFacts(answer.facts, answer.provider, answer.as_of)
+            for answer in answers
+            if self._may_cache(answer.facts.phone_number)
+        ]
+        if kept:
+            self._cache.keep(organization_id, kept)
+
+    def _may_cache(self, number: str) -> bool:
+        kept = self._provider.remote and bool(self._rules.cache_ttl)
+        return kept and not self._rules.uncached(number)
+
+    def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Answer]:
+        if self._provider.remote and len(numbers) > 1:
+            asked = [*self._pool.map(lambda number: self._ask(organization_id, number), numbers)]
+        else:
+            asked = [self._ask(organization_id, number) for number in numbers]
+        return [answer for answer in asked if answer is not None]
+
+    def _ask(self, organization_id: UUID, phone_number: str) -> Answer | None:
+        if self._provider.remote:
+            may_wait()
+        try:
+            facts = self._provider.look_up(organization_id, phone_number)
+        except Unavailable:
+            return None
+        return Answer(facts, "live", self._provider.name, self._clock())

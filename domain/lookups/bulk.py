@@ -1,0 +1,121 @@
+"""The command that accepts a bulk job: all of it is paid in the commit that creates it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import msgspec
+
+from domain.accounts.committer import Committer
+from domain.accounts.price import Price
+from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.cause import Cause
+from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound, Refused
+from domain.ids import derive_id
+from domain.log.log import Log
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id
+from domain.lookups.open_items import OpenItems
+from domain.money import format_amount
+from domain.months import month_of
+from domain.personal import Vault
+
+SLICE_ITEMS = 250  # About 10 ms of offline lookups, far above the cost of a commit and a message.
+
+
+@dataclass(frozen=True, slots=True)
+class BulkRequest:
+    """Who asks for which numbers at which price each; `key` is the Idempotency-Key, if any."""
+
+    organization_id: UUID
+    phone_numbers: Sequence[str]
+    price_micros: int
+    currency: str
+    key: str | None
+
+
+@dataclass(frozen=True)
+class BulkCreate:
+    """Accepts jobs."""
+
+    log: Log
+    committer: Committer
+    vault: Vault
+    open_items: OpenItems
+    new_id: Callable[[], UUID]
+
+    def run(self, request: BulkRequest, cause: Cause) -> tuple[UUID, bool]:
+        """Accept a job; return its id and whether an earlier request with the key had made it.
+
+        Raises RateLimited beyond the open items, the refusals of the wallet, and
+        IdempotencyKeyReused for other numbers.
+        """
+        if request.key is None:
+            return self._create(request, self.new_id(), cause), False
+        job_id = bulk_job_id(request.organization_id, request.key)
+        if self._is_made(request, job_id):
+            return job_id, True
+        try:
+            return self._create(request, job_id, cause), False
+        except (Conflict, Refused):  # A twin was first, and took the money or the room for us both.
+            if not self._is_made(request, job_id):
+                raise
+            return job_id, True
+
+    def _is_made(self, request: BulkRequest, job_id: UUID) -> bool:
+        job = self.log.find(BulkJob, job_id)
+        if job is None:
+            return False
+        clear = self.vault.open(job.organization_id, job.id, job.created.personal)
+        if clear is None:
+            raise NotFound(KEY_ERASED)
+        numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
+        if numbers != list(request.phone_numbers):
+            raise IdempotencyKeyReused
+        return True
+
+    def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> UUID:
+        price = _price_of(request, job_id)
+        clear = msgspec.json.encode(PersonalNumbers(list(request.phone_numbers)))
+        month = month_of(cause.at)
+        job = BulkJob.create(
+            job_id,
+            cause,
+            organization_id=request.organization_id,
+            total_count=len(request.phone_numbers),
+            slice_size=SLICE_ITEMS,
+            item_price_micros=request.price_micros,
+            price=price,
+            personal=self.vault.seal(request.organization_id, month, job_id, clear),
+        )
+        with self.open_items.accept(request.organization_id, job.created.total_count) as accepting:
+            accepting.position = self._commit(request, job, price, cause)
+        return job_id
+
+    def _commit(self, request: BulkRequest, job: BulkJob, price: Price | None, cause: Cause) -> int:
+        if price is None:
+            return self.log.append(job)
+        charge = _charge_of(request, price, job.id)
+        wallet = wallet_id(request.organization_id)
+        return self.committer.commit(wallet, lambda held: held.charge(charge, cause), job)
+
+
+def _price_of(request: BulkRequest, job_id: UUID) -> Price | None:
+    if request.price_micros == 0:
+        return None
+    amount_micros = request.price_micros * len(request.phone_numbers)
+    return Price(amount_micros, request.currency, derive_id("transaction", job_id))
+
+
+def _charge_of(request: BulkRequest, price: Price, job_id: UUID) -> Charge:
+    return Charge(
+        transaction_id=price.transaction_id,
+        kind="bulk_lookup",
+        amount_micros=price.amount_micros,
+        currency=price.currency,
+        reference=Reference("job", str(job_id)),
+        description="Bulk number lookup",
+        metadata={
+            "count": len(request.phone_numbers),
+            "price_per_lookup": format_amount(request.price_micros),
+        },
+    )

@@ -1,0 +1,237 @@
+"""A bulk job: numbers looked up in slices, paid in advance, each failed item given back."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Self
+from uuid import UUID
+
+import msgspec
+
+from domain.accounts.price import Price, Repayment
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.log.aggregate import Created as FirstEvent
+from domain.log.aggregate import Root
+from domain.lookups.ports import NumberFacts
+from domain.personal import Sealed
+
+ATTEMPTS_MAX = 5  # Starts of one slice; a slice that kills five workers would kill a sixth.
+
+
+class PersonalNumbers(msgspec.Struct, frozen=True):
+    """The numbers of a job in the order submitted, sealed inside `Created`."""
+
+    phone_numbers: list[str]
+
+
+class PersonalResults(msgspec.Struct, frozen=True):
+    """The facts of settled items, in the order of the event's `indexes`."""
+
+    facts: list[NumberFacts]
+
+
+class BulkJob(Root):
+    """Items are known by their index; what is personal about them stays sealed."""
+
+    TOPIC = "bulk_job"
+
+    class Event(Root.Event):
+        organization_id: UUID
+
+    class Created(Event, FirstEvent):
+        """`price` is that of the whole job, or None when lookups were free at that time."""
+
+        TOPIC = "bulk_job.created"
+
+        total_count: int
+        slice_size: int
+        item_price_micros: int
+        price: Price | None
+        personal: Sealed
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.created = self
+            aggregate.attempts = {}
+            aggregate.completed = set()
+            aggregate.failed = set()
+            aggregate.settlements = []
+            aggregate.finished_at = None
+
+    class SliceStarted(Event):
+        """Counts the attempt before any work is done, so that a killed worker counts too."""
+
+        TOPIC = "bulk_job.slice_started"
+
+        slice_index: int
+        attempt: int
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.attempts[self.slice_index] = self.attempt
+
+    class ItemsCompleted(Event):
+        TOPIC = "bulk_job.items_completed"
+
+        slice_index: int
+        indexes: list[int]
+        personal: Sealed
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.completed.update(self.indexes)
+            aggregate.settlements.append(self)
+
+    class ItemsFailed(Event):
+        """`errors` are messages without personal data, in the order of `indexes`."""
+
+        TOPIC = "bulk_job.items_failed"
+
+        slice_index: int
+        indexes: list[int]
+        errors: list[str]
+        refund: Repayment | None
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.failed.update(self.indexes)
+            aggregate.settlements.append(self)
+
+    class Finished(Event):
+        TOPIC = "bulk_job.finished"
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.finished_at = self.timestamp
+
+    created: Created
+    attempts: dict[int, int]
+    completed: set[int]
+    failed: set[int]
+    settlements: "list[BulkJob.ItemsCompleted | BulkJob.ItemsFailed]"
+    finished_at: datetime | None
+
+    @classmethod
+    def create(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+        cls,
+        stream_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        total_count: int,
+        slice_size: int,
+        item_price_micros: int,
+        price: Price | None,
+        personal: Sealed,
+    ) -> Self:
+        """Accept the job; saved together with the charge for all of it."""
+        assert total_count > 0, total_count
+        assert slice_size > 0, slice_size
+        paid_micros = price.amount_micros if price is not None else 0
+        assert paid_micros == total_count * item_price_micros, paid_micros
+        return cls.begin(
+            cls.Created,
+            cause,
+            stream_id,
+            organization_id=organization_id,
+            total_count=total_count,
+            slice_size=slice_size,
+            item_price_micros=item_price_micros,
+            price=price,
+            personal=personal,
+        )
+
+    @property
+    def organization_id(self) -> UUID:
+        """Whose job this is."""
+        return self.created.organization_id
+
+    @property
+    def slice_count(self) -> int:
+        """How many slices the items make."""
+        return -(-self.created.total_count // self.created.slice_size)
+
+    def items_of(self, slice_index: int) -> range:
+        """Return the indexes of one slice; empty when there is no such slice."""
+        if slice_index < 0:
+            return range(0)
+        size = self.created.slice_size
+        start = slice_index * size
+        return range(start, min(start + size, self.created.total_count))
+
+    def open_items(self, slice_index: int) -> list[int]:
+        """Return the indexes of one slice that have not ended yet."""
+        settled = self.completed | self.failed
+        return [index for index in self.items_of(slice_index) if index not in settled]
+
+    def open_slices(self) -> list[int]:
+        """Return the slices that still have items without an end."""
+        return [index for index in range(self.slice_count) if self.open_items(index)]
+
+    def exhausted(self, slice_index: int) -> bool:
+        """Tell whether a slice has used up its attempts."""
+        return self.attempts.get(slice_index, 0) >= ATTEMPTS_MAX
+
+    def start_slice(self, slice_index: int, cause: Cause) -> None:
+        """Count one more attempt at a slice that has open items and attempts left."""
+        assert self.open_items(slice_index), slice_index
+        assert not self.exhausted(slice_index), slice_index
+        self.record(
+            self.SliceStarted,
+            cause,
+            organization_id=self.organization_id,
+            slice_index=slice_index,
+            attempt=self.attempts.get(slice_index, 0) + 1,
+        )
+
+    def complete_items(
+        self, slice_index: int, indexes: Sequence[int], personal: Sealed, cause: Cause
+    ) -> None:
+        """End open items with an answer."""
+        self._assert_open(indexes)
+        self.record(
+            self.ItemsCompleted,
+            cause,
+            organization_id=self.organization_id,
+            slice_index=slice_index,
+            indexes=list(indexes),
+            personal=personal,
+        )
+
+    def fail_items(
+        self, slice_index: int, indexes: Sequence[int], errors: Sequence[str], cause: Cause
+    ) -> Repayment | None:
+        """End open items without an answer; return what the wallet has to give back for them."""
+        self._assert_open(indexes)
+        assert len(errors) == len(indexes), indexes
+        refund = self._refund_of(indexes)
+        self.record(
+            self.ItemsFailed,
+            cause,
+            organization_id=self.organization_id,
+            slice_index=slice_index,
+            indexes=list(indexes),
+            errors=list(errors),
+            refund=refund,
+        )
+        return refund
+
+    def finish_if_settled(self, cause: Cause) -> None:
+        """End the job in the commit of its last item."""
+        settled = len(self.completed) + len(self.failed)
+        if settled == self.created.total_count and self.finished_at is None:
+            self.record(self.Finished, cause, organization_id=self.organization_id)
+
+    def _refund_of(self, indexes: Sequence[int]) -> Repayment | None:
+        if self.created.price is None:
+            return None
+        return Repayment(
+            amount_micros=len(indexes) * self.created.item_price_micros,
+            transaction_id=derive_id("refund", self.id, min(indexes)),
+        )
+
+    def _assert_open(self, indexes: Sequence[int]) -> None:
+        assert indexes, "nothing to end"
+        assert len(set(indexes)) == len(indexes), "an item twice"
+        assert not (self.completed | self.failed).intersection(indexes), "an item ends once"
+        assert all(0 <= index < self.created.total_count for index in indexes), "no such item"
+
+
+def bulk_job_id(organization_id: UUID, key: str) -> UUID:
+    """Return the stream of an idempotent job; its outcome is its 202, so one attempt is all."""
+    return derive_id("bulk_job", organization_id, key, 1)

@@ -1,0 +1,99 @@
+"""What the domain needs from outside, in its own words; each port says what is safe to repeat."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, Protocol
+from uuid import UUID
+
+import msgspec
+
+LineType = Literal[
+    "mobile",
+    "landline",
+    "fixed_line_or_mobile",
+    "voip",
+    "toll_free",
+    "premium_rate",
+    "shared_cost",
+    "personal_number",
+    "pager",
+    "uan",
+    "voicemail",
+    "unknown",
+]
+
+
+class Carrier(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who serves a number; a field that is not known is None and stays out of every reply.
+
+    `mcc` (3 digits) and `mnc` (2–3 digits) are ITU-T E.212 codes with leading zeros.
+    """
+
+    name: str | None = None
+    type: LineType | None = None
+    mcc: str | None = None
+    mnc: str | None = None
+
+
+class NumberFacts(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider knows of one number; `carrier` is None for a number that is not valid."""
+
+    phone_number: str
+    valid: bool
+    country_code: str | None = None
+    national_format: str | None = None
+    carrier: Carrier | None = None
+
+
+class NumberLookup(Protocol):
+    """A source of carrier data. A lookup changes nothing, so repeating it is always safe.
+
+    `remote` tells whether a call leaves this process (then calls of a slice run side by side).
+    Thread-safe. Raises Unavailable for time-outs, refusals and replies that make no sense;
+    a number that does not exist is an answer (`valid=False`), never an error.
+    """
+
+    name: str
+    remote: bool
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+        """Return the facts of one E.164 number; `organization_id` is for sandboxes and logs."""
+        ...
+
+    def is_up(self) -> bool:
+        """Tell whether calls are let through now (False: the circuit of this process is open)."""
+        ...
+
+
+class CachedFacts(msgspec.Struct, frozen=True):
+    """An answer kept from an earlier lookup, with the provider and the moment it came from."""
+
+    facts: NumberFacts
+    provider: str
+    as_of: datetime
+
+
+class LookupCache(Protocol):
+    """Answers of one organization, shared by processes; losing it costs provider calls only."""
+
+    def find(
+        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
+    ) -> Mapping[str, CachedFacts]:
+        """Return the kept answers of these numbers that are not older than `not_before`."""
+        ...
+
+    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        """Keep answers, replacing older ones of the same number."""
+        ...
+
+
+class Leases(Protocol):
+    """Short exclusive claims on running idempotent requests; losing one costs a provider call."""
+
+    def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
+        """Claim `key` until a moment; None when claimed, else the holder's fingerprint."""
+        ...
+
+    def release(self, key: UUID, holder: UUID) -> None:
+        """Give one's own claim back; a lapsed one is no error."""
+        ...

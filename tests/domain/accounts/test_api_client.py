@@ -1,0 +1,59 @@
+"""An API client: two secrets at most, scopes, and a revocation that is final."""
+
+from domain.accounts.organization import SCOPES, ApiClient, api_client_id
+from domain.errors import NotPossible
+from tests.domain.build import ORGANIZATION, cause
+from tests.story import Story, fact
+
+
+def registered(*scopes: str) -> Story[ApiClient]:
+    return Story(
+        ApiClient.register(
+            "partner-1",
+            cause(),
+            organization_id=ORGANIZATION,
+            scopes=scopes,
+            secret_hash="hash-1",
+        )
+    )
+
+
+def test_a_client_is_known_by_its_name_and_its_secret_by_its_hash() -> None:
+    registered("lookup").then(
+        fact(ApiClient.Registered, client_id="partner-1", secret_hash="hash-1"),
+        id=api_client_id("partner-1"),
+        organization_id=ORGANIZATION,
+        scopes=["lookup"],
+        secret_hashes=["hash-1"],
+        revoked=False,
+    )
+
+
+def test_a_client_without_a_list_of_scopes_has_all() -> None:
+    registered().then(fact(ApiClient.Registered, scopes=list(SCOPES)), scopes=list(SCOPES))
+
+
+def test_a_rotation_keeps_the_secret_before_it_and_no_older_one() -> None:
+    story = registered().given()
+    story.when(lambda client: client.rotate_secret("hash-2", cause()))
+    story.then(
+        fact(ApiClient.SecretRotated, secret_hash="hash-2", kept_hashes=["hash-1"]),
+        secret_hashes=["hash-2", "hash-1"],
+    )
+    story.when(lambda client: client.rotate_secret("hash-3", cause()))
+    story.then(
+        fact(ApiClient.SecretRotated, client_id="partner-1"), secret_hashes=["hash-3", "hash-2"]
+    )
+
+
+def test_a_revocation_is_final_and_happens_once() -> None:
+    story = registered().given()
+    story.when(lambda client: client.revoke(cause()))
+    story.then(fact(ApiClient.Revoked, client_id="partner-1"), revoked=True)
+    story.when(lambda client: client.revoke(cause())).then(revoked=True)
+
+
+def test_a_revoked_client_gets_no_new_secret() -> None:
+    story = registered().given(lambda client: client.revoke(cause()))
+    story.when(lambda client: client.rotate_secret("hash-2", cause()))
+    story.refused(NotPossible, secret_hashes=["hash-1"])

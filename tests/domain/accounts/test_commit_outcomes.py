@@ -1,0 +1,131 @@
+"""Whatever the database answers, or fails to answer, nobody is charged twice or for nothing."""
+
+from functools import partial
+
+import pytest
+from eventsourcing.persistence import IntegrityError, OperationalError
+
+import domain.accounts.committer
+from domain.accounts.wallet import Deposit, wallet_id
+from domain.errors import Conflict, ServiceUnavailable
+from tests.domain.build import ORGANIZATION, cause, open_wallet, pay_in, take
+from tests.domain.crowd import PATIENCE_S, Crowd
+from tests.domain.faults import Moment
+from tests.domain.writers import Writer, balance, ledger
+
+GONE = OperationalError  # The connection was closed, and what happened is not known.
+TAKEN = IntegrityError
+Script = list[tuple[Moment, type[Exception]]]
+
+SETTLED = [
+    pytest.param([("before insert", GONE)], id="nothing was committed"),
+    pytest.param([("after insert", GONE)], id="committed, reply lost"),
+    pytest.param([("after insert", TAKEN)], id="committed, an echo came back"),
+    pytest.param([("before insert", GONE), ("after insert", GONE)], id="lost, then committed"),
+    pytest.param([("after insert", GONE), ("before insert", GONE)], id="committed, then lost"),
+    pytest.param([("after insert", GONE), ("on select", GONE)], id="reading fails first"),
+    pytest.param([("after insert", GONE), ("on head", GONE)], id="the position cannot be read"),
+]
+
+
+@pytest.fixture
+def funded(writer: Writer) -> Writer:
+    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    return writer
+
+
+@pytest.fixture
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(domain.accounts.committer, "SETTLE_S", 0.02)
+    monkeypatch.setattr(domain.accounts.committer, "PAUSE_S", 0.001)
+
+
+def prepare(writer: Writer, script: Script) -> None:
+    for moment, error in script:
+        writer.recorder.fail(moment, error)
+
+
+@pytest.mark.parametrize("script", SETTLED)
+def test_an_outcome_is_settled_before_the_reply(funded: Writer, script: Script) -> None:
+    prepare(funded, script)
+    position = take(funded.committer, "0.10")
+    assert funded.recorder.faults_left == 0
+    assert position == funded.log.head()
+    assert balance(funded.log) == "0.90"
+    take(funded.committer, "0.10")
+    assert balance(funded.log) == "0.80"
+
+
+@pytest.mark.parametrize("script", SETTLED)
+def test_the_outcome_of_a_batch_is_settled_for_all_of_it(crowd: Crowd, script: Script) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    with crowd.waiting():
+        calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
+        crowd.writer.recorder.meanwhile = partial(prepare_second, crowd.writer, script)
+    assert [call.exception(PATIENCE_S) for call in calls] == [None] * 3
+    assert crowd.writer.recorder.faults_left == 0
+    take(committer, "0.10")
+    assert balance(log) == "0.60"
+
+
+def prepare_second(writer: Writer, script: Script) -> None:
+    """Leave the next insert alone, which is that of the busy committer; then fail."""
+    writer.recorder.meanwhile = partial(prepare_now, writer, script)
+
+
+def prepare_now(writer: Writer, script: Script) -> None:
+    writer.recorder.meanwhile = lambda: None
+    prepare(writer, script)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_log_out_of_reach_is_unavailable_within_bounds_and_comes_back(funded: Writer) -> None:
+    down = [True]
+
+    def refuse() -> None:
+        if down[0]:
+            raise GONE
+
+    funded.recorder.meanwhile = refuse
+    for _ in range(3):
+        with pytest.raises(ServiceUnavailable):
+            take(funded.committer, "0.10")
+    down[0] = False
+    take(funded.committer, "0.10")
+    assert balance(funded.log) == "0.90"
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_commit_that_nobody_could_confirm_is_not_built_upon_blindly(funded: Writer) -> None:
+    inserts: list[int] = []
+
+    def refuse_from_the_second_on() -> None:
+        inserts.append(1)
+        if len(inserts) > 1:
+            raise GONE
+
+    funded.recorder.fail("after insert", GONE)
+    funded.recorder.meanwhile = refuse_from_the_second_on
+    with pytest.raises(ServiceUnavailable):
+        take(funded.committer, "0.10")
+    funded.recorder.meanwhile = lambda: None
+    assert balance(funded.log) == "0.90"  # It was committed after all.
+    take(funded.committer, "0.10")
+    assert balance(funded.log) == "0.80"
+
+
+def test_a_twin_with_the_same_bytes_is_not_taken_for_the_own_echo(funded: Writer) -> None:
+    def pay_once_more() -> int:
+        twin = Deposit.make(ORGANIZATION, "bank-1", 500_000, cause())
+        return funded.committer.commit(
+            wallet_id(ORGANIZATION), lambda wallet: wallet.deposit(twin, "EUR", cause()), twin
+        )
+
+    pay_once_more()
+    with pytest.raises(Conflict):
+        pay_once_more()
+    assert balance(funded.log) == "1.50"
+    pay_in(funded.committer, "0.10")
+    assert balance(funded.log) == "1.60"
+    assert len(ledger(funded.log)) == 3

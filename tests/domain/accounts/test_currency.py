@@ -1,0 +1,178 @@
+"""One log has one currency: whoever is set to another one writes no money into it."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+import domain.log.log
+from domain.accounts.ledger import Ledger
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.errors import ConfigError, WrongCurrency
+from domain.links.create import LinkRequest
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest
+from projections.audit import check_log
+from projections.health import belongs
+from tests.installation import CountingProvider, Installation, Process
+from tests.plan_files import import_plans, plan
+from tests.workers.fees import customer
+
+MICROS = 5_000
+Ask = Callable[[Process, UUID], object]
+
+
+@pytest.fixture
+def euros(installation: Installation) -> Process:
+    """A process of the same installation that is set to another currency; no wallet exists yet."""
+    settings = {**installation.environment, "CURRENCY": "EUR"}
+    installation.environment, ours = settings, installation.environment
+    process = installation.process(provider=CountingProvider())
+    installation.environment = ours
+    process.currency.check()
+    return process
+
+
+def events(process: Process) -> Counter[str]:
+    return Counter(type(each.event).__qualname__ for each in process.log.read(0, 1_000))
+
+
+def look_up(process: Process, organization_id: UUID) -> object:
+    request = LookupRequest(organization_id, "+14155552671", MICROS, "EUR", None)
+    return process.single_lookup.run(request, process.cause())
+
+
+def create_job(process: Process, organization_id: UUID) -> object:
+    request = BulkRequest(organization_id, ["+14155552671"], MICROS, "EUR", None)
+    return process.bulk_create.run(request, process.cause())
+
+
+def create_link(process: Process, organization_id: UUID) -> object:
+    euro = plan(id=str(uuid4()), currency="EUR")
+    import_plans(process, euro)
+    process.projector.catch_up()
+    request = LinkRequest(organization_id, UUID(euro["id"]), None, None)
+    return process.link_create.run(request, process.cause())
+
+
+@pytest.mark.parametrize("ask", [look_up, create_job, create_link])
+def test_a_process_set_to_another_currency_takes_no_money(
+    process: Process, euros: Process, ask: Ask
+) -> None:
+    organization_id = process.organization("1.00")
+    with pytest.raises(ConfigError):
+        ask(euros, organization_id)
+    assert process.accounts.wallet(organization_id).balance_micros == 1_000_000
+    assert events(process)["Wallet.Charged"] == 0
+    assert check_log(process.log).ok
+
+
+def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) -> None:
+    organization_id = process.organization("100.00")
+    sold = plan(id=str(uuid4()))
+    import_plans(process, sold)
+    process.projector.catch_up()
+    process.rules = replace(process.rules, currency="JPY")
+    request = LinkRequest(organization_id, UUID(sold["id"]), None, None)
+    with pytest.raises(ConfigError):
+        process.link_create.run(request, process.cause())
+
+
+def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Process) -> None:
+    organization_id = customer(process)
+    history = process.log.history(organization_id)
+    month = (process.clock() + timedelta(days=40)).strftime("%Y-%m")
+    active = lambda _: [uuid4()]  # noqa: E731 - one line says it.
+    with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
+        euros.monthly_fees._billing.freeze(history, month, active, euros.cause())  # noqa: SLF001 - what the clock calls.
+    assert events(process)["MonthlyFee.Due"] == 0
+
+
+def test_no_payment_comes_in_another_currency(process: Process, euros: Process) -> None:
+    organization_id = process.organization("1.00")
+    with pytest.raises(ConfigError):
+        euros.accounts.deposit(organization_id, 1, "bank-2", euros.cause())
+    assert process.accounts.wallet(organization_id).balance_micros == 1_000_000
+
+
+def test_of_two_currencies_that_open_the_first_wallet_at_once_one_wins(
+    process: Process, euros: Process
+) -> None:
+    registered = Organization.register(uuid4(), process.cause(), name="Acme")
+    process.log.append(registered)
+    late = Wallet.open(uuid4(), "EUR", euros.cause())
+    first: list[UUID] = []
+
+    def make() -> list[Wallet]:
+        if not first:  # The other one is here after our look and before our commit.
+            first.append(process.organization())
+        return [late]
+
+    with pytest.raises(WrongCurrency):
+        euros.currency.append(make, euros.cause())
+    assert process.log.find(Wallet, late.id) is None
+    assert events(process)["Ledger.Opened"] == 1
+    assert check_log(process.log).ok
+
+
+def test_two_processes_of_one_currency_open_their_first_wallets_at_once(
+    installation: Installation, process: Process
+) -> None:
+    other = installation.process()
+    first: list[UUID] = []
+
+    def make() -> list[Wallet]:
+        if not first:
+            first.append(process.organization())
+        return [Wallet.open(owner, "USD", other.cause())]
+
+    owner = uuid4()
+    other.currency.append(make, other.cause())
+    assert process.log.get(Wallet, wallet_id(owner)).currency == "USD"
+    assert events(process)["Ledger.Opened"] == 1
+
+
+def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
+    process: Process, euros: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(domain.log.log, "SCAN_EVENTS", 2)
+    for _ in range(5):
+        process.log.append(Organization.register(uuid4(), process.cause(), name="Acme"))
+    process.log.append(Wallet.open(uuid4(), "USD", process.cause()))
+    with pytest.raises(WrongCurrency):
+        euros.currency.check()
+    process.currency.check()
+    assert events(process)["Ledger.Opened"] == 0
+    process.organization("1.00")
+    process.organization("1.00")
+    assert events(process)["Ledger.Opened"] == 1
+
+
+def test_the_audit_finds_a_wallet_of_another_currency(process: Process) -> None:
+    process.organization()
+    process.log.append(Wallet.open(uuid4(), "EUR", process.cause()))
+    assert "EUR is not the currency of this log" in check_log(process.log).failures[0].reason
+
+
+def test_the_audit_finds_a_ledger_of_another_currency(process: Process) -> None:
+    process.log.append(Wallet.open(uuid4(), "USD", process.cause()))
+    process.log.append(Ledger.open("EUR", process.cause()))
+    assert not check_log(process.log).ok
+
+
+def test_the_first_wallet_of_one_log_is_not_taken_for_that_of_another(tmp_path: Path) -> None:
+    one, other = (Installation(tmp_path / each) for each in ("one", "other"))
+    for each in (one, other):
+        each.process().organization("0")
+    followed = one.process()
+    followed.projector.catch_up()
+    place = followed.positions.all(followed.views)["wallets"]
+    assert belongs(followed.log, place)
+    assert not belongs(other.process().log, place)
+    one.close()
+    other.close()

@@ -1,0 +1,133 @@
+"""The wallets that a committer holds: few, and none that differs from the log for long."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+import domain.accounts.held_wallets
+from domain.accounts.held_wallets import WalletCache
+from domain.accounts.wallet import Wallet, wallet_id
+from tests.domain.build import ORGANIZATION, cause, charge, open_wallet, pay_in, take
+from tests.domain.writers import Writer, balance
+from tests.story import state_of
+
+
+def change(wallet: Wallet | None) -> None:
+    """Take a micro-unit without storing it."""
+    assert wallet is not None
+    wallet.charge(charge("0.000001"), cause())
+    wallet.collect_events()
+
+
+def balance_of(cache: WalletCache, stream: UUID) -> int:
+    wallet = cache.get(stream)
+    assert wallet is not None
+    return wallet.balance_micros
+
+
+def test_a_wallet_is_loaded_once_and_then_held(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    wallet = cache.get(stream)
+    pay_in(writer.committer, "1.00")
+    assert wallet is not None
+    assert cache.get(stream) is wallet
+    assert wallet.balance_micros == 1_000_000
+
+
+def test_a_refreshed_wallet_is_that_of_the_log(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    cache.get(stream)
+    pay_in(writer.committer, "1.00")
+    refreshed, loaded = cache.refresh(stream), WalletCache(writer.log).get(stream)
+    assert refreshed is not None
+    assert loaded is not None
+    assert state_of(refreshed) == state_of(loaded)
+    assert cache.get(stream) is refreshed
+
+
+def test_what_is_undone_is_as_it_was_stored(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    change(cache.get(stream))
+    cache.undo(stream)
+    assert balance_of(cache, stream) == 1_000_000
+    change(cache.get(stream))
+    cache.keep()
+    cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
+    assert balance_of(cache, stream) == 1_000_000
+    change(cache.get(stream))
+    cache.clear()
+    assert balance_of(cache, stream) == 1_000_000
+
+
+def test_what_was_kept_is_what_an_undo_goes_back_to(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    change(cache.get(stream))
+    cache.keep()
+    change(cache.get(stream))
+    cache.undo(stream)
+    assert balance_of(cache, stream) == 999_999
+
+
+def test_catching_up_tells_whether_another_process_was_first(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    change(cache.get(stream))
+    assert not cache.catch_up(stream)
+    change(cache.get(stream))
+    pay_in(writer.committer, "1.00")
+    assert cache.catch_up(stream)
+    assert balance_of(cache, stream) == 2_000_000
+
+
+def test_a_wallet_that_does_not_exist_is_not_remembered_as_missing(writer: Writer) -> None:
+    cache = WalletCache(writer.log)
+    assert cache.get(wallet_id(ORGANIZATION)) is None
+    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    assert cache.get(wallet_id(ORGANIZATION)) is not None
+
+
+def test_the_coldest_wallet_makes_room(monkeypatch: pytest.MonkeyPatch, writer: Writer) -> None:
+    monkeypatch.setattr(domain.accounts.held_wallets, "WALLETS_MAX", 2)
+    cache = WalletCache(writer.log)
+    first, second, third = (
+        open_wallet(writer.log, writer.committer, "0", uuid4()) for _ in range(3)
+    )
+    kept, dropped = cache.get(first), cache.get(second)
+    cache.get(first)
+    cache.get(third)
+    assert cache.get(first) is kept
+    assert cache.get(second) is not dropped
+
+
+def test_more_wallets_than_are_held_are_charged_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, writer: Writer
+) -> None:
+    monkeypatch.setattr(domain.accounts.held_wallets, "WALLETS_MAX", 2)
+    organizations = [uuid4() for _ in range(5)]
+    committer = writer.committer
+    for organization in organizations:
+        open_wallet(writer.log, committer, "0.10", organization)
+    for _ in range(3):
+        for organization in organizations:
+            take(committer, "0.02", organization)
+    assert {balance(writer.log, organization) for organization in organizations} == {"0.04"}
+
+
+def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:
+    stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    cache = WalletCache(writer.log)
+    assert cache.peek(stream) is None
+    for _ in range(2):  # Loaded, and then lent out of what is held.
+        change(cache.get(stream))
+        assert cache.peek(stream) == 1_000_000
+        cache.undo(stream)
+        assert cache.peek(stream) == 1_000_000
+    change(cache.get(stream))
+    cache.keep()
+    assert cache.peek(stream) == 999_999
+    cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
+    assert cache.peek(stream) is None

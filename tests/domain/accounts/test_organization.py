@@ -1,0 +1,97 @@
+"""An organization: may it call, for how much, and does it look numbers up."""
+
+from functools import partial
+
+import pytest
+
+from domain.accounts.organization import Organization, Status
+from domain.log.aggregate import Event
+from tests.domain.build import ORGANIZATION, cause
+from tests.story import Story, fact
+
+
+def registered(price_micros: int | None = None, fee_micros: int = 0) -> Story[Organization]:
+    return Story(
+        Organization.register(
+            ORGANIZATION,
+            cause(),
+            name="Ærø Telecom",
+            price_micros=price_micros,
+            monthly_link_fee_micros=fee_micros,
+        )
+    )
+
+
+def test_a_registered_organization_is_active_and_may_look_up() -> None:
+    registered(5_000, 1_000_000).then(
+        fact(
+            Organization.Registered,
+            name="Ærø Telecom",
+            price_micros=5_000,
+            monthly_link_fee_micros=1_000_000,
+        ),
+        id=ORGANIZATION,
+        status="active",
+        lookup_enabled=True,
+        price_micros=5_000,
+        monthly_link_fee_micros=1_000_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "status", "event"),
+    [
+        ("active", "suspended", Organization.Suspended),
+        ("active", "inactive", Organization.Deactivated),
+        ("suspended", "active", Organization.Activated),
+        ("suspended", "inactive", Organization.Deactivated),
+        ("inactive", "active", Organization.Activated),
+        ("inactive", "suspended", Organization.Suspended),
+    ],
+)
+def test_every_status_leads_to_every_other(
+    before: Status, status: Status, event: type[Event]
+) -> None:
+    story = registered().given(lambda organization: organization.change_status(before, cause(1)))
+    story.when(lambda organization: organization.change_status(status, cause(2)))
+    story.then(fact(event), status=status)
+
+
+@pytest.mark.parametrize("status", ["active", "suspended", "inactive"])
+def test_the_present_status_changes_nothing(status: Status) -> None:
+    story = registered().given(lambda organization: organization.change_status(status, cause(1)))
+    story.when(lambda organization: organization.change_status(status, cause(2))).then()
+
+
+def test_an_own_price_can_be_set_and_given_up_again() -> None:
+    story = registered().given()
+    story.when(lambda organization: organization.change_price(7_000, cause()))
+    story.then(fact(Organization.PriceChanged, price_micros=7_000), price_micros=7_000)
+    story.when(lambda organization: organization.change_price(7_000, cause())).then()
+    story.when(lambda organization: organization.change_price(None, cause()))
+    story.then(fact(Organization.PriceChanged, price_micros=None), price_micros=None)
+
+
+def test_a_price_of_zero_is_a_price() -> None:
+    story = registered().given()
+    story.when(lambda organization: organization.change_price(0, cause()))
+    story.then(fact(Organization.PriceChanged, price_micros=0), price_micros=0)
+
+
+def test_the_monthly_fee_changes_once() -> None:
+    story = registered().given()
+    for facts in ([fact(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=5)], []):
+        story.when(lambda organization: organization.change_monthly_link_fee(5, cause()))
+        story.then(*facts, monthly_link_fee_micros=5)
+
+
+def test_lookups_are_switched_off_and_on() -> None:
+    story = registered().given()
+    for enabled, facts in [
+        (True, []),
+        (False, [fact(Organization.LookupSwitched, enabled=False)]),
+        (False, []),
+        (True, [fact(Organization.LookupSwitched, enabled=True)]),
+    ]:
+        story.when(partial(Organization.switch_lookup, cause=cause(), enabled=enabled))
+        story.then(*facts, lookup_enabled=enabled)

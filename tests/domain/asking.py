@@ -1,0 +1,86 @@
+"""An organization that asks for lookups, and what it looks like from its log."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from typing import TypeVar
+from uuid import UUID
+
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.log.log import Recorded
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest, LookupResult
+from projections.audit import check_log
+from tests.installation import PATIENCE_S, PRICE_MICROS, CountingProvider, Installation, Process
+
+NUMBER = "+14155550100"
+T = TypeVar("T")
+
+
+class Asker:
+    """One organization; `process` and `other` are two processes of the same installation."""
+
+    def __init__(
+        self, installation: Installation, provider: CountingProvider, amount: str = "1.00"
+    ) -> None:
+        self.provider = provider
+        self.process = installation.process(provider=provider)
+        self.other = installation.process(provider=provider)
+        self.organization_id = self.process.organization(amount)
+
+    def request(
+        self, number: str = NUMBER, key: str | None = None, price_micros: int = PRICE_MICROS
+    ) -> LookupRequest:
+        return LookupRequest(self.organization_id, number, price_micros, "USD", key)
+
+    def look_up(
+        self,
+        number: str = NUMBER,
+        key: str | None = None,
+        price_micros: int = PRICE_MICROS,
+        process: Process | None = None,
+    ) -> LookupResult:
+        process = process or self.process
+        request = self.request(number, key, price_micros)
+        return process.single_lookup.run(request, process.cause())
+
+    def create(
+        self,
+        wanted: Sequence[str],
+        key: str | None = None,
+        price_micros: int = PRICE_MICROS,
+        process: Process | None = None,
+    ) -> tuple[UUID, bool]:
+        process = process or self.process
+        request = BulkRequest(self.organization_id, wanted, price_micros, "USD", key)
+        return process.bulk_create.run(request, process.cause())
+
+    @property
+    def balance_micros(self) -> int:
+        return self.process.log.get(Wallet, wallet_id(self.organization_id)).balance_micros
+
+    def events(self) -> Counter[str]:
+        """Count the events of the log by the name of their class."""
+        return Counter(type(each.event).__qualname__ for each in self.recorded())
+
+    def recorded(self) -> list[Recorded]:
+        return self.process.log.read(0, 10_000)
+
+    def check(self) -> None:
+        assert check_log(self.process.log).failures == []
+
+
+def all_at_once(count: int, ask: Callable[[int], T]) -> list[T | Exception]:
+    """Let so many callers ask together; return what each got, or what it was refused with."""
+    together = Barrier(count)
+
+    def one(caller: int) -> T | Exception:
+        together.wait(PATIENCE_S)
+        try:
+            return ask(caller)
+        except Exception as error:  # noqa: BLE001  # The test tells which are right.
+            return error
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(one, range(count)))

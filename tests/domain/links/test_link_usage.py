@@ -1,0 +1,217 @@
+"""What is left of each plan, and whether a device is connected: live, stored or stale."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.errors import NetworkUnavailable
+from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.link import Link
+from domain.links.network import AddonUsage, NetworkStatus, Usage
+from domain.links.readings import STATUS_KEPT, PlanUsage, usage_of
+from domain.provider_errors import Unavailable
+from tests.domain.buying import Buyer
+from tests.installation import SetClock, wait_until
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+def activation(
+    addon_id: str | None = "ad-1", *, bought_at: datetime = NOW - 60 * SECOND, plan: str = "eu"
+) -> Activation:
+    bought = BoughtPlan(uuid4(), plan, "Europe", 0, 1_000, 7, ["DE"])
+    return Activation(uuid4(), bought, bought_at, addon_id)
+
+
+def addon(
+    addon_id: str = "ad-1",
+    used_mb: float = 400.5,
+    expires_at: datetime | None = None,
+    plan: str = "eu",
+) -> AddonUsage:
+    return AddonUsage(addon_id, plan, used_mb, 1_000 - used_mb, expires_at)
+
+
+def usage(*addons: AddonUsage, as_of: datetime = NOW) -> Usage:
+    return Usage("active", [*addons], as_of)
+
+
+def one(shown: Activation, seen: Usage | None, now: datetime = NOW) -> PlanUsage:
+    [found] = usage_of([shown], [shown], seen, now)
+    assert found.activation is shown
+    return found
+
+
+def figures(found: PlanUsage) -> tuple[float, float, bool]:
+    return found.used_mb, found.remaining_mb, found.is_expired
+
+
+def test_a_plan_has_what_the_network_says_of_its_add_on() -> None:
+    found = one(activation(), usage(addon(expires_at=NOW + SECOND)))
+    assert figures(found) == (400.5, 599.5, False)
+    assert found.expires_at == NOW + SECOND
+
+
+@pytest.mark.parametrize("late_s", [0, 1, 86_400])
+def test_a_plan_that_has_expired_has_nothing_left(late_s: int) -> None:
+    expires_at = NOW - late_s * SECOND
+    assert figures(one(activation(), usage(addon(expires_at=expires_at)))) == (400.5, 0.0, True)
+
+
+def test_a_plan_expires_though_nobody_asks_the_network() -> None:
+    seen = usage(addon(expires_at=NOW + SECOND))
+    assert figures(one(activation(), seen, NOW + SECOND)) == (400.5, 0.0, True)
+
+
+def test_a_plan_with_nothing_left_stays_active() -> None:
+    seen = usage(addon(used_mb=1_000.0, expires_at=NOW + SECOND))
+    assert figures(one(activation(), seen)) == (1_000.0, 0.0, False)
+
+
+@pytest.mark.parametrize("after_s", [0, 1])
+def test_a_plan_bought_after_the_last_reading_is_whole(after_s: int) -> None:
+    bought = activation("ad-2", bought_at=NOW + after_s * SECOND)
+    assert figures(one(bought, usage(addon()), NOW + 60 * SECOND)) == (0.0, 1_000.0, False)
+
+
+def test_a_plan_that_the_network_no_longer_lists_has_run_out() -> None:
+    assert figures(one(activation("ad-1"), usage())) == (0.0, 0.0, True)
+
+
+def test_a_plan_whose_add_on_was_never_known_is_whole_while_the_network_shows_none() -> None:
+    assert figures(one(activation(None), usage(addon(plan="asia")))) == (0.0, 1_000.0, False)
+
+
+def test_a_plan_of_a_link_that_was_never_read_is_whole() -> None:
+    assert figures(one(activation(), None)) == (0.0, 1_000.0, False)
+
+
+def shown(every: Sequence[Activation], seen: Usage) -> dict[UUID, float]:
+    current = [each for each in every if each.removed_at is None]
+    return {each.activation.id: each.used_mb for each in usage_of(current, every, seen, NOW)}
+
+
+def test_plans_without_a_known_add_on_get_theirs_in_order_of_purchase() -> None:
+    second, first = activation(None), activation(None, bought_at=NOW - 90 * SECOND)
+    seen = usage(addon("ad-7", 7.0), addon("ad-1", 1.0), addon("ad-8", 8.0))
+    known = activation("ad-1")
+    assert shown([second, known, first], seen) == {second.id: 8.0, known.id: 1.0, first.id: 7.0}
+
+
+def test_what_is_left_of_a_removed_plan_is_nobody_elses() -> None:
+    removed, unknown = activation("ad-1"), activation(None)
+    removed.removed_at = NOW
+    seen = usage(addon("ad-1", 1.0), addon("ad-2", 2.0))
+    assert shown([removed, unknown], seen) == {unknown.id: 2.0}
+    assert shown([removed, unknown], usage(addon("ad-1", 1.0))) == {unknown.id: 0.0}
+
+
+@pytest.fixture
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
+
+
+@pytest.fixture
+def link(buyer: Buyer, clock: SetClock) -> Link:
+    made = buyer.own()
+    wait_until(lambda: buyer.process.readings.find([made.id]) != {})
+    clock.forward(hours=1)
+    return made
+
+
+def ask(buyer: Buyer, link: Link, *, live: bool = False) -> tuple[NetworkStatus, bool, bool]:
+    return buyer.process.link_readings.status(buyer.link(link.id), live=live)
+
+
+def now_at_network(buyer: Buyer, link: Link) -> NetworkStatus:
+    assert link.endpoint_id is not None
+    return buyer.simulator.status(link.endpoint_id, timeout_s=1.0)
+
+
+def test_a_status_is_asked_for_once_in_a_minute(buyer: Buyer, link: Link, clock: SetClock) -> None:
+    first = now_at_network(buyer, link)
+    assert ask(buyer, link) == (first, False, False)
+    clock.forward(seconds=STATUS_KEPT.total_seconds())
+    assert ask(buyer, link) == (first, True, False)
+    clock.now += timedelta(microseconds=1)
+    assert ask(buyer, link) == (now_at_network(buyer, link), False, False)
+    assert buyer.network.count("status") == 2
+    assert now_at_network(buyer, link).as_of == clock()
+
+
+def test_a_live_status_is_never_a_stored_one(buyer: Buyer, link: Link, clock: SetClock) -> None:
+    ask(buyer, link)
+    clock.forward(seconds=1)
+    assert ask(buyer, link, live=True) == (now_at_network(buyer, link), False, False)
+    clock.forward(seconds=1)
+    assert ask(buyer, link)[1]  # What was live then is stored now.
+    assert buyer.network.count("status") == 2
+
+
+def test_without_the_network_a_live_status_is_refused_and_another_is_stale(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    first, _, _ = ask(buyer, link)
+    buyer.network.before("status", *[Unavailable("down")] * 2)
+    with pytest.raises(NetworkUnavailable) as refused:
+        ask(buyer, link, live=True)
+    assert refused.value.retryable
+    clock.forward(minutes=2)
+    assert ask(buyer, link) == (first, True, True)
+    assert ask(buyer, link)[1:] == (False, False)
+
+
+def test_a_link_that_the_network_never_told_of_has_the_status_of_the_log(
+    buyer: Buyer, link: Link
+) -> None:
+    buyer.network.before("status", Unavailable("down"))
+    status, cached, stale = ask(buyer, link)
+    assert (status.status, status.connected, status.network) == ("active", False, None)
+    assert (status.last_seen_at, status.as_of) == (None, link.activated_at)
+    assert (cached, stale) == (True, True)
+    assert ask(buyer, link)[1:] == (False, False)  # It was not kept as if it had been seen.
+
+
+def test_a_status_from_before_a_clock_was_set_back_is_not_fresh_for_ever(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    ask(buyer, link)
+    clock.forward(hours=-1)
+    assert ask(buyer, link)[1:] == (False, False)
+
+
+def test_a_link_that_is_out_of_reach_has_no_live_status(buyer: Buyer) -> None:
+    link = buyer.own("Unreachable", provider_plan_id="sandbox-unreachable")
+    with pytest.raises(NetworkUnavailable):
+        ask(buyer, link, live=True)
+    assert ask(buyer, link)[1:] == (True, True)
+
+
+def test_a_stored_status_that_was_changed_since_is_asked_for_again(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    ask(buyer, link)
+    clock.forward(seconds=1)
+    buyer.switch(link.id, "suspended")
+    assert ask(buyer, link) == (now_at_network(buyer, link), False, False)
+    assert ask(buyer, link)[0].status == "suspended"
+    assert ask(buyer, link)[1]
+
+
+def test_what_is_in_use_comes_first_then_what_waits_what_is_used_up_and_what_expired() -> None:
+    """The oldest plan of all is often used up, and many readers show only the first."""
+    end = NOW + 60 * SECOND
+    bought = [activation(f"ad-{age}", bought_at=NOW - age * SECOND) for age in range(6, 0, -1)]
+    seen = usage(
+        addon("ad-6", 1_000.0, end),  # Used up.
+        addon("ad-5", 5.0, NOW),  # Expired.
+        addon("ad-4", 0.0),  # Waiting, and so is the next one.
+        addon("ad-3", 0.0),
+        addon("ad-2", 2.0, end),
+        addon("ad-1", 1.0),  # Of a network that does not tell when it ends.
+    )
+    ordered = [each.activation.addon_id for each in usage_of(bought[::-1], bought, seen, NOW)]
+    assert ordered == ["ad-2", "ad-1", "ad-4", "ad-3", "ad-6", "ad-5"]

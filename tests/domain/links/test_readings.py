@@ -1,0 +1,295 @@
+"""What a link is like now: asked of the network, or as it was last seen."""
+
+import pytest
+from eventsourcing.persistence import OperationalError
+
+from domain.errors import RateLimited, ServiceUnavailable
+from domain.links.link import Link
+from domain.links.readings import READ_S, LinkReading
+from domain.months import month_of
+from domain.provider_errors import Unavailable
+from tests.domain.buying import Buyer, Patience, WatchedPlaces
+from tests.installation import SetClock, wait_until
+
+
+@pytest.fixture
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
+
+
+@pytest.fixture
+def link(buyer: Buyer, clock: SetClock) -> Link:
+    """A link that has been in use for an hour since it was made."""
+    made = buyer.own("Europe", data_mb=1_000)
+    clock.forward(hours=1)
+    return made
+
+
+def read(buyer: Buyer, link: Link, *, live: bool = True) -> LinkReading:
+    """Read a link as a request does that has just loaded it."""
+    return buyer.process.link_readings.read(
+        buyer.link(link.id), buyer.process.cause("request-2"), live=live
+    )
+
+
+def facts(buyer: Buyer, link: Link) -> list[str]:
+    """Return what the log says of a link since it is active."""
+    events = [each.event for each in buyer.recorded() if each.event.originator_id == link.id]
+    return [each.TOPIC for each in events[link.version :] if isinstance(each, Link.Event)]  # type: ignore[attr-defined]  # every event has one
+
+
+def test_a_live_reading_is_what_the_network_says_now_and_is_kept(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    live = read(buyer, link)
+    assert link.endpoint_id is not None
+    assert live.usage == buyer.simulator.usage(link.endpoint_id, timeout_s=1.0)
+    assert (live.as_of, live.stale) == (clock(), False)
+    [plan] = live.plans
+    assert plan.used_mb > 0
+    assert plan.used_mb + plan.remaining_mb == pytest.approx(1_000)
+    assert plan.expires_at is not None
+    asked = buyer.network.count("usage")
+    clock.forward(hours=1)
+    stored = read(buyer, link, live=False)
+    assert (stored.usage, stored.stale) == (live.usage, False)
+    assert buyer.network.count("usage") == asked
+
+
+def test_a_network_out_of_reach_gives_what_was_last_seen(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    seen = read(buyer, link)
+    clock.forward(hours=1)
+    buyer.network.before("usage", Unavailable("down"))
+    stale = read(buyer, link)
+    assert (stale.usage, stale.as_of, stale.stale) == (seen.usage, seen.as_of, True)
+    assert not read(buyer, link).stale
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_a_link_that_was_never_read_is_as_it_began(buyer: Buyer, link: Link, live: bool) -> None:  # noqa: FBT001  # Given by pytest.
+    wait_until(lambda: buyer.process.readings.find([link.id]) != {})
+    buyer.process.readings.forget(buyer.clock())
+    buyer.network.before("usage", Unavailable("down"))
+    reading = read(buyer, link, live=live)
+    assert (reading.usage, reading.as_of, reading.stale) == (None, link.activated_at, live)
+    [plan] = reading.plans
+    assert (plan.used_mb, plan.remaining_mb, plan.expires_at, plan.is_expired) == (
+        0.0,
+        1_000.0,
+        None,
+        False,
+    )
+
+
+def test_a_plan_that_is_out_of_reach_is_read_as_it_began(buyer: Buyer, clock: SetClock) -> None:
+    link = buyer.own("Unreachable", provider_plan_id="sandbox-unreachable")
+    clock.forward(hours=1)
+    reading = read(buyer, link)
+    assert (reading.stale, reading.as_of, facts(buyer, link)) == (True, link.activated_at, [])
+    assert reading.lpa is not None
+
+
+def test_what_the_network_shows_for_the_first_time_is_kept_on_the_log(
+    buyer: Buyer, link: Link
+) -> None:
+    assert link.endpoint_id is not None
+    reading = read(buyer, link)
+    assert facts(buyer, link) == ["link.installed", "link.first_used"]
+    assert reading.usage is not None
+    assert reading.link.installed_at == reading.usage.installed_at
+    assert reading.link.first_used_at == reading.usage.first_used_at
+    buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
+    assert read(buyer, link).link.status == "suspended"
+    assert facts(buyer, link)[2:] == ["link.status_seen"]
+    buyer.check()
+
+
+def test_what_is_no_news_appends_nothing(buyer: Buyer, link: Link, clock: SetClock) -> None:
+    read(buyer, link)
+    head = buyer.process.log.head()
+    clock.forward(hours=1)
+    assert read(buyer, link).link.version == link.version + 2
+    assert buyer.process.log.head() == head
+
+
+def test_what_is_read_while_the_status_is_being_changed_does_not_get_in_its_way(
+    buyer: Buyer, link: Link
+) -> None:
+    buyer.network.after("suspend", lambda: read(buyer, link))
+    assert buyer.switch(link.id, "suspended").status == "suspended"
+    assert "link.status_seen" not in facts(buyer, link)
+    assert read(buyer, link).link.status == "suspended"
+
+
+def test_another_writer_who_was_first_is_as_good(buyer: Buyer, link: Link) -> None:
+    buyer.network.after("usage", lambda: read(buyer, link))
+    reading = read(buyer, link)
+    assert facts(buyer, link) == ["link.installed", "link.first_used"]
+    assert reading.link == buyer.link(link.id)
+    assert not reading.stale
+    buyer.check()
+
+
+def test_an_older_reading_does_not_replace_a_newer_one(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    def a_newer_one() -> None:
+        clock.forward(minutes=5)
+        read(buyer, link)
+
+    buyer.network.after("usage", a_newer_one)
+    read(buyer, link)
+    assert read(buyer, link, live=False).as_of == clock()
+
+
+def test_a_log_that_takes_nothing_leaves_the_reading_whole_and_no_gap(
+    buyer: Buyer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The news are lost, and the activation code that is stored after them has to follow on."""
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+    clock.forward(hours=1)
+    log, failures = buyer.process.log, [OperationalError()]
+    insert = log.insert
+
+    def fail_once(*arguments: object) -> int:
+        if failures:
+            raise failures.pop()
+        return insert(*arguments)  # type: ignore[arg-type]  # as they come
+
+    monkeypatch.setattr(log, "insert", fail_once)
+    reading = read(buyer, link)
+    assert failures == []
+    assert (reading.link.installed_at is not None, reading.stale) == (True, False)
+    assert reading.lpa == lpa_of(buyer, link)
+    buyer.check()
+    read(buyer, link)
+    assert sorted(facts(buyer, link)) == ["link.first_used", "link.installed", "link.lpa_stored"]
+    buyer.check()
+
+
+def lpa_of(buyer: Buyer, link: Link) -> str:
+    assert link.iccid is not None
+    return buyer.simulator.lpa(link.iccid, timeout_s=1.0)
+
+
+def test_the_activation_code_is_kept_sealed_and_not_asked_for_again(
+    buyer: Buyer, link: Link
+) -> None:
+    asked = buyer.network.count("lpa")
+    for live in (True, False):
+        assert read(buyer, link, live=live).lpa == lpa_of(buyer, link)
+    assert buyer.network.count("lpa") == asked == 1
+    stored = buyer.process.log.recorder.select_events(link.id)
+    assert not any(lpa_of(buyer, link).encode() in each.state for each in stored)
+
+
+@pytest.mark.parametrize("live", [True, False])
+def test_an_activation_code_that_is_missing_is_fetched_and_stored_once(
+    buyer: Buyer,
+    live: bool,  # noqa: FBT001  # Given by pytest.
+) -> None:
+    buyer.network.before("lpa", *[Unavailable("down")] * 2)
+    link = buyer.own()
+    assert link.lpa is None
+    assert read(buyer, link, live=live).lpa is None
+    for _ in range(3):
+        assert read(buyer, link, live=live).lpa == lpa_of(buyer, link)
+    assert buyer.network.count("lpa") == 3
+    assert facts(buyer, link) == ["link.lpa_stored"]
+    buyer.check()
+
+
+def test_two_who_fetch_the_activation_code_store_it_once(buyer: Buyer) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+    buyer.network.after("lpa", lambda: read(buyer, link))
+    assert read(buyer, link).lpa == lpa_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+    buyer.check()
+
+
+def test_an_activation_code_that_was_erased_is_not_fetched_again(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    asked = buyer.network.count("lpa")
+    clock.forward(days=31)
+    buyer.process.vault.erase(month_of(clock()))
+    for live in (True, False):
+        assert read(buyer, link, live=live).lpa is None
+    assert buyer.network.count("lpa") == asked
+    assert "link.lpa_stored" not in facts(buyer, link)
+
+
+def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience: Patience) -> None:
+    buyer.network.before("lpa", *[Unavailable("down")] * 2)
+    link = buyer.own()
+    left: list[float] = []
+    network = buyer.process.link_readings.network
+
+    def watch(iccid: str, *, timeout_s: float) -> str:
+        left.append(timeout_s)
+        return buyer.simulator.lpa(iccid, timeout_s=timeout_s)
+
+    network.lpa = watch  # type: ignore[method-assign]  # to see its time-out
+    read(buyer, link)
+    assert 0 < left.pop() <= READ_S
+    del network.lpa
+    other = buyer.own("Asia")
+    assert other.lpa is None
+    buyer.network.after("usage", patience.end)
+    asked = buyer.network.count("lpa")
+    assert not read(buyer, other).stale
+    assert buyer.network.count("lpa") == asked
+
+
+def test_a_code_that_cannot_be_sealed_is_told_all_the_same(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    buyer.network.before("lpa", Unavailable("down"))
+    link = buyer.own()
+
+    def fail(*_: object) -> int:
+        raise OperationalError
+
+    with monkeypatch.context() as outage:
+        outage.setattr(buyer.process.log, "insert", fail)
+        assert read(buyer, link).lpa == lpa_of(buyer, link)
+    assert read(buyer, link).lpa == lpa_of(buyer, link)
+    assert facts(buyer, link) == ["link.lpa_stored"]
+
+
+def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    seen = read(buyer, link)
+    clock.forward(hours=1)
+    full = buyer.open()
+    full.waiting = WatchedPlaces(0)
+    reading = full.link_readings.read(buyer.link(link.id), full.cause(), live=True)
+    assert (reading.usage, reading.stale, reading.lpa) == (seen.usage, True, seen.lpa)
+    assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
+    with pytest.raises(ServiceUnavailable):
+        full.link_readings.status(link, live=True)
+    assert full.link_readings.status(link, live=False)[1:] == (True, True)
+    full.waiting = WatchedPlaces(1)
+    del full.link_readings
+    with full.waiting.place(link.organization_id):  # Its share.
+        with pytest.raises(RateLimited):
+            full.link_readings.status(link, live=True)
+        assert full.link_readings.status(link, live=False)[1:] == (True, True)
+    assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one
+
+
+def test_the_status_of_a_reading_is_the_networks_while_it_can_be_asked(
+    buyer: Buyer, link: Link
+) -> None:
+    """Also while a change of it is under way, which the log tells only when it is over."""
+    shown: list[str] = []
+    buyer.network.after("suspend", lambda: shown.append(read(buyer, link).status))
+    buyer.network.after("suspend", lambda: shown.append(read(buyer, link, live=False).status))
+    for status in ("suspended", "active", "suspended"):
+        buyer.switch(link.id, status)  # type: ignore[arg-type]  # it is one
+    assert shown == ["suspended", "active"]

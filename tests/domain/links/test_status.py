@@ -1,0 +1,295 @@
+"""Suspending and reactivating: what is told to the partner is what the network has."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from domain.errors import ProvisioningError, ServiceUnavailable
+from domain.links import status as link_status
+from domain.links.link import Link
+from domain.links.network import LinkStatus
+from domain.links.status import CALL_S, Target
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from tests.domain.asking import all_at_once
+from tests.domain.buying import Buyer, Gate, WatchedPlaces
+from tests.faulty_network import Killed
+from tests.installation import PATIENCE_S, SetClock
+
+CALLS: dict[Target, str] = {"suspended": "suspend", "active": "resume"}
+TARGETS: list[Target] = ["suspended", "active"]
+SHORT_S = 0.05
+
+
+@pytest.fixture
+def buyer(clocked_buyer: Buyer) -> Buyer:
+    return clocked_buyer
+
+
+@pytest.fixture
+def short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody wait long for the intent of another."""
+    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
+
+
+@pytest.fixture
+def link(buyer: Buyer) -> Link:
+    return buyer.own()
+
+
+def at_network(buyer: Buyer, link: Link) -> LinkStatus:
+    assert link.endpoint_id is not None
+    return buyer.simulator.usage(link.endpoint_id, timeout_s=1.0).status
+
+
+def begun(buyer: Buyer, link: Link, target: Target) -> Link:
+    """Leave the link as one whose status another target than `target` was never brought about."""
+    other: Target = "active" if target == "suspended" else "suspended"
+    return buyer.switch(link.id, other)
+
+
+def settle(buyer: Buyer) -> None:
+    """Let the time pass after which the network can do nothing more of what it was told."""
+    settled_s = CALL_S + buyer.network.settles_after.total_seconds()
+    buyer.clock.forward(seconds=settled_s)  # type: ignore[attr-defined]  # it can be moved
+
+
+def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
+    """Expect that log and network agree on a status and that nothing is under way."""
+    current = buyer.link(link.id)
+    assert (current.status, at_network(buyer, link)) == (status, status)
+    assert current.status_intent is None
+    buyer.check()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_network_is_told_once_and_the_status_is_that_of_the_reply(
+    buyer: Buyer, link: Link, target: Target
+) -> None:
+    begun(buyer, link, target)
+    before = buyer.network.count(CALLS[target])
+    assert buyer.switch(link.id, target).status == target
+    assert buyer.switch(link.id, target).status == target  # It is left as it is.
+    assert buyer.network.count(CALLS[target]) == before + 1
+    expect(buyer, link, target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
+    assert link.endpoint_id is not None
+    buyer.simulator.deactivate(link.endpoint_id)
+    assert buyer.switch(link.id, target).status == target
+    counted = buyer.events()
+    assert counted["link.status_seen"] == counted["link.status_requested"] == 1
+    expect(buyer, link, target)
+
+
+def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
+    buyer: Buyer, link: Link
+) -> None:
+    assert link.endpoint_id is not None
+    buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
+    assert buyer.switch(link.id, "suspended").status == "suspended"
+    assert buyer.network.count("suspend") == 0
+    assert buyer.events()["link.status_requested"] == 0
+    expect(buyer, link, "suspended")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_network_that_cannot_be_read_is_told_all_the_same(
+    buyer: Buyer, link: Link, target: Target
+) -> None:
+    begun(buyer, link, target)
+    buyer.network.before("usage", Unavailable("down"))
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
+
+
+@pytest.mark.parametrize("error", [Unavailable("down"), Rejected("no"), OutcomeUnknown("late")])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_the_network_did_not_do_leaves_the_status_unchanged(
+    buyer: Buyer, link: Link, target: Target, error: Exception
+) -> None:
+    before = begun(buyer, link, target).status
+    buyer.network.before(CALLS[target], error)
+    with pytest.raises(ProvisioningError) as refused:
+        buyer.switch(link.id, target)
+    final = isinstance(error, Rejected)
+    assert refused.value.retryable is not final
+    assert "; the status is unchanged; " in str(refused.value)
+    settle(buyer)
+    buyer.process.provisioning.work(link.id)
+    expect(buyer, link, before)
+    assert buyer.switch(link.id, target).status == target
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) -> None:
+    begun(buyer, link, target)
+    buyer.network.after(CALLS[target], OutcomeUnknown("lost"))
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_an_outcome_that_cannot_be_looked_up_is_settled_later(
+    buyer: Buyer, link: Link, when: str
+) -> None:
+    happens = buyer.network.before if when == "before" else buyer.network.after
+    happens("suspend", OutcomeUnknown("lost"))
+    buyer.network.before("usage", int, Unavailable("down"))
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "suspended")
+    assert buyer.link(link.id).status_intent is not None
+    settle(buyer)
+    buyer.process.provisioning.work(link.id)
+    expect(buyer, link, "active" if when == "before" else "suspended")
+
+
+@pytest.mark.usefixtures("short_calls")
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("target", TARGETS)
+def test_what_a_dead_process_left_open_is_taken_over_once_its_time_is_over(
+    buyer: Buyer, link: Link, when: str, target: Target
+) -> None:
+    happens = buyer.network.before if when == "before" else buyer.network.after
+    happens("suspend", Killed())
+    with pytest.raises(Killed):
+        buyer.switch(link.id, "suspended")
+    settle(buyer)
+    assert buyer.switch(link.id, target).status == target
+    expect(buyer, link, target)
+
+
+def killed_after_it_was_suspended(buyer: Buyer, link: Link) -> None:
+    """Leave an intent that the network has fulfilled and the log does not know."""
+    buyer.network.after("suspend", Killed())
+    with pytest.raises(Killed):
+        buyer.switch(link.id, "suspended")
+    assert (buyer.link(link.id).status, at_network(buyer, link)) == ("active", "suspended")
+
+
+@pytest.mark.usefixtures("short_calls")
+def test_a_reactivation_that_fails_is_not_told_as_done(
+    buyer: Buyer, link: Link, clock: SetClock
+) -> None:
+    """The log still has it as active, because whoever suspended it died before saying so."""
+    killed_after_it_was_suspended(buyer, link)
+    clock.forward(seconds=SHORT_S)
+    buyer.network.before("resume", Unavailable("down"))
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "active")
+    expect(buyer, link, "suspended")
+
+
+@pytest.mark.usefixtures("short_calls")
+def test_what_a_dead_process_left_open_stays_open_while_nobody_can_be_asked(
+    buyer: Buyer, link: Link
+) -> None:
+    killed_after_it_was_suspended(buyer, link)
+    settle(buyer)
+    buyer.network.before("usage", Unavailable("down"))
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "active")
+    assert buyer.link(link.id).status_intent is not None
+    assert buyer.switch(link.id, "suspended").status == "suspended"
+    expect(buyer, link, "suspended")
+
+
+@pytest.mark.usefixtures("short_calls")
+def test_what_is_done_already_is_told_as_it_is_though_its_sender_died(
+    buyer: Buyer, link: Link
+) -> None:
+    killed_after_it_was_suspended(buyer, link)
+    assert buyer.switch(link.id, "suspended").status == "suspended"
+    expect(buyer, link, "suspended")
+
+
+def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
+    buyer: Buyer, link: Link, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes back after its time-out, when another request has begun to undo it."""
+    slow, next_one = Gate(), Gate()
+    buyer.network.after("suspend", slow)
+    first = buyer.switch_later(link.id, "suspended")
+    slow.wait()
+    clock.forward(seconds=CALL_S)
+    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
+    buyer.network.before("resume", next_one)
+    second = buyer.switch_later(link.id, "active")
+    next_one.wait()
+    slow.open()
+    first.exception(PATIENCE_S)
+    intent = buyer.link(link.id).status_intent
+    assert intent is not None
+    assert intent.status == "active"
+    next_one.open()
+    assert second.result(PATIENCE_S).status == "active"
+    expect(buyer, link, "active")
+
+
+def test_a_request_waits_for_the_one_before_it(buyer: Buyer, link: Link) -> None:
+    gate = Gate()
+    buyer.network.before("suspend", gate)
+    first = buyer.switch_later(link.id, "suspended")
+    gate.wait()
+    second = buyer.switch_later(link.id, "active")
+    buyer.until_waiting(2)
+    gate.open()
+    assert first.exception(PATIENCE_S) is None
+    assert second.result(PATIENCE_S).status == "active"
+    expect(buyer, link, "active")
+
+
+def test_a_request_that_is_still_under_way_lets_no_other_one_through(
+    buyer: Buyer, link: Link, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate()
+    buyer.network.before("suspend", gate)
+    first = buyer.switch_later(link.id, "suspended")
+    gate.wait()
+    monkeypatch.setattr(link_status, "CALL_S", SHORT_S)
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "suspended")
+    gate.open()
+    assert first.result(PATIENCE_S).status == "suspended"
+    expect(buyer, link, "suspended")
+
+
+def race(buyer: Buyer, link: Link, target: Callable[[int], Target]) -> list[Link | Exception]:
+    processes = (buyer.process, buyer.open())
+    return all_at_once(8, lambda each: buyer.switch(link.id, target(each), processes[each % 2]))
+
+
+def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link: Link) -> None:
+    outcomes = race(buyer, link, lambda _: "suspended")
+    assert [each.status for each in outcomes] == ["suspended"] * 8  # type: ignore[union-attr]  # all links
+    assert buyer.events()["link.suspended"] == 1
+    expect(buyer, link, "suspended")
+
+
+def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
+    buyer: Buyer, link: Link
+) -> None:
+    outcomes = race(buyer, link, lambda each: TARGETS[each // 2 % 2])
+    assert all(isinstance(each, Link) for each in outcomes), outcomes
+    expect(buyer, link, at_network(buyer, link))
+
+
+def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -> None:
+    def note() -> None:
+        current = buyer.link(link.id)
+        current.note_seen("active", buyer.clock() - timedelta(days=1), None, buyer.process.cause())
+        buyer.process.log.append(current)
+
+    buyer.network.before("suspend", note)
+    assert buyer.switch(link.id, "suspended").installed_at is not None
+    expect(buyer, link, "suspended")
+
+
+def test_a_request_that_finds_no_place_asks_nobody(buyer: Buyer, link: Link) -> None:
+    full = buyer.open()
+    full.waiting = WatchedPlaces(0)
+    with pytest.raises(ServiceUnavailable):
+        buyer.switch(link.id, "suspended", full)
+    assert full.network.calls == []  # type: ignore[attr-defined]  # it is a faulty one

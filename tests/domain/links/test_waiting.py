@@ -1,0 +1,335 @@
+"""A request waits for its outcome as long as it may, and never takes the threads of all others."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from uuid import UUID, uuid4
+
+import pytest
+from eventsourcing.persistence import OperationalError
+
+from domain.accounts.organization import Organization
+from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavailable
+from domain.links import waiting
+from domain.links.failing import Failing
+from domain.links.link import Link, Stage
+from domain.links.waiting import Waiting, wait_for
+from tests.domain.buying import DEADLINE_S, Buyer, Gate, NewBuyer, Patience, WatchedPlaces
+from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
+
+SHORT_S = 0.2
+
+
+def is_suspended(organization: Organization) -> bool:
+    return organization.status == "suspended"
+
+
+def suspend(process: Process, organization: Organization) -> None:
+    organization.change_status("suspended", process.cause())
+    process.log.append(organization)
+
+
+def test_places_are_given_while_they_last() -> None:
+    places = Waiting(2)
+    with places.place(uuid4()), places.place(uuid4()):
+        with pytest.raises(ServiceUnavailable) as refused, places.place(uuid4()):
+            pass
+        assert refused.value.retryable
+    with places.place(uuid4()), places.place(uuid4()):
+        pass
+
+
+def test_an_organization_has_half_of_the_places() -> None:
+    places, one, other = Waiting(5), uuid4(), uuid4()
+    with places.place(one), places.place(one):
+        with pytest.raises(RateLimited) as refused, places.place(one):
+            pass
+        assert refused.value.retryable
+        with places.place(other), places.place(other), pytest.raises(RateLimited):
+            places.require_share(other)
+    with places.place(one), places.place(one):
+        pass
+
+
+def test_where_there_is_one_place_anybody_may_have_it() -> None:
+    places = Waiting(1)
+    with places.place(uuid4()), pytest.raises(ServiceUnavailable), places.place(uuid4()):
+        pass
+
+
+def test_a_place_is_free_again_when_its_holder_fails() -> None:
+    places, organization_id = Waiting(1), uuid4()
+    for _ in range(3):
+        with pytest.raises(ZeroDivisionError), places.place(organization_id):
+            raise ZeroDivisionError
+
+
+def test_what_is_done_already_is_not_waited_for(process: Process) -> None:
+    organization = process.log.get(Organization, process.organization())
+    suspend(process, organization)
+    found = wait_for(process.log, organization, is_suspended, time.monotonic() - 1)
+    assert found.version == organization.version
+
+
+def test_a_waiter_is_woken_by_the_event_itself(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", 10 * PATIENCE_S)
+    assert found_suspended(process, process).version == 2
+
+
+def test_an_event_of_another_process_is_seen_by_looking_again_and_again(
+    process: Process, installation: Installation
+) -> None:
+    assert found_suspended(process, installation.process()).version == 2
+
+
+def test_a_waiter_that_nothing_wakes_looks_ever_more_seldom(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", 0.01)
+    monkeypatch.setattr(waiting, "LOOK_MAX_S", 0.04)
+    organization = process.log.get(Organization, process.organization())
+    looks: list[float] = []
+
+    def looked(_: Organization) -> bool:
+        looks.append(time.monotonic())
+        return len(looks) == 6
+
+    wait_for(process.log, organization, looked, time.monotonic() + PATIENCE_S)
+    between = [later - earlier for earlier, later in pairwise(looks)]
+    least = [0.01, 0.02, 0.04, 0.04, 0.04]
+    assert all(found >= wanted for found, wanted in zip(between, least, strict=True)), between
+
+
+def test_the_steps_of_a_worker_wake_nobody_and_its_outcome_does(
+    new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "LOOK_MIN_S", PATIENCE_S)
+    buyer = new_buyer()
+    buyer.hire()
+    plan_id = buyer.sell()
+    looks: list[Stage] = []
+    find = buyer.process.log.find
+
+    def watched(kind: type[Link], stream_id: UUID, *, after: Link | None = None) -> Link | None:
+        found = find(kind, stream_id, after=after)
+        if after is not None and found is not None:
+            looks.append(found.stage)
+        return found
+
+    monkeypatch.setattr(buyer.process.log, "find", watched)
+    link, _ = buyer.create(plan_id)
+    assert link.stage is Stage.ACTIVE
+    assert looks == [Stage.ACTIVE]
+
+
+def found_suspended(process: Process, by: Process) -> Organization:
+    """Wait for an organization that is suspended once somebody waits for it."""
+    organization = process.log.get(Organization, process.organization())
+    waits, found = Gate(), []
+
+    def looked(organization: Organization) -> bool:
+        waits.reached.set()
+        return is_suspended(organization)
+
+    def wait() -> None:
+        until_s = time.monotonic() + PATIENCE_S
+        found.append(wait_for(process.log, organization, looked, until_s))
+
+    with ThreadPoolExecutor(1) as pool:
+        waiter = pool.submit(wait)
+        waits.wait()
+        suspend(by, by.log.get(Organization, organization.id))
+        waiter.result(PATIENCE_S / 2)
+    return found[0]
+
+
+def test_at_the_end_of_its_time_a_waiter_takes_what_is_there(process: Process) -> None:
+    organization = process.log.get(Organization, process.organization())
+    until_s = time.monotonic() + SHORT_S
+    found = wait_for(process.log, organization, is_suspended, until_s)
+    assert not is_suspended(found)
+    assert until_s <= time.monotonic() < until_s + PATIENCE_S
+
+
+def test_a_log_out_of_reach_ends_the_wait(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organization = process.log.get(Organization, process.organization())
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError
+
+    monkeypatch.setattr(process.log.recorder, "select_events", fail)
+    with pytest.raises(ServiceUnavailable):
+        wait_for(process.log, organization, is_suspended, time.monotonic() + PATIENCE_S)
+
+
+@pytest.mark.parametrize("jump_h", [0, -1], ids=["a clock that stands still", "one set back"])
+def test_a_network_that_blocks_costs_the_deadline_and_no_money(
+    new_buyer: NewBuyer, patience: Patience, jump_h: int
+) -> None:
+    """The wait follows the monotonic clock: by the other one no time passes here."""
+    clock = SetClock()
+    buyer = new_buyer(clock=clock)
+    buyer.hire()
+    plan_id, gate = buyer.sell(), Gate()
+    buyer.network.before("create_endpoint", gate)
+    asked = buyer.create_later(plan_id, "key-1")
+    gate.wait()
+    clock.forward(hours=jump_h)
+    patience.end()
+    refused = asked.exception(PATIENCE_S)
+    assert isinstance(refused, ProvisioningError)
+    assert refused.details == {"reason": "deadline", "refunded": "4.00"}
+    told = "The network did not answer in time; 4.00 USD has been refunded; try again."
+    assert str(refused) == told
+    assert buyer.balance_micros == 10_000_000
+    assert buyer.events()["esim.quarantined"] == 1  # The network may still make the endpoint.
+    gate.open()
+    wait_until(lambda: buyer.events()["link.esim_released"] == 1)
+    assert buyer.events()["link.endpoint_removed"] == 1
+    assert buyer.network.count("create_endpoint") == 1
+    buyer.check()
+
+
+def test_what_nobody_has_begun_by_the_deadline_has_taken_nothing(new_buyer: NewBuyer) -> None:
+    buyer = new_buyer(deadline_s=SHORT_S)
+    with pytest.raises(ProvisioningError) as refused:
+        buyer.create(buyer.sell())
+    assert refused.value.details == {"reason": "deadline", "refunded": "0.00"}
+    told = "The network did not answer in time; nothing was taken; try again."
+    assert str(refused.value) == told
+    workers = buyer.hire(after=0)
+    workers.stop()
+    assert buyer.network.calls == []
+    buyer.check()
+
+
+def test_all_who_wait_for_a_link_give_it_up_once(new_buyer: NewBuyer, patience: Patience) -> None:
+    clock = SetClock()
+    buyer = new_buyer(clock=clock)
+    buyer.hire()
+    plan_id, gate = buyer.sell(), Gate()
+    buyer.network.before("create_endpoint", gate)
+    asked = [buyer.create_later(plan_id, "key-1")]
+    gate.wait()
+    asked += [buyer.create_later(plan_id, "key-1") for _ in range(5)]
+    buyer.until_waiting(6)
+    clock.forward(seconds=DEADLINE_S)
+    patience.end()
+    refusals = [each.exception(PATIENCE_S) for each in asked]
+    gate.open()
+    assert {type(each) for each in refusals} == {ProvisioningError}
+    assert {str(each.details) for each in refusals} == {
+        "{'reason': 'deadline', 'refunded': '4.00'}"
+    }  # type: ignore[union-attr]  # all refusals
+    counted = buyer.events()
+    assert (counted["link.provisioning_failed"], counted["wallet.refunded"]) == (1, 1)
+    buyer.check()
+
+
+class Hesitant(Failing):
+    """Lets something happen just before it fails a link."""
+
+    first: Callable[[], object]
+
+    def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
+        self.first()
+        super().fail_link(link, refusal, outcome_known=outcome_known)
+
+
+def test_a_link_that_comes_at_the_last_moment_is_the_answer(
+    buyer: Buyer, patience: Patience
+) -> None:
+    buyer.hire()
+    plan_id, gate, process = buyer.sell(), Gate(), buyer.process
+    buyer.network.before("create_endpoint", gate)
+    failing = Hesitant(**vars(process.failing))
+
+    def let_it_come() -> None:
+        gate.open()
+        wait_until(lambda: buyer.events()["link.activated"] == 1)
+
+    object.__setattr__(failing, "first", let_it_come)
+    process.link_create = replace(process.link_create, failing=failing)
+    asked = buyer.create_later(plan_id, "key-1")
+    gate.wait()
+    patience.end()
+    link, replayed = asked.result(PATIENCE_S)
+    assert (link.stage, replayed) == (Stage.ACTIVE, False)
+    assert buyer.balance_micros == 6_000_000
+    buyer.check()
+
+
+def test_a_request_that_finds_no_place_begins_nothing(buyer: Buyer) -> None:
+    buyer.process.waiting = WatchedPlaces(4)  # Two for each organization.
+    buyer.hire()
+    plan_id, gates = buyer.sell("Europe", "2.00"), [Gate(), Gate()]
+    buyer.network.before("create_endpoint", *gates)
+    asked = [buyer.create_later(plan_id, f"key-{number}") for number in range(2)]
+    for gate in gates:
+        gate.wait()
+    head = buyer.process.log.head()
+    for key in (None, "key-0", "key-3"):  # A twin that would have to wait finds none either.
+        with pytest.raises(RateLimited):
+            buyer.create(plan_id, key)
+    assert buyer.process.log.head() == head
+    for gate in gates:
+        gate.open()
+    links = [each.result(PATIENCE_S)[0] for each in asked]
+    assert {link.stage for link in links} == {Stage.ACTIVE}
+    assert buyer.create(plan_id, "key-3")[0].stage is Stage.ACTIVE
+    assert buyer.create(plan_id, "key-0")[1]
+    buyer.check()
+
+
+def test_a_request_that_is_refused_or_replayed_needs_no_place(buyer: Buyer) -> None:
+    buyer.hire()
+    plan_id, dear = buyer.sell(), buyer.sell("Asia", "40.00")
+    first, _ = buyer.create(plan_id, "key-1")
+    full = buyer.open()
+    full.waiting = Waiting(0)
+    assert buyer.create(plan_id, "key-1", process=full) == (first, True)
+    with pytest.raises(Refused) as refused:
+        buyer.create(dear, process=full)
+    assert refused.value.code == "INSUFFICIENT_BALANCE"
+
+
+def test_the_worker_of_another_process_does_it_while_this_one_waits(buyer: Buyer) -> None:
+    worker = buyer.open()
+    buyer.hire(worker)
+    link, _ = buyer.create(buyer.sell())
+    assert link.stage is Stage.ACTIVE
+    assert buyer.network.calls == []
+    assert worker.network.count("create_endpoint") == 1  # type: ignore[attr-defined]  # it is a faulty one
+    buyer.check()
+
+
+def test_a_request_whose_log_goes_away_ends_by_itself(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker, plan_id = buyer.open(), buyer.sell()
+
+    def fail(*_: object, **__: object) -> None:
+        raise OperationalError
+
+    with monkeypatch.context() as outage:
+        appended = buyer.process.log.append
+
+        def append(*aggregates: object) -> int:
+            position = appended(*aggregates)  # type: ignore[arg-type]  # as they come
+            outage.setattr(buyer.process.log.recorder, "select_events", fail)
+            return position
+
+        outage.setattr(buyer.process.log, "append", append)
+        with pytest.raises(ServiceUnavailable):
+            buyer.create(plan_id, "key-1")
+    buyer.hire(worker, after=0)
+    link, replayed = buyer.create(plan_id, "key-1")
+    assert (link.stage, replayed) == (Stage.ACTIVE, True)
+    assert buyer.balance_micros == 6_000_000
+    buyer.check()

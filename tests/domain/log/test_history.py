@@ -1,0 +1,65 @@
+"""A stream as it was at a moment."""
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+
+from domain.accounts.organization import ApiClient, Organization
+from domain.cause import Cause
+from domain.log.aggregate import Event
+from domain.log.log import Log, as_of
+from tests.domain.build import ORGANIZATION, START, cause
+
+MICROSECOND = timedelta(microseconds=1)
+
+
+@pytest.fixture
+def history(log: Log) -> list[Event]:
+    """An organization that changed its fee at minutes 10 and 20, and was suspended in between."""
+    organization = Organization.register(ORGANIZATION, cause(), name="Acme")
+    organization.change_monthly_link_fee(1, cause(10))
+    organization.change_status("suspended", cause(15))
+    organization.change_monthly_link_fee(2, cause(20))
+    log.append(organization)
+    return [*log.history(ORGANIZATION)]
+
+
+@pytest.mark.parametrize(
+    ("minute", "fee_micros", "status"),
+    [
+        (0, 0, "active"),
+        (9, 0, "active"),
+        (10, 1, "active"),
+        (15, 1, "suspended"),
+        (99, 2, "suspended"),
+    ],
+)
+def test_it_is_what_its_events_up_to_that_moment_made_of_it(
+    history: list[Event], minute: int, fee_micros: int, status: str
+) -> None:
+    then = as_of(Organization, history, cause(minute).at)
+    assert then is not None
+    assert (then.monthly_link_fee_micros, then.status) == (fee_micros, status)
+
+
+def test_it_is_not_there_before_its_first_event(history: list[Event]) -> None:
+    assert as_of(Organization, history, START - MICROSECOND) is None
+
+
+def test_a_stream_of_another_kind_is_none(history: list[Event]) -> None:
+    assert as_of(ApiClient, history, START) is None
+
+
+def test_a_stream_that_is_not_there_has_no_events(log: Log) -> None:
+    assert log.history(uuid4()) == []
+
+
+def test_an_event_of_a_clock_that_was_set_back_goes_with_the_one_before_it(log: Log) -> None:
+    organization = Organization.register(ORGANIZATION, cause(), name="Acme")
+    organization.change_monthly_link_fee(1, cause(10))
+    organization.change_monthly_link_fee(2, Cause(cause(5).at, "request-2"))
+    log.append(organization)
+    history = log.history(ORGANIZATION)
+    fees = [as_of(Organization, history, cause(minute).at) for minute in (5, 9, 10)]
+    assert [each.monthly_link_fee_micros for each in fees if each is not None] == [0, 0, 2]

@@ -1,0 +1,241 @@
+"""The log: loading, appending once, and reading up to what cannot be read."""
+
+from collections.abc import Collection, Sequence
+from uuid import uuid4
+
+import pytest
+from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
+
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.errors import Conflict, NotFound, ServiceUnavailable
+from domain.log.discontinuity import Discontinuity
+from domain.log.log import Log, OtherLog, Poisoned
+from domain.lookups.number_lookup import NumberLookup
+from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet
+from tests.domain.writers import Writer, everything
+from tests.story import state_of
+
+BROKEN = [
+    pytest.param("wallet.charged", b'{"cut', id="broken JSON"),
+    pytest.param("no.such.topic", b"{}", id="unknown topic"),
+    pytest.param("wallet", b"{}", id="a topic of no event"),
+]
+
+
+def register(name: str = "Ærø Telecom") -> Organization:
+    return Organization.register(uuid4(), cause(), name=name)
+
+
+def test_an_aggregate_is_found_as_it_was_appended(log: Log) -> None:
+    organization = register()
+    organization.change_price(5_000, cause(1))
+    log.append(organization)
+    assert state_of(log.get(Organization, organization.id)) == state_of(organization)
+
+
+def test_what_does_not_exist_is_not_found(log: Log) -> None:
+    assert log.find(Organization, uuid4()) is None
+    with pytest.raises(NotFound):
+        log.get(Organization, uuid4())
+
+
+def test_a_stream_of_another_kind_is_not_found(log: Log) -> None:
+    organization = register()
+    log.append(organization)
+    assert log.find(NumberLookup, organization.id) is None
+    assert log.find(Wallet, organization.id) is None
+
+
+def test_an_older_copy_is_brought_up_to_date_by_what_it_lacks(log: Log) -> None:
+    organization = register()
+    log.append(organization)
+    old = log.get(Organization, organization.id)
+    organization.change_price(7_000, cause(1))
+    log.append(organization)
+    assert log.find(Organization, organization.id, after=old) is old
+    assert state_of(old) == state_of(organization)
+
+
+def test_several_aggregates_are_appended_together_or_not_at_all(log: Log) -> None:
+    taken = register()
+    log.append(taken)
+    newcomer, twin = register(), Organization.register(taken.id, cause(1), name="a twin")
+    with pytest.raises(Conflict):
+        log.append(newcomer, twin)
+    assert log.find(Organization, newcomer.id) is None
+    assert log.append(register(), register()) == log.head() == 3
+
+
+def test_the_loser_of_a_race_gets_a_conflict_that_names_its_stream(log: Log) -> None:
+    log.append(organization := register())
+    first, second = (log.get(Organization, organization.id) for _ in range(2))
+    first.change_price(1, cause(1))
+    second.change_price(2, cause(2))
+    log.append(first)
+    with pytest.raises(Conflict) as caught:
+        log.append(second)
+    assert caught.value.stream_id == organization.id
+    assert log.get(Organization, organization.id).price_micros == 1
+
+
+class Elsewhere:
+    """Gives a log a second server, which lacks positions that were seen: from `lost` to `to`."""
+
+    def __init__(self, log: Log, lost: int, to: int) -> None:
+        self.name, self.is_sick, self.asked = "one", False, 0
+        self._lost = range(lost, to + 1)
+        log.recorder.server = lambda: self.name  # type: ignore[attr-defined]  # As on PostgreSQL.
+        log.recorder.last_position_up_to = self._last  # type: ignore[attr-defined]  # The same.
+        self.insert = log.recorder.insert_events
+        log.recorder.insert_events = self._insert_here  # type: ignore[method-assign]  # The same.
+        log.server = "one"
+
+    def _insert_here(
+        self, stored: Sequence[StoredEvent], servers: Collection[str] = ()
+    ) -> Sequence[int] | None:
+        if {*servers} - {self.name}:
+            raise OtherLog
+        return self.insert(stored)
+
+    def _last(self, position: int) -> int:
+        self.asked += 1
+        if self.is_sick:
+            raise OperationalError
+        return self._lost.start - 1 if position in self._lost else position
+
+
+def losses(log: Log) -> list[Discontinuity.Noticed]:
+    return [
+        each.event for each in log.read(0, 100) if isinstance(each.event, Discontinuity.Noticed)
+    ]
+
+
+def test_a_loss_is_told_though_the_new_server_was_sick_and_others_went_on(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("domain.log.log.MEET_AGAIN_S", 0.0)
+    log.append(register())
+    elsewhere = Elsewhere(log, 2, 3)
+    log.append(register(), register())
+    elsewhere.name, elsewhere.is_sick = "two", True
+    elsewhere.insert([log.mapper.to_stored_event(each) for each in register().collect_events()])
+    assert log.head() == 4  # What another process has appended there.
+    elsewhere.is_sick = False
+    log.head()
+    assert [(each.last_position, each.seen_position) for each in losses(log)] == [(1, 3)]
+    assert log.server == "two"
+
+
+def test_who_only_appends_goes_on_with_another_server_too(log: Log) -> None:
+    log.append(register())
+    elsewhere = Elsewhere(log, 0, 0)
+    elsewhere.name = "two"
+    with pytest.raises(ServiceUnavailable):
+        log.append(register())
+    assert log.append(register()) == 2
+
+
+def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(
+    log: Log, caplog: pytest.LogCaptureFixture
+) -> None:
+    log.append(register())
+    elsewhere = Elsewhere(log, 1, 1)
+    elsewhere.name, elsewhere.is_sick = "a standby", True
+    for _ in range(50):
+        log.head()
+    assert elsewhere.asked <= 2
+    assert len(caplog.records) == 1
+
+
+def test_appending_nothing_changes_nothing(log: Log) -> None:
+    assert log.append() == 0
+    assert log.head() == 0
+
+
+def test_whoever_waits_hears_of_an_append(log: Log) -> None:
+    seen = log.appended.count
+    log.append(register())
+    assert log.appended.wait(seen, 0)
+
+
+def test_an_echo_of_the_own_append_is_no_conflict(writer: Writer) -> None:
+    writer.recorder.fail("after insert", IntegrityError)
+    organization = register()
+    assert writer.log.append(organization) == 1
+    assert len(everything(writer.log)) == 1
+
+
+def test_the_same_bytes_of_another_event_are_no_echo(log: Log) -> None:
+    log.append(organization := register())
+    first, second = (log.get(Organization, organization.id) for _ in range(2))
+    first.change_status("suspended", cause(1))
+    second.change_status("inactive", cause(1))
+    log.append(first)
+    with pytest.raises(Conflict):
+        log.append(second)
+
+
+def test_a_claim_that_comes_back_as_an_echo_is_not_won(writer: Writer) -> None:
+    """It may be the claim of another one who has the same bytes."""
+    writer.recorder.fail("after insert", IntegrityError)
+    with pytest.raises(Conflict):
+        writer.log.claim(register())
+
+
+def test_an_append_that_the_database_refuses_is_unavailable(writer: Writer) -> None:
+    writer.recorder.fail("before insert", OperationalError)
+    with pytest.raises(ServiceUnavailable):
+        writer.log.append(register())
+
+
+def test_a_conflict_that_cannot_be_looked_into_is_unavailable(writer: Writer) -> None:
+    writer.log.append(taken := register())
+    twin = Organization.register(taken.id, cause(1), name="a twin")
+    writer.recorder.fail("on select", OperationalError)
+    with pytest.raises(ServiceUnavailable):
+        writer.log.append(twin)
+
+
+def test_reading_from_a_database_that_is_gone_is_unavailable(writer: Writer) -> None:
+    writer.recorder.fail("on select", OperationalError)
+    with pytest.raises(ServiceUnavailable):
+        writer.log.find(Organization, uuid4())
+    writer.recorder.fail("on head", OperationalError)
+    with pytest.raises(ServiceUnavailable):
+        writer.log.head()
+
+
+def test_events_are_read_in_order_after_a_position(log: Log) -> None:
+    for _ in range(5):
+        log.append(register(), lookup())
+    assert [each.position for each in log.read(0, 100)] == list(range(1, 11))
+    assert [each.position for each in log.read(3, 4)] == [4, 5, 6, 7]
+    assert log.read(10, 4) == []
+    assert log.head() == 10
+
+
+@pytest.mark.parametrize(("topic", "state"), BROKEN)
+def test_events_before_a_poisoned_one_are_read_and_none_after_it(
+    log: Log, topic: str, state: bytes
+) -> None:
+    log.append(register(), register())
+    log.recorder.insert_events([StoredEvent(uuid4(), 1, topic, state)])
+    log.append(register())
+    assert [each.position for each in log.read(0, 100)] == [1, 2]
+    with pytest.raises(Poisoned, match="position 3") as caught:
+        log.read(2, 100)
+    assert caught.value.position == 3
+    assert [each.position for each in log.read(3, 100)] == [4]
+
+
+def test_two_processes_see_one_log(writer: Writer, other: Writer) -> None:
+    writer.log.append(organization := register())
+    assert state_of(other.log.get(Organization, organization.id)) == state_of(organization)
+
+
+def test_the_reason_stands_before_its_money(writer: Writer) -> None:
+    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    kinds = [type(each.event).__qualname__ for each in everything(writer.log)]
+    assert kinds == ["Wallet.Opened", "Deposit.Made", "Wallet.Deposited"]
+    assert writer.log.get(Wallet, wallet_id(ORGANIZATION)).balance_micros == 1_000_000

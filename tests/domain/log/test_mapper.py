@@ -1,0 +1,248 @@
+"""Events become their stored bytes and come back; what cannot be read is a library error."""
+
+from dataclasses import field, replace
+from typing import Any
+
+import msgspec
+import pytest
+from eventsourcing.persistence import MapperDeserialisationError, StoredEvent
+from eventsourcing.utils import TopicError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.accounts.wallet import Reference, Wallet
+from domain.log.aggregate import Event
+from domain.log.mapper import MsgspecMapper
+from tests.domain.build import ORGANIZATION, START, TRANSACTION, cause
+from tests.golden.examples import EVENTS
+
+MAPPER = MsgspecMapper()
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+JSON = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+class Measured(Event):
+    """Its first version had metres, the second whole centimetres."""
+
+    TOPIC = "test.measured"
+    class_version = 3
+
+    length_mm: int
+    unit: str
+
+    @staticmethod
+    def upcast_v1_v2(state: dict[str, Any]) -> None:
+        state["length_cm"] = round(state.pop("length_m") * 100)
+
+    @staticmethod
+    def upcast_v2_v3(state: dict[str, Any]) -> None:
+        state["length_mm"] = state.pop("length_cm") * 10
+        state["unit"] = "mm"
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A struct inside an event; `note` came later."""
+
+    name: str
+    note: str | None = None
+
+
+class Noted(Event):
+    """`note` came later, and events refine this one."""
+
+    TOPIC = "test.noted"
+
+    part: Part
+    note: str | None = field(default=None, kw_only=True)
+
+
+class Refined(Noted):
+    TOPIC = "test.refined"
+
+    length_mm: int
+
+
+OLD = b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r","part":{"name":"a"},"length_mm":5}'
+WITH_NOTES = (
+    b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r","part":{"name":"a","note":"b"},'
+    b'"note":"c","length_mm":5}'
+)
+
+
+def refined(**optional: Any) -> Any:
+    make: Any = Refined
+    part = Part("a", **({"note": "b"} if optional else {}))
+    return make(
+        originator_id=TRANSACTION,
+        originator_version=7,
+        timestamp=START,
+        request_id="r",
+        part=part,
+        length_mm=5,
+        **optional,
+    )
+
+
+def test_an_optional_field_without_a_value_leaves_the_bytes_as_they_were() -> None:
+    assert MAPPER.to_stored_event(refined()).state == OLD
+    assert MAPPER.to_stored_event(refined(note="c")).state == WITH_NOTES
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [(OLD, refined()), (WITH_NOTES, refined(note="c"))],
+    ids=["from before the field", "with it"],
+)
+def test_an_event_decodes_with_and_without_an_optional_field(state: bytes, expected: Any) -> None:
+    event = MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
+    assert event == expected
+    assert vars(event) == vars(expected)
+    assert MAPPER.to_stored_event(event).state == state
+
+
+def test_a_field_that_is_not_optional_may_not_be_left_out() -> None:
+    state = OLD.replace(b',"length_mm":5', b"")
+    with pytest.raises(MapperDeserialisationError):
+        MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
+
+
+def test_the_value_of_an_optional_field_is_of_its_type() -> None:
+    state = WITH_NOTES.replace(b'"c"', b"3")
+    with pytest.raises(MapperDeserialisationError):
+        MAPPER.to_domain_event(StoredEvent(TRANSACTION, 7, "test.refined", state))
+
+
+def measured(state: bytes) -> StoredEvent:
+    return StoredEvent(TRANSACTION, 7, "test.measured", state)
+
+
+def charged(state: bytes) -> StoredEvent:
+    return StoredEvent(TRANSACTION, 7, "wallet.charged", state)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__qualname__)
+def test_every_event_comes_back_as_it_was(event: Event) -> None:
+    stored = MAPPER.to_stored_event(event)
+    decoded = MAPPER.to_domain_event(stored)
+    assert decoded == event
+    assert vars(decoded) == vars(event)
+    assert MAPPER.to_stored_event(decoded) == stored
+
+
+@given(TEXT, TEXT, st.dictionaries(TEXT, JSON, max_size=4), st.integers(1, 10**18))
+def test_any_text_and_any_json_survive(
+    reference: str, description: str, metadata: dict[str, Any], amount_micros: int
+) -> None:
+    charged: Any = Wallet.Charged
+    event = charged(
+        originator_id=TRANSACTION,
+        originator_version=1,
+        timestamp=START,
+        request_id=reference,
+        organization_id=ORGANIZATION,
+        currency="EUR",
+        sequence=1,
+        transaction_id=TRANSACTION,
+        amount_micros=amount_micros,
+        balance_micros=0,
+        reference=Reference("lookup", reference),
+        description=description,
+        metadata=metadata,
+        kind="lookup",
+    )
+    assert vars(MAPPER.to_domain_event(MAPPER.to_stored_event(event))) == vars(event)
+
+
+def test_the_order_of_arguments_leaves_no_trace_in_the_bytes() -> None:
+    facts: dict[str, Any] = {"length_mm": 5, "unit": "mm", "request_id": "r", "timestamp": START}
+    stream: dict[str, Any] = {"originator_id": TRANSACTION, "originator_version": 1}
+    make: Any = Measured
+    events = [make(**stream, **facts), make(**dict(reversed(facts.items())), **stream)]
+    first, second = (MAPPER.to_stored_event(event).state for event in events)
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b'"length_m":1.25',
+        b'"length_cm":125,"class_version":2',
+        b'"length_mm":1250,"unit":"mm","class_version":3',
+    ],
+    ids=["version 1", "version 2", "version 3"],
+)
+def test_an_older_version_is_upcast_step_by_step(fields: bytes) -> None:
+    state = b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r",%s}' % fields
+    make: Any = Measured
+    expected = make(
+        originator_id=TRANSACTION,
+        originator_version=7,
+        timestamp=START,
+        request_id="r",
+        length_mm=1250,
+        unit="mm",
+    )
+    event = MAPPER.to_domain_event(measured(state))
+    assert event == expected
+    assert vars(event) == vars(expected)
+
+
+def test_a_newer_version_is_stored_with_its_number() -> None:
+    event = MAPPER.to_domain_event(
+        measured(b'{"timestamp":"2026-03-01T12:00:00Z","request_id":"r","length_m":1}')
+    )
+    state = MAPPER.to_stored_event(event).state
+    assert state.endswith(b'"class_version":3}')
+    assert MAPPER.to_domain_event(measured(state)) == event
+
+
+@pytest.mark.parametrize("topic", ["wallet.renamed", "no_such_module:Event", "domain.money:Event"])
+def test_an_unknown_topic_is_told_apart_from_a_broken_event(topic: str) -> None:
+    stored = replace(charged(b"{}"), topic=topic)
+    with pytest.raises(TopicError):
+        MAPPER.to_domain_event(stored)
+
+
+BROKEN = [
+    pytest.param(b"", id="nothing"),
+    pytest.param(b"{", id="cut short"),
+    pytest.param(b"null", id="null"),
+    pytest.param(b"[1]", id="a list"),
+    pytest.param(b'"text"', id="a text"),
+    pytest.param(b"{}", id="no fields"),
+    pytest.param(b"\xff\xfe", id="no UTF-8"),
+    pytest.param(b'{"timestamp":"yesterday","request_id":"r","length_m":"long"}', id="types"),
+    pytest.param(b"[" * 100_000, id="deep"),
+]
+
+
+@pytest.mark.parametrize("state", BROKEN)
+@pytest.mark.parametrize("stored", [charged(b""), measured(b"")], ids=["version 1", "version 3"])
+def test_a_broken_state_is_a_deserialisation_error(stored: StoredEvent, state: bytes) -> None:
+    with pytest.raises(MapperDeserialisationError, match=f"{TRANSACTION} version 7"):
+        MAPPER.to_domain_event(replace(stored, state=state))
+
+
+def test_a_topic_that_names_no_event_is_a_deserialisation_error() -> None:
+    with pytest.raises(MapperDeserialisationError):
+        MAPPER.to_domain_event(replace(charged(b"{}"), topic="wallet"))
+
+
+def test_the_error_shows_nothing_of_what_was_stored() -> None:
+    secret = "+14155552671"
+    state = b'{"timestamp":"%s","organization_id":1}' % secret.encode()
+    with pytest.raises(MapperDeserialisationError) as caught:
+        MAPPER.to_domain_event(charged(state))
+    assert secret not in f"{caught.value} {caught.value.__cause__}"
+
+
+def test_a_text_that_is_no_unicode_cannot_be_stored() -> None:
+    half_a_pair = "\ud83d"
+    wallet = Wallet.open(ORGANIZATION, half_a_pair, cause())
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        MAPPER.to_stored_event(wallet.pending_events[0])

@@ -1,0 +1,144 @@
+"""Another process writes the same wallets: whoever loses a race loads anew, and nobody loses money.
+
+The other process is a second log and committer on the same file; `test_hammer.py` has real ones.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from uuid import uuid4
+
+import pytest
+from eventsourcing.persistence import OperationalError
+
+import domain.accounts.committer
+from domain.accounts.wallet import Wallet
+from domain.errors import Conflict, InsufficientBalance, ServiceUnavailable
+from tests.domain.build import ORGANIZATION, lookup, open_wallet, pay_for, pay_in, take
+from tests.domain.crowd import PATIENCE_S, Crowd
+from tests.domain.writers import Writer, balance, everything, ledger
+
+
+def before_insert(writer: Writer, number: int, happens: Callable[[], object]) -> None:
+    """Let something happen just before the next insert but `number`, and before no other."""
+    left = [number]
+
+    def meanwhile() -> None:
+        left[0] -= 1
+        if left[0] == -1:
+            happens()
+
+    writer.recorder.meanwhile = meanwhile
+
+
+@pytest.fixture
+def funded(writer: Writer, other: Writer) -> Writer:
+    """A writer that holds a wallet of 1.00 which the other one knows nothing of yet."""
+    del other
+    open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
+    return writer
+
+
+def test_a_held_wallet_that_says_no_is_looked_at_again(funded: Writer, other: Writer) -> None:
+    take(funded.committer, "1.00")
+    with pytest.raises(InsufficientBalance):
+        take(funded.committer, "0.10")
+    pay_in(other.committer, "0.10")
+    take(funded.committer, "0.10")
+    assert balance(funded.log) == "0.00"
+
+
+def test_a_held_wallet_that_says_yes_is_not_believed_either(funded: Writer, other: Writer) -> None:
+    take(other.committer, "0.95")
+    with pytest.raises(InsufficientBalance):
+        take(funded.committer, "0.10")
+    take(funded.committer, "0.05")
+    assert balance(funded.log) == "0.00"
+
+
+def test_a_batch_that_another_process_overtakes_is_committed_as_one_all_the_same(
+    crowd: Crowd, other: Writer
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    with crowd.waiting():
+        calls = crowd.queue_up(*[partial(take, committer, "0.10")] * 3)
+        before_insert(crowd.writer, 1, partial(take, other.committer, "0.60"))
+    assert [call.exception(PATIENCE_S) for call in calls] == [None] * 3
+    assert len({call.result() for call in calls}) == 1
+    assert balance(log) == "0.10"
+
+
+def test_money_taken_by_another_process_refuses_the_last_of_a_batch(
+    crowd: Crowd, other: Writer
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    with crowd.waiting():
+        calls = crowd.queue_up(*[partial(take, committer, "0.30")] * 3)
+        before_insert(crowd.writer, 1, partial(take, other.committer, "0.40"))
+    outcomes = [type(call.exception(PATIENCE_S)) for call in calls]
+    assert outcomes == [type(None), type(None), InsufficientBalance]
+    assert balance(log) == "0.00"
+
+
+def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(
+    crowd: Crowd, other: Writer
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    stream_id = uuid4()
+    twin, original = lookup(stream_id, "request-2"), lookup(stream_id)
+    with crowd.waiting():
+        first, conflicting, last = crowd.queue_up(
+            partial(take, committer, "0.10"),
+            partial(pay_for, committer, twin, "0.10"),
+            partial(take, committer, "0.10"),
+        )
+        before_insert(crowd.writer, 1, partial(pay_for, other.committer, original, "0.20"))
+    assert isinstance(conflicting.exception(PATIENCE_S), Conflict)
+    assert [first.exception(PATIENCE_S), last.exception(PATIENCE_S)] == [None, None]
+    assert [entry.amount_micros for entry in ledger(log)[1:]] == [200_000, 100_000, 100_000]
+
+
+def test_a_race_lost_again_and_again_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, funded: Writer, other: Writer
+) -> None:
+    monkeypatch.setattr(domain.accounts.committer, "RACES_MAX", 1)
+    monkeypatch.setattr(domain.accounts.committer, "CONFLICTS_MAX", 3)
+    funded.recorder.meanwhile = partial(take, other.committer, "0.01")
+    with pytest.raises(ServiceUnavailable):
+        take(funded.committer, "0.50")
+    funded.recorder.meanwhile = lambda: None
+    assert balance(funded.log) == "0.96"  # Once for the batch and three times alone.
+    take(funded.committer, "0.96")
+    assert balance(funded.log) == "0.00"
+
+
+def test_a_loser_who_cannot_ask_why_is_told_that_the_log_is_out_of_reach(
+    funded: Writer, other: Writer
+) -> None:
+    stream_id = uuid4()
+    pay_for(other.committer, lookup(stream_id), "0.10")
+
+    def lose_the_database() -> None:
+        funded.recorder.fail("on select", None)  # Whether the events are its own echo.
+        funded.recorder.fail("on select", OperationalError)  # Which stream was taken.
+
+    before_insert(funded, 1, lose_the_database)  # The batch has failed, this is its single try.
+    with pytest.raises((Conflict, ServiceUnavailable)):
+        pay_for(funded.committer, lookup(stream_id, "request-2"), "0.10")
+    assert funded.recorder.faults_left == 0
+    assert balance(funded.log) == "0.90"
+
+
+def test_positions_and_versions_of_two_writers_interleave_without_gaps(
+    funded: Writer, other: Writer
+) -> None:
+    for _ in range(10):
+        take(funded.committer, "0.01")
+        take(other.committer, "0.02")
+    assert balance(other.log) == balance(funded.log) == "0.70"
+    recorded = everything(funded.log)
+    assert [each.position for each in recorded] == list(range(1, len(recorded) + 1))
+    charges = [each for each in recorded if isinstance(each.event, Wallet.Charged)]
+    assert len(charges) == 20

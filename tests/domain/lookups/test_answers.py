@@ -1,0 +1,138 @@
+"""Answers: of a remote provider the organization's cache first; outages are never kept."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier, Lock
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.errors import NumberLookupUnavailable
+from domain.lookups.answers import ATTEMPTS_MAX, CONCURRENCY_MAX, AnswerRules, Answers
+from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers
+
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+NUMBER, OTHER = numbers(2)
+DAY = timedelta(days=1)
+
+
+class Desk:
+    """Answers over a real cache, with everything else in the hands of the test."""
+
+    def __init__(self, process: Process, ttl: timedelta = DAY, *, remote: bool = True) -> None:
+        self.provider = CountingProvider(remote=remote)
+        self.clock = SetClock()
+        self.pauses: list[float] = []
+        rules = AnswerRules(ttl, lambda number: number == "+15005550001", self.pauses.append)
+        self.answers = Answers(self.provider, process.lookup_cache, self.clock, rules)
+
+    def sources(self, *wanted: str, organization_id: UUID = ORGANIZATION) -> list[str | None]:
+        answered = self.answers.many(organization_id, wanted)
+        return [each.source if each else None for each in answered]
+
+
+@pytest.fixture
+def make(process: Process) -> Callable[..., Desk]:
+    return lambda **rules: Desk(process, **rules)
+
+
+@pytest.fixture
+def desk(process: Process) -> Desk:
+    return Desk(process)
+
+
+def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
+    first = desk.answers.one(ORGANIZATION, NUMBER)
+    desk.clock.now += DAY
+    second = desk.answers.one(ORGANIZATION, NUMBER)
+    assert (first.source, second.source, second.as_of) == ("live", "cache", first.as_of)
+    desk.clock.forward(microseconds=1)
+    third = desk.answers.one(ORGANIZATION, NUMBER)
+    assert (third.source, third.as_of) == ("live", desk.clock.now)
+
+
+def test_a_cache_hit_does_not_lengthen_the_life_of_an_answer(desk: Desk) -> None:
+    desk.answers.one(ORGANIZATION, NUMBER)
+    desk.clock.forward(hours=23)
+    desk.answers.one(ORGANIZATION, NUMBER)
+    desk.clock.forward(hours=2)
+    assert desk.answers.one(ORGANIZATION, NUMBER).source == "live"
+
+
+def test_an_answer_is_kept_for_its_own_organization(desk: Desk) -> None:
+    desk.answers.one(ORGANIZATION, NUMBER)
+    assert desk.sources(NUMBER, OTHER) == ["cache", "live"]
+    assert desk.sources(NUMBER, OTHER, organization_id=uuid4()) == ["live", "live"]
+
+
+def test_a_cache_that_is_off_keeps_nothing(make: Callable[..., Desk]) -> None:
+    off = make(ttl=timedelta(0))
+    assert [off.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
+    assert make().answers.one(ORGANIZATION, NUMBER).source == "live"
+
+
+def test_a_provider_in_this_process_is_asked_every_time(
+    make: Callable[..., Desk], process: Process
+) -> None:
+    make().sources(NUMBER)  # What a remote one has said is not for it.
+    desk = make(remote=False)
+    assert [desk.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
+    assert desk.sources(NUMBER, OTHER) == desk.sources(OTHER, NUMBER) == ["live", "live"]
+    assert not process.lookup_cache.find(ORGANIZATION, [OTHER], desk.clock())
+
+
+def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
+    for _ in range(2):
+        assert desk.sources("+15005550001") == ["live"]
+    assert len(desk.provider.asked) == 2
+
+
+def test_one_makes_one_call_and_an_outage_is_not_kept(desk: Desk) -> None:
+    desk.provider.all_down = True
+    with pytest.raises(NumberLookupUnavailable):
+        desk.answers.one(ORGANIZATION, NUMBER)
+    assert desk.provider.asked == [NUMBER]
+    assert desk.pauses == []
+    desk.provider.all_down = False
+    assert desk.answers.one(ORGANIZATION, NUMBER).source == "live"
+
+
+def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> None:
+    desk.provider.down = {OTHER}
+    assert desk.sources(NUMBER, OTHER) == ["live", None]
+    assert desk.provider.asked == [NUMBER, *[OTHER] * ATTEMPTS_MAX]
+    first, second = desk.pauses
+    assert 0.1 <= first <= 0.3
+    assert 0.2 <= second <= 0.6
+
+
+def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
+    wanted = numbers(9)[::-1]
+    desk.answers.one(ORGANIZATION, wanted[4])
+    answered = desk.answers.many(ORGANIZATION, wanted)
+    assert [each.facts.phone_number for each in answered if each] == wanted
+    assert desk.answers.many(ORGANIZATION, []) == []
+
+
+def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
+    desk: Desk,
+) -> None:
+    together, lock, running, most = Barrier(CONCURRENCY_MAX), Lock(), [0], [0]
+
+    def meanwhile() -> None:
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        together.wait(PATIENCE_S)
+        with lock:
+            running[0] -= 1
+
+    desk.provider.meanwhile = meanwhile
+    wanted = numbers(4 * CONCURRENCY_MAX)
+    half = len(wanted) // 2
+    with ThreadPoolExecutor(2) as pool:
+        slices = pool.map(lambda part: desk.sources(*part), [wanted[:half], wanted[half:]])
+    assert [*slices] == [["live"] * half] * 2
+    assert most == [CONCURRENCY_MAX]
+    assert sorted(desk.provider.asked) == wanted

@@ -1,0 +1,177 @@
+"""A bulk job: slices are started, items end once, failed ones are given back."""
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from domain.accounts.price import Repayment
+from domain.ids import derive_id
+from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob, bulk_job_id
+from tests.domain.build import ORGANIZATION, TRANSACTION, bulk_job, cause, sealed
+from tests.story import Story, fact
+
+Step = Callable[[BulkJob], object]
+
+
+def accepted(total: int = 5, slice_size: int = 2, price: str = "0.01") -> Story[BulkJob]:
+    return Story(bulk_job(total, slice_size, price))
+
+
+def started(slice_index: int) -> Step:
+    return lambda job: job.start_slice(slice_index, cause(1))
+
+
+def completed(slice_index: int, *indexes: int) -> Step:
+    return lambda job: job.complete_items(slice_index, indexes, sealed(), cause(2))
+
+
+def failed(slice_index: int, *indexes: int) -> Step:
+    errors = ["The number could not be looked up."] * len(indexes)
+    return lambda job: job.fail_items(slice_index, indexes, errors, cause(2))
+
+
+def finished_if_settled(job: BulkJob) -> None:
+    job.finish_if_settled(cause(3))
+
+
+def test_an_accepted_job_is_paid_in_advance_and_all_open() -> None:
+    story = accepted().then(
+        fact(BulkJob.Created, total_count=5, slice_size=2, item_price_micros=10_000),
+        organization_id=ORGANIZATION,
+        slice_count=3,
+        completed=set(),
+        failed=set(),
+        finished_at=None,
+    )
+    job = story.aggregate
+    assert job.created.price is not None
+    assert (job.created.price.amount_micros, job.created.price.transaction_id) == (
+        50_000,
+        TRANSACTION,
+    )
+    assert job.open_slices() == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("total", "size", "slices"),
+    [
+        (1, 1, [range(1)]),
+        (1, 250, [range(1)]),
+        (4, 2, [range(2), range(2, 4)]),
+        (5, 2, [range(2), range(2, 4), range(4, 5)]),
+    ],
+)
+def test_slices_cover_every_item_once(total: int, size: int, slices: Sequence[range]) -> None:
+    job = accepted(total, size).aggregate
+    assert [job.items_of(index) for index in range(job.slice_count)] == slices
+
+
+@pytest.mark.parametrize("slice_index", [3, 1_000, -1, -3])
+def test_there_is_nothing_in_a_slice_that_does_not_exist(slice_index: int) -> None:
+    assert not accepted().aggregate.open_items(slice_index)
+    accepted().given().when(started(slice_index)).refused(AssertionError)
+
+
+def test_every_start_counts_before_any_work_is_done() -> None:
+    story = accepted().given()
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        assert not story.aggregate.exhausted(1)
+        story.when(started(1))
+        story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=attempt))
+    assert story.aggregate.exhausted(1)
+    assert not story.aggregate.exhausted(0)
+    story.when(started(1)).refused(AssertionError)
+
+
+def test_completed_items_leave_the_others_open() -> None:
+    accepted().given().when(completed(0, 1)).then(
+        fact(BulkJob.ItemsCompleted, slice_index=0, indexes=[1], personal=sealed()), completed={1}
+    ).when(lambda job: job.open_items(0) == [0] or pytest.fail("the wrong item is open")).then()
+
+
+def test_failed_items_give_their_price_back() -> None:
+    story = accepted().given(completed(1, 3)).when(failed(0, 1, 0))
+    refund = Repayment(20_000, derive_id("refund", story.aggregate.id, 0))
+    story.then(fact(BulkJob.ItemsFailed, indexes=[1, 0], refund=refund), failed={0, 1})
+
+
+def test_the_refund_is_returned_to_whoever_pays_it_out() -> None:
+    job = bulk_job(3, 3)
+    refund = job.fail_items(0, [2], ["no answer"], cause())
+    assert refund == Repayment(10_000, derive_id("refund", job.id, 2))
+
+
+def test_refunds_of_one_job_never_share_a_transaction() -> None:
+    job = bulk_job(6, 2)
+    refunds = [job.fail_items(0, [index], ["no answer"], cause()) for index in (1, 0)]
+    refunds += [
+        job.fail_items(slice_, job.items_of(slice_), ["no"] * 2, cause()) for slice_ in (1, 2)
+    ]
+    ids = [refund.transaction_id for refund in refunds if refund]
+    assert len(set(ids)) == len(refunds)
+
+
+def test_a_free_job_gives_nothing_back() -> None:
+    story = accepted(price="0").when(failed(0, 0))
+    assert story.aggregate.created.price is None
+    story.then(fact(BulkJob.Created, price=None), fact(BulkJob.ItemsFailed, refund=None))
+
+
+@pytest.mark.parametrize("first", [completed(0, 0), failed(0, 0)], ids=["completed", "failed"])
+@pytest.mark.parametrize(
+    "second",
+    [completed(0, 0), failed(0, 0), completed(0, 1, 0)],
+    ids=["completed again", "failed again", "completed with another"],
+)
+def test_an_item_ends_once(first: Step, second: Step) -> None:
+    accepted().given(first).when(second).refused(AssertionError)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(completed(0), id="complete nothing"),
+        pytest.param(failed(0), id="fail nothing"),
+        pytest.param(completed(0, 0, 0), id="complete an item twice"),
+        pytest.param(failed(0, 1, 1), id="fail an item twice"),
+        pytest.param(completed(2, 5), id="an item past the end"),
+        pytest.param(completed(0, -1), id="an item before the start"),
+        pytest.param(
+            lambda job: job.fail_items(0, [0, 1], ["one error"], cause()), id="an error is missing"
+        ),
+    ],
+)
+def test_what_no_worker_may_ask_for_is_a_bug(step: Step) -> None:
+    accepted().given().when(step).refused(AssertionError)
+
+
+def test_a_job_finishes_with_its_last_item_and_only_once() -> None:
+    story = accepted(3, 2).given(completed(0, 0, 1))
+    story.when(finished_if_settled).then(finished_at=None)
+    story.given(failed(1, 2)).when(finished_if_settled)
+    story.then(fact(BulkJob.Finished), finished_at=cause(3).at)
+    story.when(finished_if_settled).then(finished_at=cause(3).at)
+    assert story.aggregate.open_slices() == []
+
+
+def test_a_settled_slice_cannot_be_started_again() -> None:
+    accepted(3, 2).given(completed(1, 2)).when(started(1)).refused(AssertionError)
+
+
+def test_settlements_stand_in_the_order_of_the_log() -> None:
+    story = accepted().given(completed(1, 2), failed(0, 0), completed(1, 3))
+    assert [each.indexes for each in story.aggregate.settlements] == [[2], [0], [3]]
+
+
+def test_a_price_and_a_free_job_exclude_each_other() -> None:
+    with pytest.raises(AssertionError):
+        BulkJob.create(
+            bulk_job_id(ORGANIZATION, "key-1"),
+            cause(),
+            organization_id=ORGANIZATION,
+            total_count=1,
+            slice_size=1,
+            item_price_micros=10_000,
+            price=None,
+            personal=sealed(),
+        )

@@ -1,0 +1,167 @@
+"""A single lookup: the answer and its charge together, or neither."""
+
+import pytest
+
+from domain.accounts.wallet import Wallet
+from domain.errors import (
+    BillingNotConfigured,
+    InsufficientBalance,
+    NumberLookupUnavailable,
+    RateLimited,
+)
+from domain.lookups.number_lookup import NumberLookup
+from tests.domain.asking import NUMBER, Asker, all_at_once
+from tests.installation import PRICE_MICROS, CountingProvider, Installation, numbers
+
+
+@pytest.fixture
+def provider() -> CountingProvider:
+    return CountingProvider()
+
+
+@pytest.fixture
+def asker(installation: Installation, provider: CountingProvider) -> Asker:
+    return Asker(installation, provider)
+
+
+def test_an_answer_and_its_charge_are_one_commit(asker: Asker) -> None:
+    result = asker.look_up()
+    answered, charged = (each.event for each in asker.recorded()[-2:])
+    assert isinstance(answered, NumberLookup.Answered)
+    assert isinstance(charged, Wallet.Charged)
+    assert result.facts.phone_number == NUMBER
+    assert answered.price == result.lookup.answer.price
+    assert charged.transaction_id == answered.price.transaction_id  # type: ignore[union-attr]  # it was paid
+    assert charged.reference.id == str(result.lookup.id)
+    assert {answered.request_id, charged.request_id} == {"request-1"}
+    assert asker.balance_micros == 1_000_000 - PRICE_MICROS
+    asker.check()
+
+
+@pytest.mark.parametrize("provider", [CountingProvider(), CountingProvider(remote=True)])
+def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
+    installation: Installation, provider: CountingProvider
+) -> None:
+    asker, remote = Asker(installation, provider), provider.remote
+    provider.asked.clear()  # It is that of both databases.
+    first, second = asker.look_up().lookup.answer, asker.look_up().lookup.answer
+    assert (first.source, second.source) == ("live", "cache" if remote else "live")
+    assert (second.as_of == first.as_of) is remote
+    assert (first.provider, second.provider) == ("counting", "counting")
+    assert provider.asked == [NUMBER] * (1 if remote else 2)
+    assert asker.balance_micros == 1_000_000 - 2 * PRICE_MICROS
+    asker.check()
+
+
+def test_an_outage_takes_nothing_and_is_not_remembered(
+    asker: Asker, provider: CountingProvider
+) -> None:
+    provider.all_down = True
+    head = asker.process.log.head()
+    with pytest.raises(NumberLookupUnavailable):
+        asker.look_up()
+    assert asker.process.log.head() == head
+    assert provider.asked == [NUMBER]
+    provider.all_down = False
+    assert asker.look_up().lookup.answer.source == "live"
+
+
+def test_a_balance_that_is_short_spares_the_provider(
+    installation: Installation, provider: CountingProvider
+) -> None:
+    asker = Asker(installation, provider, "0.004999")
+    with pytest.raises(InsufficientBalance) as refused:
+        asker.look_up()
+    assert refused.value.details == {
+        "required": "0.005",
+        "available": "0.004999",
+        "currency": "USD",
+    }
+    assert provider.asked == []
+
+
+def test_the_last_cent_is_spent_once_and_nobody_else_gets_an_answer(
+    installation: Installation, provider: CountingProvider
+) -> None:
+    asker = Asker(installation, provider, "0.015")
+    outcomes = all_at_once(
+        12,
+        lambda each: asker.look_up(
+            numbers(12)[each], process=(asker.process, asker.other)[each % 2]
+        ),
+    )
+    refused = [each for each in outcomes if isinstance(each, InsufficientBalance)]
+    assert len(refused) == 9
+    assert asker.events()["NumberLookup.Answered"] == 3
+    assert asker.balance_micros == 0
+    asker.check()
+
+
+def test_a_balance_that_goes_while_the_provider_is_asked_gives_no_answer(
+    asker: Asker, provider: CountingProvider
+) -> None:
+    def spend() -> None:
+        process, organization_id = asker.other, asker.organization_id
+        process.accounts.adjust(
+            organization_id, -999_000, "a fee", process.cause(), reference="c-1"
+        )
+
+    provider.meanwhile = spend
+    with pytest.raises(InsufficientBalance):
+        asker.look_up()
+    assert provider.asked == [NUMBER]
+    assert "NumberLookup.Answered" not in asker.events()
+    assert asker.balance_micros == 1_000
+    asker.check()
+
+
+def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not_know(
+    installation: Installation, provider: CountingProvider
+) -> None:
+    asker = Asker(installation, provider, "0.005")
+    asker.look_up()
+    process = asker.other
+    process.accounts.deposit(asker.organization_id, 5_000, "bank-2", process.cause())
+    assert asker.look_up().facts.phone_number == NUMBER
+    assert asker.balance_micros == 0
+
+
+def test_without_a_wallet_only_free_lookups_are_answered(
+    installation: Installation, provider: CountingProvider
+) -> None:
+    asker = Asker(installation, provider, "")
+    with pytest.raises(BillingNotConfigured):
+        asker.look_up()
+    assert provider.asked == []
+    assert asker.look_up(price_micros=0).lookup.answer.price is None
+    assert asker.events() == {"Organization.Registered": 1, "NumberLookup.Answered": 1}
+    asker.check()
+
+
+def test_a_free_lookup_leaves_a_wallet_alone(asker: Asker) -> None:
+    asker.look_up(price_micros=0, key="key-1")
+    assert asker.look_up(price_micros=0, key="key-1").replayed
+    assert asker.balance_micros == 1_000_000
+    asker.check()
+
+
+def test_paid_lookups_under_way_are_bounded(
+    installation: Installation, provider: CountingProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker = Asker(installation, provider)
+    bound = asker.process.single_lookup.in_flight
+    monkeypatch.setattr(bound, "_limit", 1)
+    monkeypatch.setattr(bound, "_wait_s", 0.01)
+    refusals: list[RateLimited] = []
+
+    def ask_again() -> None:
+        with pytest.raises(RateLimited) as refused:
+            asker.look_up("+14155550101")
+        refusals.append(refused.value)
+
+    provider.on_call(1, ask_again)
+    asker.look_up()
+    assert [each.retryable for each in refusals] == [True]
+    assert provider.asked == [NUMBER]
+    asker.look_up("+14155550101")
+    asker.check()
