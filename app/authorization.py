@@ -21,11 +21,11 @@ from domain.errors import (
 )
 from domain.log.log import Log
 from domain.log.signal import Streams
-from projections.api_clients import ApiClients
-from projections.database import Database, to_micros
-from projections.organizations import Organizations
-from projections.positions import Positions
-from projections.quick import Quick
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import Quick
+from projections.engine.positions import Positions
+from projections.models.api_clients import ApiClients
+from projections.models.organizations import Organizations
 
 TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
 TRUSTED_MICROS = TRUSTED // timedelta(microseconds=1)

@@ -26,9 +26,9 @@ from app.tokens.key_file import locked, write_file
 from app.tokens.keys import PEPPER
 from app.tokens.secrets import SecretHasher
 from domain.log.log import Log
-from projections.audit import Report
-from projections.audit import verify as audit
-from projections.rebuild import Progress, ignore_progress
+from projections.audit.auditor import Report
+from projections.audit.auditor import verify as audit
+from projections.engine.rebuild import Progress, ignore_progress
 
 MANIFEST = "manifest.json"  # Written last: without it a directory is no backup.
 KEYS = "keys"

@@ -7,8 +7,8 @@ from threading import Event
 
 from domain.cause import Clock
 from domain.log.log import Log
-from projections.database import Database
-from projections.positions import Position, Positions
+from projections.engine.database import Database
+from projections.engine.positions import Position, Positions
 
 WAIT_S = 0.25  # A projector that runs needs a few milliseconds; one that does not costs no more.
 STEP_MIN_S = 0.001

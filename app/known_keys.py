@@ -11,7 +11,7 @@ from app.container import Container
 from app.tokens.jwt import LEEWAY_S
 from app.tokens.keys import SigningKeysError, load_or_make_pepper
 from domain.accounts.organization import ApiClient, api_client_id
-from projections.api_clients import ApiClientRow
+from projections.models.api_clients import ApiClientRow
 
 
 def ensure_keys(container: Container) -> bool:

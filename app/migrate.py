@@ -8,8 +8,8 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.container import Container
 from app.persistence.schema import NewerSchema, ensure, is_current, versions
 from app.persistence.trouble import trouble_of
-from projections.health import strangers
-from projections.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
+from projections.engine.health import strangers
+from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 
 # Raise one with any change of the shape of its tables; `ensure` says what then happens.
 VERSIONS = {

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from uuid import UUID
 
 from domain.catalogue.plan import PlanTerms
-from projections.database import Database
-from projections.plans import Plans
+from projections.engine.database import Database
+from projections.models.plans import Plans
 
 KEPT_S = 1.0  # As old as that a reply may show the networks of a plan.
 PLANS_MAX = 1_000

@@ -10,10 +10,9 @@ from app.brokers.waiting import WaitingWorker
 from app.container import Container
 from app.memory import settle_memory
 from app.threads import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
-from projections.follower import IDLE_S, PACE_S, Follower, Step
-from projections.in_parts import PART_ROWS
-from projections.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
-from projections.standby import Standby
+from projections.engine.follower import IDLE_S, PACE_S, Follower, Standby, Step
+from projections.engine.in_parts import PART_ROWS
+from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.schedule import AGAIN, Schedule, Task, keep_time
 

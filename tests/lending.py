@@ -22,13 +22,13 @@ LENDERS = tuple(
     for each in (
         "app/persistence/postgres_log.py",
         "app/persistence/postgres_pool.py",
-        "projections/database.py",
-        "projections/quick.py",
+        "projections/engine/database.py",
+        "projections/engine/hot_reads.py",
         "tests/lending.py",
     )
 )
 # A command of one thread, which compares two states. Tests may hold what they look at.
-EXEMPT = (str(ROOT / "projections/verify.py"), str(ROOT / "tests"))
+EXEMPT = (str(ROOT / "projections/engine/verify.py"), str(ROOT / "tests"))
 SHOWN = 8
 
 

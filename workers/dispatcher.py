@@ -7,9 +7,9 @@ from collections.abc import Callable
 from domain.aggregates import topics_but
 from domain.cause import Clock, utc_now
 from domain.log.log import Log, Place, Poisoned, Stretch
-from projections.database import Database
-from projections.health import belongs
-from projections.positions import Fenced, Position, Positions
+from projections.engine.database import Database
+from projections.engine.health import belongs
+from projections.engine.positions import Fenced, Position, Positions
 from workers.publisher import Publisher
 from workers.routes import ROUTES, messages_for
 

@@ -21,8 +21,8 @@ from domain.cause import Clock
 from domain.links.waiting import share_of
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from projections.database import Database
-from projections.open_slices import OpenSlices, Slice
+from projections.engine.database import Database
+from projections.models.open_slices import OpenSlices, Slice
 from workers.bulk_lookup import BulkLookup
 from workers.publisher import Publisher
 from workers.routes import slice_message

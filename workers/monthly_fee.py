@@ -16,9 +16,9 @@ from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_after
-from projections.database import Database
-from projections.monthly_fees import FeeBook
-from projections.organizations import Organizations
+from projections.engine.database import Database
+from projections.models.monthly_fees import FeeBook
+from projections.models.organizations import Organizations
 
 # An event may be stamped before the first instant of a month and reach the log after it: a commit
 # of another process waits for its queue and for locks, its clock may be behind. By then it is over.

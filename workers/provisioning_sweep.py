@@ -8,8 +8,8 @@ from typing import NamedTuple
 from uuid import UUID
 
 from domain.cause import Clock
-from projections.database import Database
-from projections.unfinished import Unfinished, Work
+from projections.engine.database import Database
+from projections.models.unfinished import Unfinished, Work
 from workers.publisher import Publisher
 from workers.routes import link_message, plan_change_message
 

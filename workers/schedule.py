@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
-from projections.complaint import Complaint
+from projections.engine.complaint import Complaint
 
 TICK_S = 1.0
 AGAIN = object()

@@ -9,8 +9,8 @@ from uuid import UUID
 from domain.cause import Clock
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
-from projections.database import Database
-from projections.jobs import Jobs, UnfinishedJob
+from projections.engine.database import Database
+from projections.models.jobs import Jobs, UnfinishedJob
 from workers.publisher import Publisher
 from workers.routes import slice_message
 

@@ -7,8 +7,8 @@ import click
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from app.cli.progress import watched
-from projections.audit import Report
-from projections.audit import verify as audit
+from projections.audit.auditor import Report
+from projections.audit.auditor import verify as audit
 
 
 @click.group(name="audit")

@@ -12,7 +12,7 @@ from app.cli.output import as_json_option, show, show_list
 from app.known_keys import note_pepper
 from app.tokens.secrets import new_client_id, new_client_secret
 from domain.accounts.organization import SCOPES, ApiClient
-from projections.api_clients import ApiClientRow
+from projections.models.api_clients import ApiClientRow
 
 SHOWN_ONCE = "The secret is not kept and cannot be shown again."
 OLD_ONE_LIVES = "The secret before it stays good until the next rotation."

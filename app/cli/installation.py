@@ -20,7 +20,7 @@ from app.tokens.keys import SigningKeysError
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from domain.log.log import Poisoned
-from projections.health import strangers
+from projections.engine.health import strangers
 
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (

@@ -18,8 +18,8 @@ from domain.links.bought_plan import Activation
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.money import format_amount
-from projections.links import LinkRow
-from projections.timelines import TimelineEntry
+from projections.models.links import LinkRow
+from projections.models.timelines import TimelineEntry
 from workers.provisioning_sweep import FOREVER
 
 RETRY_MAX = 10_000  # More cannot be under way at once.

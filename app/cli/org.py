@@ -14,8 +14,8 @@ from domain.accounts.organization import Organization, Status
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Cause
 from domain.money import format_amount
-from projections.organizations import OrganizationRow
-from projections.wallets import WalletRow
+from projections.models.organizations import OrganizationRow
+from projections.models.wallets import WalletRow
 
 price_option = click.option(
     "--price", type=Price(), help="Its own price per lookup; `default` is PRICE_PER_LOOKUP."

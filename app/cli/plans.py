@@ -16,7 +16,7 @@ from domain.catalogue.plan import Plan
 from domain.catalogue.plan_file import FILE_BYTES_MAX, PlansRefused, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
-from projections.plans import PlanRow
+from projections.models.plans import PlanRow
 
 Change = Callable[[Catalogue, Cause], Plan]
 

@@ -12,7 +12,7 @@ from app.container import Container
 from domain.accounts.organization import Organization
 from domain.errors import NotFound, NotPossible, ServiceUnavailable
 from domain.months import month_of
-from projections.database import KEPT_BY_A_READER
+from projections.engine.database import KEPT_BY_A_READER
 
 
 @click.group(name="privacy")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import click
 
-from projections.rebuild import Progress, ignore_progress
+from projections.engine.rebuild import Progress, ignore_progress
 
 CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.
 

@@ -9,9 +9,9 @@ from app.cli.installation import installation
 from app.cli.output import as_json_option, show_list
 from app.cli.progress import watched
 from app.container import Container
-from projections.health import Lag, lags
-from projections.read_model import ReadModel
-from projections.rebuild import rebuild_all
+from projections.engine.health import Lag, lags
+from projections.engine.read_model import ReadModel
+from projections.engine.rebuild import rebuild_all
 
 
 @click.group(name="projections")

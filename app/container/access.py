@@ -27,8 +27,8 @@ from domain.errors import ServiceUnavailable
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.lookups.answers import Answers
-from projections.database import from_micros
-from projections.health import Lag, lags
+from projections.engine.database import from_micros
+from projections.engine.health import Lag, lags
 from workers.routes import QUEUES
 
 

@@ -5,21 +5,21 @@ from functools import cached_property
 from app.container.storage import Storage
 from app.freshness import Freshness
 from app.persistence import ListeningWaker
-from projections.api_clients import ApiClients
-from projections.jobs import Jobs
-from projections.link_spans import LinkSpans
-from projections.links import Links
-from projections.monthly_fees import FeeBook
-from projections.open_slices import OpenSlices
-from projections.organizations import Organizations
-from projections.plans import Plans
-from projections.positions import Positions
-from projections.projector import Projector
-from projections.read_model import ReadModel
-from projections.timelines import Timelines
-from projections.transactions import Transactions
-from projections.unfinished import Unfinished
-from projections.wallets import Wallets
+from projections.engine.positions import Positions
+from projections.engine.projector import Projector
+from projections.engine.read_model import ReadModel
+from projections.models.api_clients import ApiClients
+from projections.models.jobs import Jobs
+from projections.models.link_spans import LinkSpans
+from projections.models.links import Links
+from projections.models.monthly_fees import FeeBook
+from projections.models.open_slices import OpenSlices
+from projections.models.organizations import Organizations
+from projections.models.plans import Plans
+from projections.models.timelines import Timelines
+from projections.models.transactions import Transactions
+from projections.models.unfinished import Unfinished
+from projections.models.wallets import Wallets
 
 
 class Reading(Storage):

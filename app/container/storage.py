@@ -17,7 +17,7 @@ from app.stores.throttle import SqlThrottle
 from domain.aggregates import AGGREGATES
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
-from projections.database import Database
+from projections.engine.database import Database
 
 
 class Storage:

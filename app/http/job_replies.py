@@ -15,7 +15,7 @@ from app.http.wallet_replies import JOB_ID
 from domain.errors import NotFound, NumberLookupUnavailable
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from domain.personal import Sealed
-from projections.jobs import JobCounts, JobRow, Settlement, row_of
+from projections.models.jobs import JobCounts, JobRow, Settlement, row_of
 
 JobStatus = Literal["pending", "processing", "completed", "failed"]
 

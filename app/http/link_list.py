@@ -11,8 +11,8 @@ from app.http.link_replies import Link, show_row
 from app.http.paging import offset_of
 from domain.links.network import Reading
 from domain.links.readings import usage_of
-from projections.link_search import LinkFilter
-from projections.links import LinkRow
+from projections.models.link_search import LinkFilter
+from projections.models.links import LinkRow
 
 # Phone numbers are kept beside the read model, so what matches there is handed over by id. A part
 # of a number that so many links share is no search.

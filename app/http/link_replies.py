@@ -34,7 +34,7 @@ from domain.catalogue import plan
 from domain.links import network
 from domain.links.link import Link as LinkAggregate
 from domain.links.readings import LinkReading, PlanStage, PlanUsage
-from projections.links import LinkRow
+from projections.models.links import LinkRow
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="

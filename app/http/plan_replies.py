@@ -13,7 +13,7 @@ from app.http.wallet_replies import Amount, Currency
 from domain import regions
 from domain.catalogue import plan
 from domain.money import format_amount
-from projections.plans import PlanRow
+from projections.models.plans import PlanRow
 
 MB_PER_GB = 1000
 COVERAGE_TYPE: Final = (

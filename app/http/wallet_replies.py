@@ -8,7 +8,7 @@ from msgspec import Struct
 from app.http.envelope import META, Moment, Reply, format_time, means
 from app.http.paging import Page, PageMeta
 from domain.money import format_amount
-from projections import transactions
+from projections.models import transactions
 
 Amount = Annotated[str, means("A decimal with two to six decimals.", example="12.50")]
 Currency = Annotated[str, means("ISO 4217.", example="USD")]

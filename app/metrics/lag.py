@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from domain.log.log import Log, Poisoned
-from projections.health import Lag
+from projections.engine.health import Lag
 
 
 def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:

@@ -8,7 +8,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 
 from app.metrics.asking import Asker
 from app.metrics.roles import WITH_BROKER, WORKING, Role
-from projections.health import Lag
+from projections.engine.health import Lag
 
 
 @dataclass(frozen=True, slots=True)

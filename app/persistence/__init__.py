@@ -8,9 +8,8 @@ from typing import Protocol
 
 from domain.accounts.turns import Turns
 from domain.log.signal import Signal
-from projections.database import Database
-from projections.follower import Waker
-from projections.standby import Lock
+from projections.engine.database import Database
+from projections.engine.follower import Lock, Waker
 
 
 class ListeningWaker(Waker, Protocol):

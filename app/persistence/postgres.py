@@ -21,8 +21,8 @@ from app.persistence.postgres_sessions import fault_of_sessions
 from app.persistence.postgres_turns import PostgresTurns
 from app.persistence.postgres_waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.log.signal import Signal
-from projections.database import Database
-from projections.quick import has_news
+from projections.engine.database import Database
+from projections.engine.hot_reads import has_news
 
 # Connections of one process; they are opened as they are wanted, and kept.
 VIEWS_MAX = 5

@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from sqlalchemy.pool import QueuePool
 
-from projections.quick import has_news
+from projections.engine.hot_reads import has_news
 
 
 class FixedPool(QueuePool):

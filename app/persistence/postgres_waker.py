@@ -10,8 +10,8 @@ from psycopg.pq.abc import PGconn
 
 from app.persistence.postgres_connection import BoundedConnection
 from domain.log.signal import Signal, Streams
-from projections.complaint import Complaint
-from projections.follower import IDLE_S
+from projections.engine.complaint import Complaint
+from projections.engine.follower import IDLE_S
 
 CHANNEL = "log_events"
 WORK_CHANNEL = "log_work"  # Of commits that ask for work: the dispatcher has no use for others.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
 
-from projections.database import Database
+from projections.engine.database import Database
 
 _METADATA = MetaData()
 _VERSIONS = Table(

@@ -17,7 +17,7 @@ from app.persistence.sqlite_engine import engine_for
 from app.persistence.sqlite_waker import SqliteWaker
 from domain.accounts.turns import NoTurns
 from domain.log.signal import Signal
-from projections.database import Database
+from projections.engine.database import Database
 
 LOG_LOCK_TIMEOUT_S = 10
 LAST_EVENT = (

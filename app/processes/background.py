@@ -15,8 +15,7 @@ from app.processes.readiness import wait_until_ready, what_is_missing
 from app.processes.stopping import stop_on_signals
 from app.runtime import Role, Runtime
 from app.settings import WrongSetting
-from projections.follower import Step
-from projections.standby import Lock, Standby
+from projections.engine.follower import Lock, Standby, Step
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from app.migrate import is_migrated
 from app.persistence.schema import NewerSchema
 from app.persistence.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ServiceUnavailable
-from projections.health import strangers
+from projections.engine.health import strangers
 
 LOOK_S = 1.0  # Between two looks at a database that is not ready.
 SAY_EVERY = 15  # Looks without a line in between.

@@ -18,9 +18,9 @@ from sqlalchemy import (
 
 from app.stores.faults import Faults
 from domain.cause import Clock
-from projections.database import Database, to_micros
-from projections.in_parts import change_in_parts
-from projections.quick import Quick
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import Quick
+from projections.engine.in_parts import change_in_parts
 
 # No claim lasts so long: one that seems to was made before the clock was set back.
 LEASE_MAX = timedelta(minutes=1)

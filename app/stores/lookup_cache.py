@@ -22,11 +22,10 @@ from sqlalchemy import (
 from app.stores.faults import Faults
 from app.stores.unwritten import Kept, Unwritten
 from domain.lookups.ports import CachedFacts
-from projections.database import Database, to_micros
-from projections.in_parts import change_in_parts
-from projections.inserting import upsert
-from projections.one_of import OneOf
-from projections.quick import Quick
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import OneOf, Quick
+from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import upsert
 
 _decode = msgspec.json.Decoder(CachedFacts).decode
 

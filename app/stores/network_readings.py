@@ -25,10 +25,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from app.stores.faults import Faults
 from app.stores.number_parts import NumberParts
 from domain.links.network import NetworkStatus, Reading, Usage
-from projections.database import Database, to_micros
-from projections.in_parts import change_in_parts
-from projections.one_of import OneOf
-from projections.quick import Quick, as_id, run
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.in_parts import change_in_parts
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
 
-from projections.database import Database, from_micros, to_micros
+from projections.engine.database import Database, from_micros, to_micros
 
 Subject = Literal["pepper", "signing_keys", "backup"]
 

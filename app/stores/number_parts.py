@@ -21,9 +21,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from projections.database import Database
-from projections.in_parts import change_in_parts
-from projections.quick import Quick, as_id, run
+from projections.engine.database import Database
+from projections.engine.hot_reads import Quick, as_id, run
+from projections.engine.in_parts import change_in_parts
 
 BATCH_LINKS = 1_000  # Each has a dozen parts, which must not all be in memory.
 

@@ -20,9 +20,9 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed
-from projections.database import KEPT_BY_A_READER, Database
-from projections.in_parts import change_in_parts
-from projections.quick import Quick
+from projections.engine.database import KEPT_BY_A_READER, Database
+from projections.engine.hot_reads import Quick
+from projections.engine.in_parts import change_in_parts
 
 KEY_BYTES = 32
 NONCE_BYTES = 12

@@ -5,7 +5,7 @@ from uuid import UUID
 from sqlalchemy import Column, Integer, MetaData, String, Table, Uuid, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from projections.database import Database
+from projections.engine.database import Database
 
 
 class SqlSandboxAttempts:

@@ -18,9 +18,9 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects import postgresql, sqlite
 
-from projections.database import Database, from_micros, to_micros
-from projections.open_slices import Slice
-from projections.quick import Quick
+from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.hot_reads import Quick
+from projections.models.open_slices import Slice
 from workers.lookup_turns import Held
 
 # Each second, mostly for nothing: one statement, without a transaction around it.

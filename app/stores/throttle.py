@@ -16,8 +16,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.cause import Clock
-from projections.database import Database, to_micros
-from projections.in_parts import change_in_parts
+from projections.engine.database import Database, to_micros
+from projections.engine.in_parts import change_in_parts
 
 FAILURES_MAX = 5  # Wrong secrets of a client at an address, in a window, before it has to wait.
 ADDRESS_FAILURES_MAX = 60  # Of all clients there: made-up names are no way around the first one.

@@ -1,4 +1,7 @@
-"""The wallet of an organization, in micro-units of one currency; its deposits and corrections."""
+"""The wallet of an organization, in micro-units of one currency; its deposits and corrections.
+
+What an entry of a wallet is called, and which links it is about.
+"""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -325,3 +328,25 @@ class Adjustment(Root):
 def adjustment_id(organization_id: UUID, reference: str) -> UUID:
     """Return the stream of a correction: the same reference again is the same correction."""
     return derive_id("adjustment", organization_id, reference)
+
+
+def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
+    """Return what an entry is called in the stream and whether it takes or gives."""
+    match event:
+        case Wallet.Charged():
+            return event.kind, "debit"
+        case Wallet.Refunded():
+            return "refund", "credit"
+        case Wallet.Deposited():
+            return "deposit", "credit"
+        case _:
+            return "adjustment", "debit" if event.amount_micros < 0 else "credit"
+
+
+def links_of(event: Wallet.Moved) -> list[UUID]:
+    """Return the links that an entry is about, each once; its metadata name them."""
+    if not event.metadata or not isinstance(event, Wallet.Charged | Wallet.Refunded):
+        return []
+    one, several = event.metadata.get("link_id"), event.metadata.get("charged_link_ids", [])
+    named = several if one is None else [one]
+    return [*dict.fromkeys(map(UUID, named))]

@@ -502,3 +502,16 @@ def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:
     An attempt after the first exists only when the one before has failed and kept no money.
     """
     return derive_id("link", organization_id, key, attempt)
+
+
+def status_after(event: object) -> LinkStatus | None:
+    """Return the status that an event gives to its link; None when it says nothing about it."""
+    match event:
+        case Link.Activated() | Link.Reactivated():
+            return "active"
+        case Link.Suspended():
+            return "suspended"
+        case Link.StatusSeen() | Link.StatusKept():
+            return event.status
+        case _:
+            return None

@@ -17,8 +17,8 @@ from app.persistence import postgres_waker
 from app.persistence.postgres import conninfo
 from app.persistence.postgres_waker import CHANNEL, PostgresWaker
 from domain.errors import OrganizationSuspended, Unauthorized
-from projections.follower import Follower
-from projections.quick import Quick
+from projections.engine.follower import Follower
+from projections.engine.hot_reads import Quick
 from tests.app.house import House
 from tests.installation import (
     PATIENCE_S,

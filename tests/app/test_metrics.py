@@ -10,7 +10,7 @@ from app.metrics.roles import Role
 from domain.errors import NumberLookupUnavailable, ServiceUnavailable
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest
-from projections.positions import Positions
+from projections.engine.positions import Positions
 from tests.installation import (
     PRICE_MICROS,
     CountingProvider,

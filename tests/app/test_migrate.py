@@ -11,7 +11,7 @@ import pytest
 from app.migrate import CannotMigrate, migrate
 from app.settings import Settings
 from domain.errors import WrongCurrency
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.installation import Installation, Process
 from tests.projections.histories import Life
 from tests.projections.looking import tables

@@ -7,7 +7,7 @@ import pytest
 
 from app.runtime import Runtime
 from domain.log.signal import Signal
-from projections.follower import Follower
+from projections.engine.follower import Follower
 from tests.installation import PATIENCE_S, Process, sqlite_only, wait_until
 from tests.projections.looking import places, register
 

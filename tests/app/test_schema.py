@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from app.migrate import CannotMigrate, is_migrated, migrate
-from projections.database import Database
+from projections.engine.database import Database
 from tests.installation import Installation, Process, SetClock
 
 OLDER = "UPDATE schema_versions SET version = 0 WHERE name = '{}'"  # One table has all sets.

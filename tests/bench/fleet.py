@@ -13,7 +13,7 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
 from domain.links.network import AddonUsage, Endpoint, Usage
 from domain.months import month_of
-from projections.database import to_micros
+from projections.engine.database import to_micros
 from tests.bench.installation import cause
 
 BATCH = 250  # Links in one transaction; only the building depends on it.

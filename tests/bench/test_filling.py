@@ -5,7 +5,7 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from projections.verify import differences
+from projections.engine.verify import differences
 from tests.bench import grown
 from tests.bench.filling import fill
 from tests.servers.databases import Databases

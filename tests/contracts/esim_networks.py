@@ -9,7 +9,7 @@ from app.persistence.sqlite_engine import engine_for
 from app.providers.simulated_network.network import SimulatedNetwork
 from domain.cause import Clock
 from domain.links.network import EsimNetwork, ProviderPlan
-from projections.database import Database
+from projections.engine.database import Database
 from tests.installation import SetClock
 
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)

@@ -11,7 +11,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.log.log import Recorded
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest, LookupResult
-from projections.audit import check_log
+from projections.audit.auditor import check_log
 from tests.installation import PATIENCE_S, PRICE_MICROS, CountingProvider, Installation, Process
 
 NUMBER = "+14155550100"

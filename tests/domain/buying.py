@@ -22,7 +22,7 @@ from domain.links.status import Target
 from domain.links.waiting import Waiting
 from domain.log.log import Recorded
 from domain.lookups.ports import NumberLookup
-from projections.audit import check_log
+from projections.audit.auditor import check_log
 from tests.faulty_network import FaultyNetwork
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.plan_files import import_plans, plan

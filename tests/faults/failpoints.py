@@ -15,8 +15,8 @@ from typing import Any, Literal, NoReturn
 from eventsourcing.utils import resolve_topic
 
 from domain.log.log import Log
-from projections.database import Database
-from projections.positions import Positions
+from projections.engine.database import Database
+from projections.engine.positions import Positions
 
 When = Literal["before", "after"]
 ARMED = "armed"  # The directory of the armed places, within that of all faults.

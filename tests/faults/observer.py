@@ -12,7 +12,7 @@ from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event as Fact
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
-from projections.invariants import Invariants
+from projections.audit.invariants import Invariants
 from tests.installation import Process
 from tests.workers.fees import endpoint_of
 

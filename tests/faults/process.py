@@ -20,8 +20,8 @@ import app.container
 import workers.sweep
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
-from projections.database import Database
-from projections.positions import Positions
+from projections.engine.database import Database
+from projections.engine.positions import Positions
 from tests.faults.failpoints import (
     ARMED,
     CLOCK,

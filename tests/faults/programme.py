@@ -11,7 +11,7 @@ from uuid import UUID
 from sqlalchemy import text
 
 from domain.errors import ServiceUnavailable
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.faults.debtors import months_owed
 from tests.faults.failpoints import Failpoint
 from tests.faults.ledger import Kind

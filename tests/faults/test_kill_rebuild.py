@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 from sqlalchemy import select, table, text
 
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.faults.service import ROOT, child_environment, run
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.projections.histories import Life

@@ -9,8 +9,8 @@ import sys
 from sqlalchemy import Connection
 
 from app.settings import Settings
-from projections.jobs import Jobs
-from projections.read_model import Batch
+from projections.engine.read_model import Batch
+from projections.models.jobs import Jobs
 from tests.installation import Process
 from tests.projections.looking import projector_of
 

@@ -10,7 +10,7 @@ from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.personal import Sealed
-from projections.audit import Failure, check_log
+from projections.audit.auditor import Failure, check_log
 from tests.installation import Process
 from tests.projections.histories import forge
 

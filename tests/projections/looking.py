@@ -10,11 +10,11 @@ from sqlalchemy import Connection, inspect
 from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded, Stretch
-from projections.health import Lag, lags
-from projections.positions import Position
-from projections.projector import Projector
-from projections.read_model import ReadModel
-from projections.wallets import Wallets
+from projections.engine.health import Lag, lags
+from projections.engine.positions import Position
+from projections.engine.projector import Projector
+from projections.engine.read_model import ReadModel
+from projections.models.wallets import Wallets
 from tests.installation import Process, SetClock
 
 Rows = dict[str, list[tuple[object, ...]]]

@@ -15,7 +15,7 @@ from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers
 from tests.simulation.template import Template

@@ -20,9 +20,9 @@ from domain.links.network import EsimNetwork
 from domain.log.log import Log
 from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, NumberLookup
-from projections.database import Database
-from projections.positions import Positions
-from projections.projector import Projector
+from projections.engine.database import Database
+from projections.engine.positions import Positions
+from projections.engine.projector import Projector
 from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.outside import Lookups, WatchedNetwork

@@ -16,7 +16,7 @@ from domain.links.link import Link
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
-from projections.positions import Fenced, Position, Positions
+from projections.engine.positions import Fenced, Position, Positions
 from workers.dispatcher import NAME, Dispatcher
 from workers.lookup_turns import LookupTurns
 from workers.plan_changes import PlanChanges

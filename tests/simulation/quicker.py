@@ -11,7 +11,7 @@ from sqlalchemy import Dialect, Engine, create_engine
 from sqlalchemy.util import LRUCache
 
 from app.container import Container
-from projections.read_model import ReadModel
+from projections.engine.read_model import ReadModel
 
 # Parts of a container that are tables and statements only: any number of processes may share them.
 SHARED_PARTS = (
@@ -38,8 +38,8 @@ def quicker() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("app.persistence.sqlite_engine.create_engine", _engine)
         patch.setattr(ReadModel, "of", _of)
-        patch.setattr("projections.rebuild.token_hex", lambda _: "")
-        patch.setattr("projections.rebuild.time", SimpleNamespace(time=lambda: 0))
+        patch.setattr("projections.engine.rebuild.token_hex", lambda _: "")
+        patch.setattr("projections.engine.rebuild.time", SimpleNamespace(time=lambda: 0))
         yield
 
 

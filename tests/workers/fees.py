@@ -10,9 +10,9 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
-from projections.audit import Failure, verify
-from projections.monthly_fees import FeeRow
-from projections.transactions import Filter, Transaction
+from projections.audit.auditor import Failure, verify
+from projections.models.monthly_fees import FeeRow
+from projections.models.transactions import Filter, Transaction
 from tests.installation import Process
 
 PLAN = BoughtPlan(uuid4(), "eu-5gb-30d", "Europe 5 GB", 0, 5_000, 30, ["AT", "DE"])

@@ -10,7 +10,7 @@ from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Root
 from domain.money import parse_amount
-from projections.audit import check_log
+from projections.audit.auditor import check_log
 from tests.workers.link_lab import DEPOSIT, Lab
 
 EVENTS_MAX = 100_000

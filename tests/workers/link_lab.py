@@ -21,7 +21,7 @@ from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.links.status import Target
 from domain.money import parse_amount
-from projections.unfinished import Work
+from projections.models.unfinished import Work
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock
 from tests.workers.late_network import LateNetwork

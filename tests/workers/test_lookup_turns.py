@@ -13,8 +13,8 @@ from app.threads import LOOKUP_THREADS
 from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import NumberFacts
-from projections.audit import check_log
-from projections.open_slices import Slice
+from projections.audit.auditor import check_log
+from projections.models.open_slices import Slice
 from tests.app.brokers.bench import fresh_url
 from tests.domain.buying import Gate
 from tests.installation import (

@@ -25,7 +25,7 @@ from domain.links.change_plans import NOT_THERE, BoundFailure, ChangeRequest
 from domain.links.link import Link
 from domain.links.offers import INCOMPATIBLE
 from domain.links.waiting import SHARE
-from projections.plans import PlanRow
+from projections.models.plans import PlanRow
 
 plans_blueprint = Blueprint(
     "Plans of links",

@@ -23,7 +23,7 @@ from app.http.plan_replies import (
 from app.http.request_context import container
 from app.http.schemas.plan import FILTERS, NOT_A_COUNTRY, PlanQuery
 from domain.errors import NotFound, ValidationFailed
-from projections.plans import PlanFilter, PlanRow
+from projections.models.plans import PlanFilter, PlanRow
 
 blueprint = Blueprint(
     "Plans", __name__, description="Data plans: what they offer, what they cost, where they work."

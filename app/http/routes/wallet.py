@@ -24,8 +24,8 @@ from app.http.wallet_replies import (
 )
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, ValidationFailed
-from projections.transactions import Filter
-from projections.wallets import WalletRow
+from projections.models.transactions import Filter
+from projections.models.wallets import WalletRow
 
 blueprint = Blueprint(
     "Wallet", __name__, description="The balance of your organization and every entry of it."

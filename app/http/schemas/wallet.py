@@ -9,7 +9,7 @@ from marshmallow import ValidationError, fields, pre_load, validate
 
 from app.http.parser import described
 from app.http.schemas.page import PageQuery
-from projections.transactions import KINDS
+from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
 FILTERS = ("kind", "from", "to", "reference")

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, Unavailable
-from projections.database import Database
+from projections.engine.database import Database
 
 _log = logging.getLogger(__name__)
 

@@ -23,8 +23,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from app.providers.simulated_network.identifiers import Identifiers
 from app.providers.simulated_network.subscription import Subscription
 from domain.links.network import AvailableEsim
-from projections.inserting import insert_many
-from projections.quick import Quick, run
+from projections.engine.hot_reads import Quick, run
+from projections.engine.inserting import insert_many
 
 PAGE_ESIMS: Final = 50
 CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for so many creations.

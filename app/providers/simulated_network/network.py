@@ -28,7 +28,7 @@ from domain.links.network import (
     Usage,
 )
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
-from projections.database import Database
+from projections.engine.database import Database
 
 PRODUCT: Final = "esim"
 PAGES_MAX: Final = 20  # The stock has no end, but whoever reads on must come to one.

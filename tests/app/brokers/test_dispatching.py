@@ -7,7 +7,7 @@ from threading import Event, Thread
 import pytest
 
 from app.brokers.line import BrokerAway
-from projections.follower import Follower
+from projections.engine.follower import Follower
 from tests.app.brokers.bench import delete_queues
 from tests.installation import Installation, Process, numbers, sqlite_only, wait_until
 from tests.projections.histories import create_job

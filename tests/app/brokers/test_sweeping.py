@@ -7,7 +7,7 @@ import pytest
 from dramatiq import Worker
 
 from domain.lookups.bulk_job import BulkJob
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.app.brokers.bench import fresh_url
 from tests.installation import Installation, Process, SetClock, numbers, wait_until
 from tests.projections.histories import create_job

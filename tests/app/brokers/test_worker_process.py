@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from domain.lookups.bulk_job import BulkJob
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.app.brokers.bench import fresh_url
 from tests.installation import PATIENCE_S, Installation, Process, numbers, wait_until
 from tests.projections.histories import create_job

@@ -7,7 +7,7 @@ import pytest
 from app.container.commands import CIRCUIT_FAILURES_MAX
 from domain.lookups.ports import NumberFacts
 from domain.provider_errors import Unavailable
-from projections.transactions import Transactions
+from projections.models.transactions import Transactions
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 

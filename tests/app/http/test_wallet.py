@@ -6,7 +6,7 @@ from datetime import date, timedelta
 import pytest
 
 from app.http.schemas.page import PAGE_MAX, PAST_ALL
-from projections.transactions import KINDS
+from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 

@@ -14,7 +14,7 @@ from app.persistence.postgres import PostgresDatabase, conninfo
 from app.persistence.postgres_log import Datastore, PostgresLogRecorder
 from app.persistence.sqlite import SqliteFiles
 from domain.accounts.wallet import Wallet
-from projections.database import Database, is_outage
+from projections.engine.database import Database, is_outage
 
 INSERTS = 20
 NORMAL, FULL = 1, 2  # As SQLite tells them.

@@ -18,7 +18,7 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import Conflict, ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest, LookupResult
-from projections.audit import verify
+from projections.audit.auditor import verify
 from tests.app.persistence.pair import Pair
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 from tests.workers.fees import charged, customer, moment

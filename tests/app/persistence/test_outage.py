@@ -9,7 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.migrate import migrate
 from domain.errors import ServiceUnavailable
-from projections.database import is_outage
+from projections.engine.database import is_outage
 from tests.installation import Process, Settings
 from tests.projections.looking import register
 from tests.servers.postgres import PostgresServer

@@ -14,7 +14,7 @@ from app.persistence.postgres import KEYS_MAX, VIEWS_MAX, conninfo
 from app.persistence.postgres_log import POOL_MAX
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
-from projections.database import KEPT_FREE, is_outage
+from projections.engine.database import KEPT_FREE, is_outage
 from tests.installation import Installation, postgresql_only
 from tests.projections.looking import register
 from tests.tidy.source import ROOT

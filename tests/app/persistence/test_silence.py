@@ -14,7 +14,7 @@ from app.persistence.postgres import conninfo
 from app.persistence.postgres_connection import BoundedConnection, ServerSilent
 from app.persistence.postgres_turns import PostgresTurns
 from domain.errors import ServiceUnavailable
-from projections.database import is_outage
+from projections.engine.database import is_outage
 from tests.installation import Process, Settings
 from tests.projections.looking import register
 from tests.scenarios.relay import Relay

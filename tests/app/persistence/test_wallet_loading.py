@@ -9,7 +9,7 @@ from sqlalchemy import text
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import InsufficientBalance
 from domain.log.log import replay
-from projections.database import Database
+from projections.engine.database import Database
 from tests.domain.build import cause, charge
 from tests.installation import Installation, Process
 from tests.story import state_of

@@ -11,8 +11,8 @@ from sqlalchemy import event
 from app import runtime
 from app.runtime import Runtime
 from domain.lookups.ports import CachedFacts, NumberFacts
-from projections import in_parts
-from projections.database import Database, to_micros
+from projections.engine import in_parts
+from projections.engine.database import Database, to_micros
 from tests.installation import (
     Installation,
     Process,

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from app.migrate import is_migrated, migrate
 from domain.links.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
-from projections.quick import Quick, QuickReads
+from projections.engine.hot_reads import Quick, QuickReads
 from tests.installation import Installation, Process
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from app.container import Container
-from projections import transactions as entries
-from projections.links import LinkRow
+from projections.models import transactions as entries
+from projections.models.links import LinkRow
 
 
 def links(container: Container, ids: Sequence[UUID]) -> list[LinkRow]:

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from app.container import Container
 from app.http.link_list import find_links
-from projections.links import LinkRow
-from projections.transactions import Transaction
+from projections.models.links import LinkRow
+from projections.models.transactions import Transaction
 from tests.bench.fleet import PLAN, append_links, charge_often, name_of, number_of
 from tests.bench.installation import installation
 from tests.bench.limits import by_key

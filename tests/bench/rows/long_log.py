@@ -8,7 +8,7 @@ from pathlib import Path
 
 from app.container import Container
 from app.settings import Settings
-from projections.rebuild import rebuild_all
+from projections.engine.rebuild import rebuild_all
 from tests.bench.history import append_lookups
 from tests.bench.installation import installation, new_organization
 from tests.bench.measure import medians, rate, seconds

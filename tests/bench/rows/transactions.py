@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from app.container import Container
-from projections.transactions import Filter, Transaction
+from projections.models.transactions import Filter, Transaction
 from tests.bench.history import grow_wallet
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits import by_key

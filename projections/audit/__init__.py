@@ -1,0 +1,1 @@
+"""The auditor of the log, and the invariants that it checks."""

@@ -1,0 +1,141 @@
+"""That every entry of a wallet has its reason, and every reason its entry, word for word."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
+from projections.audit.promises import Promises
+
+# What an entry is called, what announces it, and what did not happen if it is missing.
+WORDS: Mapping[type[Wallet.Moved], tuple[str, str, str]] = {
+    Wallet.Charged: ("charge", "reason", "taken"),
+    Wallet.Refunded: ("refund", "failure", "given"),
+    Wallet.Deposited: ("deposit", "payment", "booked"),
+    Wallet.Adjusted: ("adjustment", "correction", "booked"),
+}
+NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # So their charges need not be remembered.
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why money moves, and the position that says so; `kind` is that of its charges."""
+
+    position: int
+    organization_id: UUID
+    reference: Reference
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    event: type[Wallet.Moved]
+    organization_id: UUID
+    amount_micros: int
+    reference: Reference
+    currency: str | None = None  # None: whatever the wallet holds.
+    kind: str | None = None
+    charge_id: UUID | None = None
+    description: str | None = None  # Of an adjustment: why it was made.
+
+
+@dataclass(slots=True)
+class _Charge:
+    """Money that was taken, and what of it came back."""
+
+    amount_micros: int
+    reference: Reference
+    refunded_micros: int = 0
+
+
+class Bookings:
+    """What has to be booked in the commit of its reason, and the charges that were."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._promises = promises
+        self._charges: dict[UUID, _Charge] = {}
+
+    def announce_charge(self, reason: Reason, price: Price) -> None:
+        entry = _Entry(
+            Wallet.Charged,
+            reason.organization_id,
+            price.amount_micros,
+            reason.reference,
+            price.currency,
+            kind=reason.kind,
+        )
+        self._announce(reason.position, price.transaction_id, entry)
+
+    def announce_refund(self, reason: Reason, refund: Repayment, price: Price | None) -> None:
+        """Expect that this comes back; `price` is what it had been taken as."""
+        entry = _Entry(
+            Wallet.Refunded,
+            reason.organization_id,
+            refund.amount_micros,
+            reason.reference,
+            price.currency if price is not None else None,
+            charge_id=price.transaction_id if price is not None else None,
+        )
+        self._announce(reason.position, refund.transaction_id, entry)
+
+    def announce_booking(self, position: int, event: Deposit.Made | Adjustment.Made) -> None:
+        """Expect the entry of an operator's payment or correction."""
+        is_deposit = isinstance(event, Deposit.Made)
+        entry = _Entry(
+            Wallet.Deposited if is_deposit else Wallet.Adjusted,
+            event.organization_id,
+            event.amount_micros,
+            Reference("deposit" if is_deposit else "adjustment", event.reference),
+            description=event.reason if isinstance(event, Adjustment.Made) else None,
+        )
+        self._announce(position, event.transaction_id, entry)
+
+    def _announce(self, position: int, transaction_id: UUID, entry: _Entry) -> None:
+        noun, _, happened = WORDS[entry.event]
+        missing = f"{noun} {transaction_id} was announced and not {happened}"
+        self._promises.make(position, transaction_id, entry, missing)
+
+    def charged_micros(self, price: Price | None) -> int:
+        """Return what was taken for a price, 0 when nothing was."""
+        charge = self._charges.get(price.transaction_id) if price is not None else None
+        return charge.amount_micros if charge is not None else 0
+
+    def forget(self, price: Price | None) -> None:
+        """Drop a charge of which nothing can come back any more."""
+        if price is not None:
+            self._charges.pop(price.transaction_id, None)
+
+    def check(self, event: Wallet.Moved) -> Iterator[str]:
+        """Check that an entry was announced, and that a refund stays within its charge."""
+        if isinstance(event, Wallet.Adjusted) and event.reference.id == str(event.transaction_id):
+            return  # Of an earlier release, which kept no stream for it.
+        if not self._promises.keep(event.transaction_id, _entry_of(event)):
+            noun, announcer, _ = WORDS[type(event)]
+            yield f"{noun} {event.transaction_id} has no {announcer} that names it"
+        if isinstance(event, Wallet.Charged) and event.kind not in NEVER_REFUNDED:
+            self._charges[event.transaction_id] = _Charge(event.amount_micros, event.reference)
+        elif isinstance(event, Wallet.Refunded):
+            yield from self._check_refund(event)
+
+    def _check_refund(self, event: Wallet.Refunded) -> Iterator[str]:
+        charge = self._charges.get(event.charge_id)
+        if charge is None or charge.reference != event.reference:
+            yield f"refund {event.transaction_id} names no charge of its reason"
+            return
+        charge.refunded_micros += event.amount_micros
+        if charge.refunded_micros > charge.amount_micros:
+            yield f"refunds of charge {event.charge_id} exceed it"
+
+
+def _entry_of(event: Wallet.Moved) -> _Entry:
+    return _Entry(
+        type(event),
+        event.organization_id,
+        event.amount_micros,
+        event.reference,
+        None if isinstance(event, Wallet.Deposited | Wallet.Adjusted) else event.currency,
+        kind=event.kind if isinstance(event, Wallet.Charged) else None,
+        charge_id=event.charge_id if isinstance(event, Wallet.Refunded) else None,
+        description=event.description if isinstance(event, Wallet.Adjusted) else None,
+    )

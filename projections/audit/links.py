@@ -1,0 +1,201 @@
+"""That a link is paid for before it is active, and has all its money back when it failed.
+
+That a link has the plans which its plan changes say they did, one change at a time.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Reference
+from domain.links.esim import Esim
+from domain.links.link import Link
+from projections.audit.bookings import Bookings, Reason
+from projections.audit.promises import Promises
+
+
+@dataclass(slots=True)
+class LinkPlans:
+    """The activations of one link, those that were removed included, and its open change."""
+
+    _is_on: dict[UUID, bool] = field(default_factory=dict)
+    _open_change: UUID | None = None
+
+    def begin(self, activation_id: UUID) -> None:
+        """Start with the plan that the link was created with."""
+        self._is_on[activation_id] = True
+
+    def check(self, event: Link.Event, promises: Promises) -> Iterator[str]:
+        match event:
+            case Link.ChangeOpened():
+                yield from self._open(event, promises)
+            case Link.PlanAdded():
+                yield from self._add(event)
+                added = (event.originator_id, event.plan, event.addon_id)
+                yield from self._check_change(event, added, promises)
+            case Link.PlanRemoved():
+                yield from self._remove(event)
+                yield from self._check_change(event, event.originator_id, promises)
+            case Link.ChangeClosed():
+                yield from self._close(event, promises)
+
+    def _open(self, event: Link.ChangeOpened, promises: Promises) -> Iterator[str]:
+        if self._open_change is not None:
+            yield f"link {event.originator_id} opens a plan change beside another"
+        self._open_change = event.change_id
+        opened = (event.originator_id, event.organization_id)
+        if not promises.keep((Link.ChangeOpened, event.change_id), opened):
+            yield f"link {event.originator_id} opens a plan change that nobody requested for it"
+
+    def _add(self, event: Link.PlanAdded) -> Iterator[str]:
+        if event.activation_id in self._is_on:
+            yield f"link {event.originator_id} adds activation {event.activation_id} twice"
+        self._is_on[event.activation_id] = True
+
+    def _remove(self, event: Link.PlanRemoved) -> Iterator[str]:
+        if not self._is_on.get(event.activation_id):
+            yield (
+                f"link {event.originator_id} removes activation {event.activation_id}, "
+                "which it does not have"
+            )
+        self._is_on[event.activation_id] = False
+
+    def _close(self, event: Link.ChangeClosed, promises: Promises) -> Iterator[str]:
+        if event.change_id != self._open_change:
+            yield f"link {event.originator_id} closes a plan change that is not open"
+        self._open_change = None
+        if not promises.keep((Link.ChangeClosed, event.change_id), event.originator_id):
+            yield f"link {event.originator_id} closes a plan change that has not finished"
+
+    def _check_change(
+        self, event: Link.PlanAdded | Link.PlanRemoved, fact: object, promises: Promises
+    ) -> Iterator[str]:
+        kept = promises.keep((type(event), event.change_id, event.activation_id), fact)
+        if not kept or event.change_id != self._open_change:
+            yield f"link {event.originator_id} has {type(event).__name__} which no change has done"
+
+
+# After which stages an event may come, and the stage after it; any other event leaves a link that
+# is active as it is.
+ACTIVE = ({"active"}, "active")
+STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
+    Link.EsimReserved: ({"requested"}, "reserved"),
+    Link.EndpointRequested: ({"reserved", "begun"}, "begun"),
+    Link.EndpointCreated: ({"begun"}, "created"),
+    Link.Activated: ({"created"}, "active"),
+    Link.ProvisioningFailed: ({"requested", "reserved", "begun"}, "failed"),
+    Link.EndpointRemoved: ({"failed"}, "cleaned up"),
+    Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
+}
+
+
+@dataclass(slots=True)
+class _Link:
+    """What a link has come to; `requested` until its money can no longer move."""
+
+    organization_id: UUID
+    requested: Link.Requested | None
+    stage: str = "requested"
+    iccid: str | None = None
+    plans: LinkPlans = field(default_factory=LinkPlans)
+
+
+@dataclass
+class Links:
+    """Every unfinished or live link; one that has ended is forgotten."""
+
+    _bookings: Bookings
+    _promises: Promises
+    _links: dict[UUID, _Link] = field(default_factory=dict)
+    _holders: dict[str, UUID] = field(default_factory=dict)  # The link that holds an ICCID.
+
+    def check(self, position: int, event: Link.Event) -> Iterator[str]:
+        if isinstance(event, Link.Requested):
+            yield from self._request(event)
+            return
+        link = self._links.get(event.originator_id)
+        if link is None:
+            yield f"link {event.originator_id} moves before it was requested, or after its end"
+            return
+        if event.organization_id != link.organization_id:
+            yield f"link {event.originator_id} changes its organization"
+        before, after = STAGES.get(type(event), ACTIVE)
+        if link.stage not in before:
+            yield f"link {event.originator_id} has {type(event).__name__} while it is {link.stage}"
+        link.stage = after
+        yield from self._check_facts(position, event, link)
+
+    def _check_facts(self, position: int, event: Link.Event, link: _Link) -> Iterator[str]:
+        match event:
+            case Link.EsimReserved():
+                yield from self._reserve(position, event, link)
+            case Link.Activated():
+                yield from self._activate(event, link)
+            case Link.ProvisioningFailed():
+                yield from self._fail(position, event, link)
+            case Link.EsimReleased():
+                yield from self._release(position, event, link)
+            case _:
+                yield from link.plans.check(event, self._promises)
+
+    def _request(self, event: Link.Requested) -> Iterator[str]:
+        self._links[event.originator_id] = _Link(event.organization_id, event)
+        if _micros(event.price) != event.plan.price_micros:
+            yield f"link {event.originator_id} costs another sum than its plan"
+
+    def _reserve(self, position: int, event: Link.EsimReserved, link: _Link) -> Iterator[str]:
+        link_id = event.originator_id
+        holder = self._holders.setdefault(event.iccid, link_id)
+        if holder != link_id:
+            yield f"link {link_id} takes the eSIM that link {holder} holds"
+        link.iccid = event.iccid
+        missing = f"link {link_id} took an eSIM that was not reserved for it"
+        self._promises.make(position, (Esim.Reserved, link_id), event.iccid, missing)
+        if link.requested is not None and link.requested.price is not None:
+            self._bookings.announce_charge(_reason(position, event), link.requested.price)
+
+    def _activate(self, event: Link.Activated, link: _Link) -> Iterator[str]:
+        requested, link.requested = link.requested, None
+        link.plans.begin(event.activation_id)
+        if event.iccid != link.iccid:
+            yield f"link {event.originator_id} names another eSIM than it holds"
+        if requested is None:  # It is here against its stage, which has been said.
+            return
+        if event.plan != requested.plan:
+            yield f"link {event.originator_id} has another plan than was asked for"
+        price = requested.price
+        if self._bookings.charged_micros(price) != _micros(price):
+            yield f"link {event.originator_id} is active and was not paid for"
+        self._bookings.forget(price)
+
+    def _fail(self, position: int, event: Link.ProvisioningFailed, link: _Link) -> Iterator[str]:
+        requested, link.requested = link.requested, None
+        price = requested.price if requested is not None else None
+        if _micros(event.refund) != self._bookings.charged_micros(price):
+            yield f"link {event.originator_id} failed with another sum back than it was charged"
+        if event.refund is not None:
+            self._bookings.announce_refund(_reason(position, event), event.refund, price)
+        if event.iccid != link.iccid:
+            yield f"link {event.originator_id} names another eSIM than it holds"
+        if link.iccid is None:
+            del self._links[event.originator_id]
+
+    def _release(self, position: int, event: Link.EsimReleased, link: _Link) -> Iterator[str]:
+        link_id = event.originator_id
+        if event.iccid != link.iccid:
+            yield f"link {link_id} names another eSIM than it holds"
+        missing = f"link {link_id} freed an eSIM that is still reserved for it"
+        self._promises.make(position, (Esim.Released, link_id), link.iccid, missing)
+        if link.iccid is not None and self._holders.get(link.iccid) == link_id:
+            del self._holders[link.iccid]
+        del self._links[link_id]
+
+
+def _reason(position: int, event: Link.Event) -> Reason:
+    reference = Reference("link", str(event.originator_id))
+    return Reason(position, event.organization_id, reference, "activation")
+
+
+def _micros(money: Price | Repayment | None) -> int:
+    return money.amount_micros if money is not None else 0

@@ -1,0 +1,1 @@
+"""What every read model needs: database, positions, projector, rebuild."""

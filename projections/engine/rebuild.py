@@ -1,0 +1,221 @@
+"""Rebuild: new tables are filled beside the serving ones, then swapped in one transaction."""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from secrets import token_hex
+from threading import Event
+
+from sqlalchemy import Connection, inspect, text
+from sqlalchemy.exc import DBAPIError
+
+from domain.log.log import Log, Place, Stretch
+from projections.engine.database import Database, is_outage
+from projections.engine.positions import Positions
+from projections.engine.read_model import Batch, ReadModel, unused_by
+
+BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
+
+PASSES_MAX = 10  # Each is shorter than the one before, unless more is appended than is read.
+LOCK_MS = 500  # How long the swap of a rebuild may hold up everybody.
+SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)  # A backup may take its ten minutes.
+# PostgreSQL: the lock was not to be had, or in a deadlock; the log took long to answer meanwhile.
+KEPT_OUT = {"55P03", "40P01", "25P03"}
+ORPHAN_S = 86_400  # No rebuild lasts that long: such tables were left by one that was killed.
+
+_GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
+
+logger = logging.getLogger(__name__)
+
+Progress = Callable[[int, int], None]  # Position reached, position aimed at.
+
+
+def ignore_progress(_position: int, _goal: int) -> None:
+    """Say nothing."""
+
+
+def fill(
+    log: Log, database: Database, model: ReadModel, until: int, progress: Progress = ignore_progress
+) -> tuple[ReadModel, Place | None]:
+    """Make a new generation of a model's tables and fill it up to a position.
+
+    Returns it with the place of the last event that went in. Drop it with `discard` or swap it in.
+    """
+    filling = Filling(database, [model])
+    filling.run(log, until, progress)
+    for failure in filling.failures:
+        raise failure
+    return filling.fresh[model.name], filling.last
+
+
+class Filling:
+    """New tables of read models, filled together: the log is read once for all of them.
+
+    A model whose handler raises is left out, and its error kept; the others go on.
+    """
+
+    def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
+        self.fresh: dict[str, ReadModel] = {}
+        self.failures: list[Exception] = []
+        self.last: Place | None = None
+        self._database = database
+        made = f"{int(time.time()):08x}"
+        with database.writing() as connection:
+            for model in models:
+                fresh = self.fresh[model.name] = model.of(f"{made}{token_hex(4)}")
+                fresh.metadata.create_all(connection)
+
+    def run(self, log: Log, until: int, progress: Progress) -> None:
+        """Fill all up to a position, or leave nothing behind."""
+        try:
+            while self.fresh and (self.last is None or self.last.position < until):
+                stretch = _read(log, self.last, until, self.fresh.values())
+                if stretch.last is None:
+                    break
+                self._follow(Batch(stretch.events))
+                self.last = stretch.last
+                progress(self.last.position, until)
+        except BaseException:
+            self.discard()
+            raise
+
+    def _follow(self, batch: Batch) -> None:
+        for name, fresh in [*self.fresh.items()]:
+            try:
+                with self._database.writing() as connection:
+                    fresh.follow(connection, batch)
+            except Exception as error:
+                if is_outage(error):
+                    raise
+                self.fail(name, error)
+
+    def fail(self, name: str, error: Exception) -> None:
+        """Leave a model out."""
+        discard(self._database, self.fresh.pop(name))
+        self.failures.append(error)
+
+    def discard(self) -> None:
+        """Drop all that is not swapped in."""
+        while self.fresh:
+            discard(self._database, self.fresh.popitem()[1])
+
+
+def discard(database: Database, model: ReadModel) -> None:
+    """Drop the tables of a generation."""
+    with database.writing() as connection:
+        model.metadata.drop_all(connection)
+
+
+def drop_orphans(database: Database) -> None:
+    """Drop what rebuilds that were killed have left behind."""
+    oldest = time.time() - ORPHAN_S
+    with database.writing() as connection:
+        for name in inspect(connection).get_table_names():
+            match = _GENERATION.match(name)
+            if match and int(match["made"], 16) < oldest:
+                connection.execute(text(f'DROP TABLE IF EXISTS "{name}"'))
+
+
+def rebuild(
+    log: Log,
+    database: Database,
+    positions: Positions,
+    model: ReadModel,
+    progress: Progress = ignore_progress,
+) -> int:
+    """Replace a read model by what the log says, while it serves; return its position."""
+    return rebuild_all(log, database, positions, [model], progress)[model.name]
+
+
+def rebuild_all(
+    log: Log,
+    database: Database,
+    positions: Positions,
+    models: Sequence[ReadModel],
+    progress: Progress = ignore_progress,
+) -> dict[str, int]:
+    """Replace read models, reading the log once; return their positions by name.
+
+    One whose handler raises stays as it was; the others are replaced, then its error is raised.
+    """
+    filling, reached = Filling(database, models), dict[str, int]()
+    _fill_up(filling, log, progress)
+    try:
+        for model in models:
+            if model.name in filling.fresh:
+                fresh = filling.fresh[model.name]
+                take_over = partial(_take_over, log, database, positions, model, fresh)
+                reached[model.name] = _patiently(take_over, filling.last)
+                del filling.fresh[model.name]
+    except BaseException:
+        filling.discard()
+        raise
+    for failure in filling.failures:
+        raise failure
+    return reached
+
+
+def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
+    """Fill up to a head that hardly moves any more: what is left is read while a swap holds all."""
+    reached = 0
+    for _ in range(PASSES_MAX):
+        goal = log.head()
+        if reached and goal <= reached + BATCH_EVENTS_MAX:
+            return
+        filling.run(log, goal, progress)
+        reached = goal
+
+
+def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> int:
+    """Take over; when a reader keeps the tables, as a backup does, let the others go on and wait.
+
+    Whoever queues for a table makes all wait who come to read it.
+    """
+    for pause_s in SWAP_PAUSES_S:
+        try:
+            return take_over(last)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) not in KEPT_OUT:
+                raise
+            logger.info("a swap waits for somebody who reads the tables, as a backup does")
+            Event().wait(pause_s)
+    return take_over(last)
+
+
+def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
+    log: Log,
+    database: Database,
+    positions: Positions,
+    model: ReadModel,
+    fresh: ReadModel,
+    last: Place | None,
+) -> int:
+    with database.writing() as connection:
+        if connection.dialect.name != "sqlite":
+            connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
+        # Position first, then tables, as the projector does: otherwise the two could deadlock.
+        live = positions.hold(connection, model.name)
+        goal = live.position if live is not None and live.failure is None else 0
+        while last is None or last.position < goal:  # What the live one has seen meanwhile.
+            stretch = _read(log, last, goal, [fresh])
+            if stretch.last is None:
+                break
+            fresh.follow(connection, Batch(stretch.events))
+            last = stretch.last
+        _swap(connection, fresh)
+        positions.begin(connection, model.name, model.version, last)
+    return last.position if last is not None else 0
+
+
+def _swap(connection: Connection, fresh: ReadModel) -> None:
+    for new in fresh.names(connection):
+        old = new.removesuffix(fresh.named(""))
+        connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))
+        connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
+
+
+def _read(log: Log, last: Place | None, until: int, models: Iterable[ReadModel]) -> Stretch:
+    after = last.position if last is not None else 0
+    return log.follow(after, BATCH_EVENTS_MAX, unused_by(models), until)

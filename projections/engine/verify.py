@@ -1,0 +1,84 @@
+"""Whether a read model is what the log says: it is rebuilt beside the live one and compared."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, CursorResult, String, Table, select
+
+from domain.log.log import Log
+from projections.engine.database import Database
+from projections.engine.health import belongs
+from projections.engine.positions import Positions
+from projections.engine.read_model import ReadModel
+from projections.engine.rebuild import Progress, discard, fill, ignore_progress
+
+DIFFERENCES_MAX = 5  # Per table; the first ones say enough.
+
+
+def differences(
+    log: Log,
+    database: Database,
+    positions: Positions,
+    model: ReadModel,
+    progress: Progress = ignore_progress,
+) -> list[str]:
+    """Return what a live read model and its rebuild do not share, at one position of both."""
+    with database.snapshot() as live:
+        place = positions.get(live, model.name)
+        if place is None:
+            return [f"read model {model.name} was never built"]
+        if place.failure is not None:
+            return [f"read model {model.name} stopped: {place.failure}"]
+        if not belongs(log, place):
+            return [f"read model {model.name} stands on an event that the log does not have"]
+        fresh, _ = fill(log, database, model, place.position, progress)
+        try:
+            with database.snapshot() as rebuilt:
+                return list(_compare(live, rebuilt, model, fresh))
+        finally:
+            discard(database, fresh)
+
+
+def _compare(
+    live: Connection, rebuilt: Connection, model: ReadModel, fresh: ReadModel
+) -> Iterator[str]:
+    for old, new in zip(model.tables, fresh.tables, strict=True):
+        keys = len(list(old.primary_key.columns))
+        # Closed, because the first differences are enough: a cursor may be in the midst of a table.
+        with _rows(live, old) as ours, _rows(rebuilt, new) as theirs:
+            strange = _differing_keys(iter(ours), iter(theirs), keys)
+            for key in islice(strange, DIFFERENCES_MAX):
+                shown = ", ".join(str(part) for part in key)
+                yield f"read model {model.name}: table {old.name} differs at key {shown}"
+
+
+def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> Iterator[Any]:
+    """Walk two tables in the order of their keys; yield each key whose rows are not the same."""
+    mine, other = next(ours, None), next(theirs, None)
+    while mine is not None or other is not None:
+        my_key = None if mine is None else tuple(mine[:keys])
+        other_key = None if other is None else tuple(other[:keys])
+        if my_key == other_key:
+            if mine != other:
+                yield my_key
+            mine, other = next(ours, None), next(theirs, None)
+        elif other_key is None or (my_key is not None and my_key < other_key):
+            yield my_key
+            mine = next(ours, None)
+        else:
+            yield other_key
+            other = next(theirs, None)
+
+
+def _rows(connection: Connection, table: Table) -> CursorResult[Any]:
+    """Stream the rows by primary key; its columns come first, so a row names itself."""
+    keys = list(table.primary_key.columns)
+    others = [column for column in table.columns if not column.primary_key]
+    is_postgresql = connection.dialect.name == "postgresql"
+    # Texts in the order of Python, which compares the keys, whatever the database's own order is.
+    order = [
+        key.collate("C") if is_postgresql and isinstance(key.type, String) else key for key in keys
+    ]
+    statement = select(*keys, *others).order_by(*order)
+    return connection.execution_options(yield_per=1_000).execute(statement)

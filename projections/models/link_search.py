@@ -1,0 +1,236 @@
+"""The search for links: where in the log those stand that match, and how many there are.
+
+How many links each organization has: counted as they come and change, never by looking.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+from uuid import UUID
+
+from sqlalchemy import (
+    CTE,
+    BigInteger,
+    Column,
+    Connection,
+    Row,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    false,
+    func,
+    select,
+    true,
+    union,
+)
+
+from domain.links.network import LinkStatus
+from projections.engine.database import Database
+from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.inserting import insert_new, upsert
+from projections.engine.read_model import ReadModel
+from projections.engine.text_index import ESCAPE, TextIndex, Way, pattern, values
+
+STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
+
+Change = tuple[UUID, LinkStatus | None, LinkStatus]  # Organization, status before and after.
+
+
+class LinkCounts:
+    """A row per organization that has a link, with a column for each status."""
+
+    def __init__(self, model: ReadModel) -> None:
+        self.rows: Table = model.table(
+            "link_counts",
+            Column("organization_id", Uuid, primary_key=True),
+            *(Column(status, BigInteger, nullable=False) for status in STATUSES),
+        )
+        organization_id = self.rows.c.organization_id
+        # Built once: every page asks the first one.
+        self._one = select(self.rows).where(organization_id == bindparam("organization"))
+        self._some = Quick(select(self.rows).where(OneOf(organization_id, "organizations")))
+
+    def total(
+        self, connection: Connection, organization_id: UUID, status: LinkStatus | None
+    ) -> int:
+        """Return how many links an organization has, of one status or in all."""
+        row = connection.execute(self._one, {"organization": organization_id}).one_or_none()
+        if row is None:
+            return 0
+        counts = dict(zip(STATUSES, row[1:], strict=True))
+        return sum(counts.values()) if status is None else counts[status]
+
+    def change(self, connection: Connection, changes: Iterable[Change]) -> Counter[UUID]:
+        """Count new links (no status before) and others; return how many there were of each."""
+        moved = Counter[tuple[UUID, LinkStatus]]()
+        for organization_id, before, after in changes:
+            moved[organization_id, after] += 1
+            if before is not None:
+                moved[organization_id, before] -= 1
+        if not moved:
+            return Counter()
+        organizations = sorted({organization_id for organization_id, _ in moved})
+        found = run(connection, self._some, organizations=organizations)
+        known = {as_id(row[0]): row[1:] for row in found}
+        rows = []
+        for organization_id in organizations:
+            old = known.get(organization_id, (0,) * len(STATUSES))
+            row: dict[str, Any] = {"organization_id": organization_id}
+            for status, count in zip(STATUSES, old, strict=True):
+                row[status] = count + moved[organization_id, status]
+            rows.append(row)
+        upsert(connection, self.rows, rows)
+        return Counter({organization_id: sum(old) for organization_id, old in known.items()})
+
+
+BETWEEN = "\n"  # What stands between the texts of a link: neither ICCIDs nor ids hold it.
+
+
+def fold(text: str) -> str:
+    """Return a text so that texts which differ only in case are the same."""
+    return text.casefold()
+
+
+@dataclass(frozen=True, slots=True)
+class LinkFilter:
+    """Which links to list.
+
+    `search` is a part of ICCID, name, id or the name of a plan, whatever its case; links in `also`
+    match a search by what is known of them elsewhere.
+    """
+
+    status: LinkStatus | None = None
+    search: str | None = None
+    also: Collection[UUID] = ()
+
+
+class LinkSearch:
+    """What is searched besides the rows of links: the index of their texts, and names of plans.
+
+    An organization has few plans and many links, so a search looks at the names of plans first.
+    A name stays when the last link with it has lost the plan; it then leads to no link.
+    """
+
+    def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
+        self._links, self._activations = links, activations
+        self.shown = [each for each in links.c if each.name != "texts"]
+        name = model.named("link_texts")
+        self.index = TextIndex(name, links, "organization_id", "texts", "position")
+        self.plans: Table = model.table(
+            "link_plan_names",
+            Column("organization_id", Uuid, primary_key=True),
+            Column("folded_name", String, primary_key=True),
+        )
+        columns = self.plans.c
+        self._plans_like = Quick(
+            select(columns.folded_name).where(
+                columns.organization_id == bindparam("organization"),
+                columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
+            )
+        )
+        self._statements: dict[_Ways, Select[Any]] = {}
+
+    def add_plans(self, connection: Connection, plans: Iterable[tuple[UUID, str]]) -> None:
+        """Note the folded names of plans that came onto links."""
+        names = sorted({*plans})
+        rows = [{"organization_id": who, "folded_name": name} for who, name in names]
+        insert_new(connection, self.plans, rows)
+
+    def ask(self, database: Database, organization_id: UUID, wanted: LinkFilter) -> "Asked":
+        """Return what is to be found: links by themselves, and by the plans that match."""
+        assert wanted.search is not None
+        term = fold(wanted.search)
+        named = {"organization": organization_id, "pattern": pattern(term)}
+        plans = [name for (name,) in database.rows(self._plans_like, **named)]
+        return Asked(organization_id, wanted, term, plans)
+
+    def page(
+        self, connection: Connection, asked: "Asked", *, offset: int, limit: int
+    ) -> tuple[list[Row[Any]], int]:
+        """Return the rows of some matching links, newest first, and how many match in all."""
+        term, wanted = asked.term, asked.wanted
+        ways = _Ways(
+            texts=BETWEEN not in term and "\0" not in term,
+            way=self.index.way(connection, term),
+            status=wanted.status is not None,
+            also=bool(wanted.also),
+            plans=bool(asked.plans),
+        )
+        bound = {
+            "organization": asked.organization_id,
+            "status": wanted.status,
+            "plans": asked.plans,
+            "also": [*wanted.also],
+            "offset": offset,
+            "limit": limit,
+            **values(term),
+        }
+        rows = connection.execute(self._statement(ways), bound).all()
+        return [row for row in rows if row.id is not None], rows[0].total
+
+    def _statement(self, ways: "_Ways") -> Select[Any]:
+        """Return the search in these ways; building one takes longer than the search."""
+        if ways not in self._statements:
+            found = self._found(ways)
+            # Used twice and so found once: all is counted, and a page of it returned, if only as
+            # one empty row.
+            total = select(func.count().label("total")).select_from(found).subquery()
+            page = select(found.c.position).order_by(found.c.position.desc())
+            page = page.offset(bindparam("offset")).limit(bindparam("limit"))
+            part, links = page.subquery(), self._links
+            rows = total.outerjoin(part, true())
+            rows = rows.outerjoin(links, links.c.position == part.c.position)
+            statement = select(total.c.total, *self.shown).select_from(rows)
+            self._statements[ways] = statement.order_by(part.c.position.desc())
+        return self._statements[ways]
+
+    def _found(self, ways: "_Ways") -> CTE:
+        """Select the positions of all that match; each way to match is looked up by its index."""
+        link = self._links.c
+        own = link.organization_id == bindparam("organization")
+        position = select(link.position)
+        if ways.status:
+            position = position.where(link.status == bindparam("status"))
+        texts = self.index.holds(ways.way) if ways.texts else false()
+        found = [position.where(own, texts)]
+        # Ids say enough to find a row. As `is true` the organization is no key of an index, by
+        # which SQLite would rather read all the links of it.
+        by_id = position.where(own.is_(true()))
+        if ways.also:
+            found.append(by_id.where(link.id.in_(bindparam("also", expanding=True))))
+        if ways.plans:
+            found.append(by_id.where(link.id.in_(self._with_plan())))
+        statement = found[0] if len(found) == 1 else union(*found)
+        return statement.cte("found")
+
+    def _with_plan(self) -> Select[tuple[UUID]]:
+        columns = self._activations.c
+        return select(columns.link_id).where(
+            columns.organization_id == bindparam("organization"),
+            columns.removed_at.is_(None),
+            columns.folded_plan_name.in_(bindparam("plans", expanding=True)),
+        )
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A search of an organization: its folded term, and the names of its plans that hold it."""
+
+    organization_id: UUID
+    wanted: LinkFilter
+    term: str
+    plans: Sequence[str]
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """In which ways something can match, and by which way `texts` are found."""
+
+    texts: bool  # None holds what is between them, so a term with it is not looked for.
+    way: Way
+    status: bool
+    also: bool
+    plans: bool

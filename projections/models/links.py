@@ -1,0 +1,425 @@
+"""Links as listed: what each is like by the log, and the plans on it.
+
+What a batch of events comes to for each link: of several changes the last one counts.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    LargeBinary,
+    Row,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    select,
+)
+
+from domain.catalogue.plan import SponsorProfile
+from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.link import Link, status_after
+from domain.links.network import LinkStatus
+from domain.log.log import Recorded
+from domain.personal import Sealed
+from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.inserting import insert_many
+from projections.engine.read_model import ReadModel, execute_many
+from projections.models.link_search import BETWEEN, Change, LinkCounts, LinkFilter, LinkSearch, fold
+
+Values = dict[str, Any]
+Rows = list[Values]
+RowsById = dict[UUID, Values]
+
+# Columns of a link that events change, together where one event brings them together.
+CHANGING = (("status",), ("lpa_month", "lpa_box"), ("installed_at",), ("first_used_at",))
+
+
+class LinkBatch:
+    """The rows to write: new links and activations as the batch leaves them, then what is older.
+
+    A link is there from its activation on; nothing is known of one that has failed.
+    """
+
+    def __init__(self, batch: Sequence[Recorded]) -> None:
+        self._links: RowsById = {}
+        self._changes: RowsById = {}
+        self._activations: RowsById = {}
+        self._removals: dict[UUID, int] = {}
+        for recorded in batch:
+            self._add(recorded.position, recorded.event)
+
+    def _add(self, position: int, event: object) -> None:
+        match event:
+            case Link.Activated():
+                self._links[event.originator_id] = _new_link(position, event)
+                self._activations[event.activation_id] = _new_activation(position, event)
+            case Link.PlanAdded():
+                self._activations[event.activation_id] = _new_activation(position, event)
+            case Link.PlanRemoved():
+                self._removals[event.activation_id] = to_micros(event.timestamp)
+            case Link.Event():
+                changes = _changes(event)
+                if changes:
+                    self._changes.setdefault(event.originator_id, {}).update(changes)
+
+    @property
+    def links(self) -> Rows:
+        """Links that this batch has activated."""
+        return [row | self._changes.get(link_id, {}) for link_id, row in self._links.items()]
+
+    def changed(self, columns: Sequence[str]) -> Rows:
+        """Return the new values of some columns, for links that were there."""
+        return [
+            {"link": link_id, **{f"new_{name}": changes[name] for name in columns}}
+            for link_id, changes in self._changes.items()
+            if link_id not in self._links and columns[0] in changes
+        ]
+
+    @property
+    def activations(self) -> Rows:
+        """Plans that this batch has put on links."""
+        return [
+            row | {"removed_at": self._removals.get(activation_id)}
+            for activation_id, row in self._activations.items()
+        ]
+
+    @property
+    def removals(self) -> Rows:
+        """Plans that were there and have been taken off."""
+        return [
+            {"activation": activation_id, "at": at}
+            for activation_id, at in self._removals.items()
+            if activation_id not in self._activations
+        ]
+
+
+def _changes(event: Link.Event) -> Values:
+    match event:
+        case Link.LpaStored():
+            return {"lpa_month": event.lpa.month, "lpa_box": event.lpa.box}
+        case Link.Installed():
+            return {"installed_at": to_micros(event.installed_at)}
+        case Link.FirstUsed():
+            return {"first_used_at": to_micros(event.first_used_at)}
+        case _:
+            status = status_after(event)
+            return {"status": status} if status is not None else {}
+
+
+def _new_link(position: int, event: Link.Activated) -> Values:
+    profile, lpa = event.sponsor_profile, event.lpa
+    return {
+        "id": event.originator_id,
+        "organization_id": event.organization_id,
+        "position": position,
+        "iccid": event.iccid,
+        "name": event.name,
+        "status": "active",
+        "sponsor_profile": None if profile is None else _json(profile),
+        "created_at": to_micros(event.timestamp),
+        "lpa_month": None if lpa is None else lpa.month,
+        "lpa_box": None if lpa is None else lpa.box,
+        "installed_at": None,
+        "first_used_at": None,
+        "texts": _texts(event),
+    }
+
+
+def _texts(event: Link.Activated) -> str:
+    """Return all that a link of its own is searched by, so that one index finds it."""
+    name = "" if event.name is None else fold(event.name).replace(BETWEEN, " ")
+    return BETWEEN.join((event.iccid, name, str(event.originator_id)))
+
+
+def _new_activation(position: int, event: Link.Activated | Link.PlanAdded) -> Values:
+    return {
+        "id": event.activation_id,
+        "organization_id": event.organization_id,
+        "link_id": event.originator_id,
+        "position": position,
+        "plan": _json(event.plan),
+        "addon_id": event.addon_id,
+        "bought_at": to_micros(event.timestamp),
+        "folded_plan_name": fold(event.plan.name),
+    }
+
+
+def _json(value: msgspec.Struct) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+_PROFILE = msgspec.json.Decoder(SponsorProfile)
+_PLAN = msgspec.json.Decoder(BoughtPlan)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkRow:
+    """One link; `position` is that of its activation, `status` the network's as last seen."""
+
+    id: UUID
+    organization_id: UUID
+    position: int
+    iccid: str
+    name: str | None
+    status: LinkStatus
+    sponsor_profile: SponsorProfile | None
+    created_at: datetime
+    lpa: Sealed | None
+    installed_at: datetime | None
+    first_used_at: datetime | None
+    activations: list[Activation]  # All of them, also those removed, in order of purchase.
+
+    @property
+    def current_activations(self) -> list[Activation]:
+        """The activations that have not been removed, in order of purchase."""
+        return [each for each in self.activations if each.removed_at is None]
+
+
+class Links(ReadModel):
+    """A row per link from its activation on, and a row per activation.
+
+    The links of an organization are numbered, without gaps because none ever vanishes: so a page
+    is found by its place, however deep it lies.
+    """
+
+    name = "links"
+    version = 2
+    uses = (Link.Event,)
+
+    def build(self) -> Sequence[Table]:
+        """Define the tables; what is searched stands in a column of its own, folded."""
+        self.rows, self.activations = self._links(), self._activations()
+        self._counts = LinkCounts(self)
+        self._search = LinkSearch(self, self.rows, self.activations)
+        self._build_statements()
+        return [self.rows, self.activations, self._counts.rows, self._search.plans]
+
+    def _build_statements(self) -> None:
+        """Build once what batches and most reads run."""
+        link, activation = self.rows.c, self.activations.c
+        change = self.rows.update().where(link.id == bindparam("link"))
+        self._updates = {
+            columns: change.values({name: bindparam(f"new_{name}") for name in columns})
+            for columns in CHANGING
+        }
+        removal = self.activations.update().where(activation.id == bindparam("activation"))
+        self._removal = removal.values(removed_at=bindparam("at"))
+        self._one = select(*self._search.shown).where(
+            link.id == bindparam("link"), link.organization_id == bindparam("organization")
+        )
+        theirs = activation.link_id.in_(bindparam("links", expanding=True))
+        self._theirs = select(self.activations).where(theirs).order_by(activation.position)
+
+    def names(self, connection: Connection) -> list[str]:
+        """Name the index of texts too, where it is a table."""
+        index = self._search.index
+        own = [index.name] if index.is_separate(connection) else []
+        return [*super().names(connection), *own]
+
+    def _links(self) -> Table:
+        return self.table(
+            "links",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("iccid", String, nullable=False),
+            Column("name", String),
+            Column("status", String, nullable=False),
+            Column("sponsor_profile", String),
+            Column("created_at", BigInteger, nullable=False),
+            Column("lpa_month", String),
+            Column("lpa_box", LargeBinary),
+            Column("installed_at", BigInteger),
+            Column("first_used_at", BigInteger),
+            Column("number", BigInteger, nullable=False),
+            Column("texts", String, nullable=False),
+            self.index("links_by_position", "position", unique=True),
+            self.index("links_by_number", "organization_id", "number", unique=True),
+            self.index("links_by_organization", "organization_id", "position"),
+            self.index("links_by_status", "organization_id", "status", "position"),
+        )
+
+    def _activations(self) -> Table:
+        removed_at = Column("removed_at", BigInteger)
+        return self.table(
+            "link_activations",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("link_id", Uuid, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("plan", String, nullable=False),
+            Column("addon_id", String),
+            Column("bought_at", BigInteger, nullable=False),
+            removed_at,
+            Column("folded_plan_name", String, nullable=False),
+            self.index("link_activations_by_link", "link_id", "position"),
+            self.index(
+                "link_activations_by_plan",
+                "organization_id",
+                "folded_plan_name",
+                "link_id",
+                sqlite_where=removed_at.is_(None),
+                postgresql_where=removed_at.is_(None),
+            ),
+        )
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Write what the batch comes to: a few statements, however many links it concerns."""
+        seen = LinkBatch(batch)
+        self._add(connection, seen)
+        for columns, update in self._updates.items():
+            execute_many(connection, update, seen.changed(columns))
+        insert_many(connection, self.activations, seen.activations)
+        plans = ((row["organization_id"], row["folded_plan_name"]) for row in seen.activations)
+        self._search.add_plans(connection, plans)
+        execute_many(connection, self._removal, seen.removals)
+
+    def _add(self, connection: Connection, seen: LinkBatch) -> None:
+        """Count what is new and what changes, and write the new links with their numbers."""
+        links = seen.links
+        changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
+        changes += self._switches(connection, seen)
+        totals = self._counts.change(connection, changes)
+        for row in links:
+            totals[row["organization_id"]] += 1
+            row["number"] = totals[row["organization_id"]]
+        insert_many(connection, self.rows, links)
+        self._search.index.add(connection, links)
+
+    def _switches(self, connection: Connection, seen: LinkBatch) -> list[Change]:
+        """Return from what to what the status of older links changes; not yet written."""
+        new = {each["link"]: each["new_status"] for each in seen.changed(("status",))}
+        if not new:
+            return []
+        link = self.rows.c
+        before = select(link.id, link.organization_id, link.status).where(link.id.in_(new))
+        return [
+            (row.organization_id, row.status, new[row.id]) for row in connection.execute(before)
+        ]
+
+    def page(
+        self,
+        database: Database,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[LinkRow], int]:
+        """Return some links of an organization, newest first, and how many match in all."""
+        if wanted.search is not None:
+            asked = self._search.ask(database, organization_id, wanted)
+            with database.reading() as connection:
+                rows, total = self._search.page(connection, asked, offset=offset, limit=limit)
+                return self._with_activations(connection, rows), total
+        with database.reading() as connection:
+            return self._listed(connection, organization_id, wanted, offset, limit)
+
+    def _listed(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: LinkFilter,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[LinkRow], int]:
+        total = self._counts.total(connection, organization_id, wanted.status)
+        if offset >= total:
+            return [], total
+        if wanted.status is not None:
+            page = self._of_status(organization_id, wanted.status, offset, limit)
+        else:
+            number, newest = self.rows.c.number, total - offset
+            page = self._of(organization_id).where(number <= newest, number > newest - limit)
+        return self._read(connection, page), total
+
+    def _of(self, organization_id: UUID) -> Select[Any]:
+        return self._newest_first().where(self.rows.c.organization_id == organization_id)
+
+    def _of_status(
+        self, organization_id: UUID, status: LinkStatus, offset: int, limit: int
+    ) -> Select[Any]:
+        """Select by positions from an index alone: whole rows would be read up to the offset."""
+        link = self.rows.c
+        same = (link.organization_id == organization_id, link.status == status)
+        found = select(link.position).where(*same).order_by(link.position.desc())
+        return self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
+
+    def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
+        """Read one link of an organization."""
+        about = {"link": link_id, "organization": organization_id}
+        found = self._with_activations(connection, connection.execute(self._one, about).all())
+        return found[0] if found else None
+
+    def all(
+        self,
+        connection: Connection,
+        organization_id: UUID | None,
+        *,
+        before: int | None = None,
+        limit: int,
+    ) -> list[LinkRow]:
+        """Read links of one organization or of all, newest first; `before` names a position."""
+        columns = self.rows.c
+        statement = self._newest_first().limit(limit)
+        if before is not None:
+            statement = statement.where(columns.position < before)
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        return self._read(connection, statement)
+
+    def _newest_first(self) -> Select[Any]:
+        return select(*self._search.shown).order_by(self.rows.c.position.desc())
+
+    def _read(self, connection: Connection, statement: Select[Any]) -> list[LinkRow]:
+        return self._with_activations(connection, connection.execute(statement).all())
+
+    def _with_activations(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[LinkRow]:
+        """Return links with their activations, which one more statement reads for all of them."""
+        if not rows:
+            return []
+        activations: dict[UUID, list[Activation]] = {row.id: [] for row in rows}
+        for each in connection.execute(self._theirs, {"links": [*activations]}):
+            activations[each.link_id].append(_activation(each))
+        return [_link(row, activations[row.id]) for row in rows]
+
+
+def _link(row: Row[Any], activations: Iterable[Activation]) -> LinkRow:
+    profile = row.sponsor_profile
+    return LinkRow(
+        id=row.id,
+        organization_id=row.organization_id,
+        position=row.position,
+        iccid=row.iccid,
+        name=row.name,
+        status=row.status,
+        sponsor_profile=None if profile is None else _PROFILE.decode(profile),
+        created_at=from_micros(row.created_at),
+        lpa=None if row.lpa_box is None else Sealed(row.lpa_month, row.lpa_box),
+        installed_at=_moment(row.installed_at),
+        first_used_at=_moment(row.first_used_at),
+        activations=[*activations],
+    )
+
+
+def _activation(row: Row[Any]) -> Activation:
+    return Activation(
+        id=row.id,
+        plan=_PLAN.decode(row.plan),
+        bought_at=from_micros(row.bought_at),
+        addon_id=row.addon_id,
+        removed_at=_moment(row.removed_at),
+    )
+
+
+def _moment(micros: int | None) -> datetime | None:
+    return None if micros is None else from_micros(micros)

@@ -1,0 +1,169 @@
+"""The timeline of each link, failed ones too: every event about it, in the order of the log."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
+
+from domain.accounts.price import Price, Repayment
+from domain.accounts.wallet import Wallet, kind_and_direction, links_of
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange, Removal
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
+from domain.money import format_amount
+from projections.engine.database import from_micros, to_micros
+from projections.engine.inserting import insert_many
+from projections.engine.read_model import ReadModel
+
+Facts = dict[str, Any]
+
+# Fields that are shown as they are. What is not named is not shown: an activation code must not be.
+SHOWN = (
+    "iccid",
+    "endpoint_id",
+    "addon_id",
+    "adopted",
+    "attempt",
+    "deadline",
+    "until",
+    "code",
+    "details",
+    "settled_at",
+    "status",
+    "installed_at",
+    "first_used_at",
+    "index",
+    "change_id",
+    "activation_id",
+    "actor",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """One event; `what` is its topic, `facts` are JSON values."""
+
+    position: int
+    at: datetime
+    what: str
+    facts: Facts
+
+
+class Timelines(ReadModel):
+    """A row per link and event."""
+
+    name = "timelines"
+    uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved)
+
+    def build(self) -> Sequence[Table]:
+        """Define the one table, which is read by its key."""
+        self.rows = self.table(
+            "link_timelines",
+            Column("link_id", Uuid, primary_key=True),
+            Column("position", BigInteger, primary_key=True, autoincrement=False),
+            Column("at", BigInteger, nullable=False),
+            Column("what", String, nullable=False),
+            Column("facts", String, nullable=False),
+        )
+        return [self.rows]
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Insert a row for each event and each link that it is about, in one statement."""
+        rows: list[dict[str, Any]] = []
+        for recorded in batch:
+            event = recorded.event
+            links = _links_of(event)
+            if links:
+                row = _row(recorded.position, event)
+                rows += [{"link_id": link_id, **row} for link_id in links]
+        insert_many(connection, self.rows, rows)
+
+    def of_link(self, connection: Connection, link_id: UUID) -> list[TimelineEntry]:
+        """Return every event about a link, whoever owns it."""
+        columns = self.rows.c
+        statement = select(self.rows).where(columns.link_id == link_id).order_by(columns.position)
+        return [
+            TimelineEntry(
+                row.position, from_micros(row.at), row.what, msgspec.json.decode(row.facts)
+            )
+            for row in connection.execute(statement)
+        ]
+
+
+def _links_of(event: Event) -> list[UUID]:
+    match event:
+        case Wallet.Moved():  # Most of them are.
+            return links_of(event)
+        case Link.Event():
+            return [event.originator_id]
+        case PlanChange.Event() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
+            return [event.link_id]
+        case _:
+            return []
+
+
+def _row(position: int, event: Event) -> dict[str, Any]:
+    return {
+        "position": position,
+        "at": to_micros(event.timestamp),
+        "what": type(event).TOPIC,  # type: ignore[attr-defined]  # every concrete event has one
+        "facts": msgspec.json.encode(_facts(event)).decode(),
+    }
+
+
+def _facts(event: Event) -> Facts:
+    fields = vars(event)
+    facts = {name: fields[name] for name in SHOWN if fields.get(name) is not None}
+    if isinstance(event, PlanChange.Event):
+        facts["change_id"] = event.originator_id
+    if isinstance(event, Wallet.Moved):
+        facts |= _entry(event)
+    for value in fields.values():
+        facts |= _bought(value)
+    if isinstance(event, PlanChange.Requested):
+        facts["remove"] = [_step(each) for each in event.removals]
+        facts["add"] = [_step(each) for each in event.additions]
+    if isinstance(event, PlanChange.Failed):
+        facts["refunds"] = [_bought(each) for each in event.refunds]
+    return {**facts, "request_id": event.request_id}
+
+
+def _entry(event: Wallet.Moved) -> Facts:
+    return {
+        "kind": kind_and_direction(event)[0],
+        "amount": format_amount(abs(event.amount_micros)),
+        "currency": event.currency,
+        "transaction_id": event.transaction_id,
+        "description": event.description,
+    }
+
+
+def _bought(value: object) -> Facts:
+    """Return what was bought, what it cost, or what came back; nothing for any other value."""
+    match value:
+        case BoughtPlan():
+            return {"plan": value.name, "provider_plan_id": value.provider_plan_id}
+        case Price():
+            paid = {"amount": format_amount(value.amount_micros), "currency": value.currency}
+            return {**paid, "transaction_id": value.transaction_id}
+        case Repayment():
+            # Its currency stands in the entry of the wallet that was saved with it.
+            back = format_amount(value.amount_micros)
+            return {"refunded": back, "transaction_id": value.transaction_id}
+        case _:
+            return {}
+
+
+def _step(step: Removal | Addition) -> Facts:
+    parts: Iterable[object] = (step.plan, getattr(step, "price", None))
+    facts: Facts = {"activation_id": step.activation_id}
+    for part in parts:
+        facts |= _bought(part)
+    return facts

@@ -1,0 +1,168 @@
+"""Links and plan changes whose work has not ended, and when somebody should look at them again."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Literal
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Connection,
+    Select,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    func,
+    select,
+)
+
+from domain.cause import AHEAD_MAX
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
+from domain.log.log import Recorded
+from projections.engine.database import from_micros, to_micros
+from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.inserting import upsert
+from projections.engine.read_model import ReadModel
+
+Kind = Literal["link", "plan_change"]
+
+IDLE = timedelta(seconds=2)  # A worker that lives has moved on by then.
+SOON = timedelta(seconds=1)  # What is left after a failure is looked at first after this.
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Something of the provisioning queue that has not ended."""
+
+    kind: Kind
+    id: UUID
+    due_at: datetime
+
+
+def _idle(event: Any) -> datetime:
+    return event.timestamp + IDLE  # type: ignore[no-any-return]  # every event has its moment
+
+
+def _soon(event: Any) -> datetime:
+    return event.timestamp + SOON  # type: ignore[no-any-return]  # every event has its moment
+
+
+def _until(event: Any) -> datetime:
+    return event.until  # type: ignore[no-any-return]  # every intent has its end
+
+
+def _never(_: Any) -> None:
+    return None
+
+
+# When the work of a stream is due after an event of it; None: it has ended. Others change nothing.
+DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
+    Link.Requested: _idle,
+    Link.EsimReserved: _idle,
+    Link.EndpointRequested: _until,
+    Link.EndpointCreated: _idle,
+    Link.Activated: _never,
+    Link.ProvisioningFailed: lambda event: _soon(event) if event.iccid is not None else None,
+    Link.EndpointRemoved: _soon,
+    Link.EsimReleased: _never,
+    Link.StatusRequested: _until,
+    Link.StatusKept: _never,
+    Link.Suspended: _never,
+    Link.Reactivated: _never,
+    PlanChange.Requested: _idle,
+    PlanChange.PlanRemovalStarted: _until,
+    PlanChange.PlanAdditionStarted: _until,
+    PlanChange.PlanRemovalDone: _idle,
+    PlanChange.PlanAdditionDone: _idle,
+    PlanChange.Failed: _soon,
+    PlanChange.Finished: _never,
+}
+
+
+class Unfinished(ReadModel):
+    """A row per unfinished link or plan change; what has ended has none."""
+
+    name = "unfinished"
+    uses = (*DUE,)
+
+    def build(self) -> Sequence[Table]:
+        """Define the one table; it stays as small as the work that is under way."""
+        self.rows = self.table(
+            "unfinished",
+            Column("id", Uuid, primary_key=True),
+            Column("kind", String, nullable=False),
+            Column("begun_at", BigInteger, nullable=False),
+            Column("due_at", BigInteger, nullable=False),
+            self.index("unfinished_by_due", "due_at", "id"),
+        )
+        columns = self.rows.c
+        # Built once: every batch with work runs these, and the sweep asks the others each second.
+        self._gone = Quick(self.rows.delete().where(OneOf(columns.id, "ended")))
+        self._begun = Quick(
+            select(columns.id, columns.begun_at).where(OneOf(columns.id, "streams"))
+        )
+        each = select(columns.kind, columns.id, columns.due_at)
+        page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
+        self._overdue = page.where(columns.due_at <= bindparam("moment"))
+        self._from_ahead = page.where(columns.due_at > bindparam("moment"))
+        return [self.rows]
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Write what the last of its events in the batch makes of each stream."""
+        rows: dict[UUID, dict[str, Any]] = {}
+        ended: set[UUID] = set()
+        for recorded in batch:
+            event, stream_id = recorded.event, recorded.event.originator_id
+            if type(event) not in DUE:
+                continue
+            due_at = DUE[type(event)](event)
+            if due_at is None:  # What comes after it in the batch begins anew.
+                rows.pop(stream_id, None)
+                ended.add(stream_id)
+            else:
+                begun_at = rows.get(stream_id, {}).get("begun_at", to_micros(event.timestamp))
+                rows[stream_id] = {**_row(event, due_at), "begun_at": begun_at}
+        if ended:
+            run(connection, self._gone, ended=[*ended])
+        known = self._known(connection, rows)  # What has ended is not known any more.
+        upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
+
+    def due(self, connection: Connection, now: datetime, limit: int) -> list[Work]:
+        """Return what is due, the longest overdue first.
+
+        What seems to be due far ahead was written before a clock was set back: it is due as well.
+        """
+        found = _page(connection, self._overdue, now, limit)
+        return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
+
+    def oldest(self, connection: Connection) -> datetime | None:
+        """Return when the oldest unfinished work began."""
+        begun_at = connection.execute(select(func.min(self.rows.c.begun_at))).scalar_one()
+        return None if begun_at is None else from_micros(begun_at)
+
+    def _known(
+        self, connection: Connection, stream_ids: Collection[UUID]
+    ) -> dict[UUID, dict[str, int]]:
+        """Return since when what goes on in this batch has been under way."""
+        if not stream_ids:
+            return {}
+        found = run(connection, self._begun, streams=[*stream_ids])
+        return {as_id(stream_id): {"begun_at": begun_at} for stream_id, begun_at in found}
+
+
+def _page(connection: Connection, which: Select[Any], moment: datetime, limit: int) -> list[Work]:
+    rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
+    return [Work(row.kind, row.id, from_micros(row.due_at)) for row in rows]
+
+
+def _row(event: Event, due_at: datetime) -> dict[str, Any]:
+    return {
+        "id": event.originator_id,
+        "kind": "plan_change" if isinstance(event, PlanChange.Event) else "link",
+        "due_at": to_micros(due_at),
+    }

@@ -1,0 +1,69 @@
+"""The auditor reads the whole log: it finds nothing where all is right, and says what it read."""
+
+from uuid import uuid4
+
+import pytest
+
+from projections.audit.auditor import BATCH_EVENTS_MAX, FAILURES_MAX, check_log, verify
+from tests.installation import Process
+from tests.projections.forgery import Forger
+from tests.projections.histories import Life, write_row
+from tests.projections.looking import register, tables
+
+
+@pytest.mark.parametrize("seed", [21, 22])
+def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) -> None:
+    life = Life(process, seed)
+    life.go_on(80)
+    assert check_log(process.log).failures == []
+    life.finish()
+    process.projector.catch_up()
+    report = verify(process.log, process.views, process.positions, process.models)
+    assert report.failures == []
+    assert report.events == report.position == process.log.head()
+
+
+def test_an_empty_log_is_right(process: Process) -> None:
+    report = verify(process.log, process.views, process.positions, process.models)
+    assert (report.ok, report.events, report.position) == (True, 0, 0)
+
+
+def test_progress_is_told_batch_by_batch(process: Process) -> None:
+    register(process, BATCH_EVENTS_MAX + 1)
+    reached: list[tuple[int, int]] = []
+    check_log(process.log, lambda position, goal: reached.append((position, goal)))
+    head = BATCH_EVENTS_MAX + 1
+    assert reached == [(BATCH_EVENTS_MAX, head), (head, head)]
+
+
+def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(
+    process: Process,
+) -> None:
+    register(process, 3)
+    position = write_row(process, uuid4().hex, 1, "deposit.made", b"\xff")
+    register(process, 1)
+    report = check_log(process.log)
+    assert [failure.position for failure in report.failures] == [position]
+    assert (report.events, report.position) == (3, 3)
+
+
+def test_only_so_many_failures_are_listed(process: Process) -> None:
+    forger = Forger(process)
+    for _ in range(FAILURES_MAX + 5):
+        charged = forger.charge_for(forger.lookup(1))
+        forger.write(charged)
+    report = check_log(process.log)
+    assert len(report.failures) == FAILURES_MAX
+    assert report.events == process.log.head()
+    assert not report.ok
+
+
+def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None:
+    forger = Forger(process)
+    forger.write(forger.charge_for(forger.lookup()))
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    before = tables(process)
+    report = verify(process.log, process.views, process.positions, process.models)
+    assert len(report.failures) == 1
+    assert tables(process) == before

@@ -1,0 +1,152 @@
+"""A follower takes steps while there are any, then waits; what a step raises, it survives."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from domain.errors import ServiceUnavailable
+from domain.log.signal import Signal
+from projections.engine import follower
+from projections.engine.follower import Follower, Step
+from tests.installation import PATIENCE_S, Process, wait_until
+from tests.projections.looking import all_lags, register
+
+
+class NoisyWaker(Signal):
+    """The real signal, which remembers how often somebody waited."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits = 0
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        self.waits += 1
+        return super().wait(seen, timeout_s)
+
+
+@contextmanager
+def following(
+    step: Step,
+    waker: Signal,
+    on_error: Callable[[Exception], None] | None = None,
+    batch_max: int = 1,
+) -> Iterator[None]:
+    stop = Event()
+    follower = Follower("test", step, waker, batch_max=batch_max)
+    thread = Thread(target=lambda: follower.run(stop, on_error))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        waker.call()
+        thread.join(PATIENCE_S)
+        assert not thread.is_alive()
+
+
+def test_it_does_not_wait_while_there_is_more_to_do() -> None:
+    waker, left = NoisyWaker(), [True] * 50
+
+    def step() -> bool:
+        if left:
+            assert waker.waits == 0
+        return bool(left) and left.pop()
+
+    with following(step, waker):
+        wait_until(lambda: waker.waits > 0)
+    assert left == []
+
+
+def test_after_a_batch_that_is_not_full_it_waits_to_be_woken() -> None:
+    waker, waited = NoisyWaker(), list[int]()
+
+    def step() -> int:
+        waited.append(waker.waits)
+        waker.call()
+        return 9 if len(waited) == 1 else 10
+
+    with following(step, waker, batch_max=10):
+        wait_until(lambda: len(waited) > 3)
+    assert waited[:4] == [0, 1, 1, 1], "it waits once, and goes on at once where there is more"
+
+
+def test_a_step_that_raises_is_reported_and_taken_again() -> None:
+    faults = [ValueError("first"), KeyError("second")]
+    errors: list[Exception] = []
+    done = Event()
+
+    def step() -> bool:
+        if faults:
+            raise faults.pop(0)
+        done.set()
+        return False
+
+    with following(step, Signal(), errors.append):
+        assert done.wait(PATIENCE_S)
+    assert [type(error) for error in errors] == [ValueError, KeyError]
+
+
+def test_trouble_that_lasts_is_said_once_and_so_is_its_end(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(follower, "BACK_OFF_MAX_S", 0.001)
+    monkeypatch.setattr(follower, "BACK_OFF_MIN_S", 0.001)
+    faults: list[Exception] = [outage("no route"), outage("too many clients")] * 9
+    done = Event()
+
+    def step() -> int:
+        if faults:
+            raise faults.pop(0)
+        done.set()
+        return 0
+
+    with following(step, Signal()):
+        assert done.wait(PATIENCE_S)
+        wait_until(lambda: len(caplog.records) == 3)
+    assert [each.getMessage() for each in caplog.records] == [
+        "follower test failed: ValueError: no route",
+        "follower test failed: ValueError: too many clients",
+        "follower test works again",
+    ]
+    assert [each.exc_info for each in caplog.records] == [None] * 3
+
+
+def outage(words: str) -> Exception:
+    error = ServiceUnavailable()
+    error.__cause__ = ValueError(f"{words}\nmore words")
+    return error
+
+
+def test_an_error_that_nobody_expected_tells_where_it_was(caplog: pytest.LogCaptureFixture) -> None:
+    faults = [ValueError("a bug")]
+
+    def step() -> int:
+        if faults:
+            raise faults.pop()
+        return 0
+
+    with following(step, Signal()):
+        wait_until(lambda: len(caplog.records) == 1)
+    assert caplog.records[0].exc_info is not None
+
+
+def test_it_stops_in_the_midst_of_a_long_wait_and_of_endless_work() -> None:
+    for more in (True, False):
+        steps: list[bool] = []
+
+        def step(answer: bool = more, taken: list[bool] = steps) -> bool:  # noqa: FBT001  # Of a step.
+            taken.append(answer)
+            return answer
+
+        with following(step, Signal()):
+            wait_until(lambda taken=steps: bool(taken))  # type: ignore[misc]  # bound to this turn
+
+
+def test_a_projector_that_follows_keeps_up_with_the_log(process: Process) -> None:
+    with following(process.projector.step, process.log.appended):
+        for _ in range(20):
+            register(process, 1)
+            wait_until(lambda: {lag.events for lag in all_lags(process)} == {0})

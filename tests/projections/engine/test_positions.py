@@ -1,0 +1,201 @@
+"""A position moves from where it was known to be, or not at all."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from threading import Thread
+
+import pytest
+from sqlalchemy import text
+
+from domain.log.log import Place
+from projections.engine.health import belongs, strangers
+from projections.engine.positions import Fenced
+from tests.installation import Process, postgresql_only, wait_until
+from tests.projections.looking import all_lags, failures, place_of, register
+
+NOON = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
+
+
+def test_a_position_that_somebody_else_has_moved_cannot_be_moved(process: Process) -> None:
+    register(process, 3)
+    first, second, third = (each.place for each in process.log.read(0, 3))
+    seen = place_of(process, "wallets")
+    with process.views.writing() as connection:
+        process.positions.advance(connection, [seen], second)
+    for old, last in ((0, third), (1, third), (third.position, first)):
+        with pytest.raises(Fenced), process.views.writing() as connection:
+            process.positions.advance(connection, [seen._replace(position=old)], last)
+    assert place_of(process, "wallets").position == second.position
+
+
+def test_a_follower_that_never_began_cannot_be_moved(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    nobody = place_of(process, "wallets")._replace(name="nobody")
+    with pytest.raises(Fenced), process.views.writing() as connection:
+        process.positions.advance(connection, [nobody], first.place)
+
+
+def test_a_move_forgets_an_old_failure(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    with process.views.writing() as connection:
+        process.positions.fail(connection, place_of(process, "wallets"), "a bug", NOON)
+    assert failures(process) == {"wallets": "a bug"}
+    assert place_of(process, "wallets").failed_at == NOON
+    with process.views.writing() as connection:
+        process.positions.advance(
+            connection, [place_of(process, "wallets")], first.place, caught_up_at=NOON
+        )
+    place = place_of(process, "wallets")
+    assert (place.failure, place.failed_at, place.caught_up_at) == (None, None, NOON)
+
+
+def test_a_failure_that_is_out_of_date_is_not_noted(process: Process) -> None:
+    register(process, 1)
+    (first,) = process.log.read(0, 1)
+    seen = place_of(process, "wallets")
+    with process.views.writing() as connection:
+        process.positions.advance(connection, [seen], first.place)
+        process.positions.fail(connection, seen, "a bug", NOON)
+    assert failures(process) == {}
+
+
+@pytest.fixture
+def first(process: Process) -> Place:
+    """Where the first event of the log stands."""
+    register(process, 1)
+    return process.log.read(0, 1)[0].place
+
+
+@postgresql_only("locks of rows")
+@pytest.mark.parametrize("how", ["advance", "caught_up"])
+def test_several_positions_are_taken_in_the_order_of_their_names(
+    process: Process, first: Place, how: str
+) -> None:
+    """Not in that of their rows: two who move them would each wait for the other."""
+    names = ["c", "b", "a"]
+    with process.views.writing() as connection:
+        for name in names:
+            process.positions.begin(connection, name, 1, None)
+
+    def take() -> None:
+        with process.views.writing() as connection:
+            if how == "advance":
+                seen = [place_of(process, name) for name in names]
+                process.positions.advance(connection, seen, first)
+            else:
+                process.positions.caught_up(connection, names, 0, NOON)
+
+    with process.views.writing() as connection:
+        process.positions.hold(connection, "b")
+        waiting = Thread(target=take)
+        waiting.start()
+        wait_until(lambda: free(process) == ["c"])
+    waiting.join()
+    assert free(process) == ["a", "b", "c"]
+    moved = {"a", "b", "c"} if how == "advance" else set()
+    assert {name for name in names if place_of(process, name).position == 1} == moved
+
+
+@pytest.mark.parametrize(("version", "has_moved"), [(2, False), (1, True)])
+def test_positions_that_have_become_others_cannot_be_moved(
+    process: Process, first: Place, version: int, *, has_moved: bool
+) -> None:
+    """Also where a rebuild for another version has ended at the very same event; none moves."""
+    with process.views.writing() as connection:
+        process.positions.begin(connection, "a", 1, None)
+        process.positions.begin(connection, "b", 1, None)
+    seen = [place_of(process, name) for name in ("a", "b")]
+    with process.views.writing() as connection:
+        process.positions.begin(connection, "b", version, first if has_moved else None)
+    with pytest.raises(Fenced), process.views.writing() as connection:
+        process.positions.advance(connection, seen, first)
+    assert place_of(process, "a").position == 0
+
+
+@postgresql_only("locks of rows")
+@pytest.mark.parametrize("meanwhile", ["a rebuild", "a heartbeat", "nothing"])
+def test_who_waits_for_a_position_sees_what_has_become_of_it_meanwhile(
+    process: Process, first: Place, meanwhile: str
+) -> None:
+    seen, fenced = [place_of(process, "jobs"), place_of(process, "wallets")], []
+
+    def move() -> None:
+        with suppress(Fenced), process.views.writing() as connection:
+            process.positions.advance(connection, seen, first)
+            return
+        fenced.append(True)
+
+    with process.views.writing() as connection:
+        process.positions.hold(connection, "wallets")
+        waiting = Thread(target=move)
+        waiting.start()
+        wait_until(lambda: is_waited_for(process))
+        if meanwhile == "a rebuild":
+            process.positions.begin(connection, "wallets", seen[1].version + 1, None)
+        elif meanwhile == "a heartbeat":
+            process.positions.caught_up(connection, ["wallets"], 0, NOON)
+    waiting.join()
+    assert bool(fenced) == (meanwhile == "a rebuild")
+    assert place_of(process, "wallets").position == (0 if fenced else 1)
+    assert place_of(process, "wallets").caught_up_at == (NOON if "beat" in meanwhile else None)
+
+
+def is_waited_for(process: Process) -> bool:
+    waiting = "SELECT count(*) FROM pg_locks l JOIN pg_stat_activity a USING (pid)"
+    here = " WHERE NOT l.granted AND a.datname = current_database()"
+    with process.views.reading() as connection:
+        return bool(connection.execute(text(waiting + here)).scalar_one())
+
+
+def free(process: Process) -> Sequence[str]:
+    """Return which of three followers nobody holds."""
+    skipping = "SELECT name FROM follower_positions WHERE name IN ('a', 'b', 'c') "
+    with process.views.writing() as connection:
+        return sorted(connection.execute(text(skipping + "FOR UPDATE SKIP LOCKED")).scalars())
+
+
+def test_a_heartbeat_is_noted_only_for_the_position_that_it_was_seen_at(process: Process) -> None:
+    with process.views.writing() as connection:
+        process.positions.caught_up(connection, ["wallets"], 0, NOON)
+        process.positions.caught_up(connection, ["jobs"], 7, NOON)
+    assert place_of(process, "wallets").caught_up_at == NOON
+    assert place_of(process, "jobs").caught_up_at is None
+
+
+def test_the_lag_is_the_way_to_the_head(process: Process) -> None:
+    register(process, 3)
+    process.projector.catch_up()
+    register(process, 2)
+    assert {(lag.position, lag.events) for lag in all_lags(process)} == {(3, 2)}
+
+
+def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> list[str]:
+        models = strangers(process.log, process.views, process.positions, process.models)
+        return [model.name for model in models]
+
+    assert found() == []
+    monkeypatch.setattr(type(process.wallets), "version", 2)
+    assert found() == ["wallets"]
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    assert len(found()) == len(process.models)
+
+
+def test_a_position_belongs_to_the_log_whose_event_it_names(process: Process) -> None:
+    assert belongs(process.log, place_of(process, "wallets"))
+    register(process, 1)
+    process.projector.catch_up()
+    place = place_of(process, "wallets")
+    assert belongs(process.log, place)
+    register(process, 1)
+    (_, other) = process.log.read(0, 2)
+    with process.views.writing() as connection:
+        process.positions.begin(connection, "wallets", 1, other.place)
+        connection.execute(process.positions.rows.update().values(position=1))
+    assert not belongs(process.log, place_of(process, "wallets"))

@@ -1,0 +1,204 @@
+"""A rebuilt read model is what the live one is, and nothing else is left of its making."""
+
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+
+import pytest
+from sqlalchemy import Connection
+
+from app.migrate import migrate
+from domain.log.log import Recorded
+from projections.audit.auditor import verify
+from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
+from projections.models.wallets import Wallets
+from tests.installation import Installation, Process, sqlite_only
+from tests.projections.histories import Life, look_up
+from tests.projections.looking import (
+    failures,
+    place_of,
+    places,
+    projector_of,
+    register,
+    rows,
+    tables,
+)
+
+
+def rebuild_them(process: Process) -> None:
+    parts = process.log, process.views, process.positions
+    reached = rebuild_all(*parts, process.models)
+    assert reached == {model.name: process.log.head() for model in process.models}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -> None:
+    life = Life(process, seed)
+    for _ in range(6):
+        life.go_on(15)
+        process.projector.step()
+    life.finish()
+    process.projector.catch_up()
+    live = rows(process)
+    assert all(live.values())
+    for _ in range(2):
+        rebuild_them(process)
+        assert rows(process) == live
+    assert verify(process.log, process.views, process.positions, process.models).failures == []
+
+
+def test_a_rebuilt_model_goes_on_from_where_the_rebuild_ended(process: Process) -> None:
+    organization_id = process.organization("1.00")
+    rebuild_them(process)
+    assert set(places(process).values()) == {process.log.head()}
+    look_up(process, organization_id)
+    process.projector.catch_up()
+    assert verify(process.log, process.views, process.positions, process.models).failures == []
+
+
+def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
+    register(process, BATCH_EVENTS_MAX + 1)
+    reached: list[tuple[int, int]] = []
+    rebuild(
+        process.log,
+        process.views,
+        process.positions,
+        process.organizations,
+        lambda position, goal: reached.append((position, goal)),
+    )
+    head = BATCH_EVENTS_MAX + 1
+    assert reached == [(BATCH_EVENTS_MAX, head), (head, head)]
+    assert len(rows(process)["organizations"]) == head
+
+
+def test_an_empty_log_is_rebuilt_as_nothing(process: Process) -> None:
+    for model in process.models:
+        assert rebuild(process.log, process.views, process.positions, model) == 0
+    assert set(places(process).values()) == {0}
+
+
+def test_a_rebuild_leaves_no_other_tables_behind(process: Process) -> None:
+    process.organization()
+    before = tables(process)
+    rebuild_them(process)
+    assert tables(process) == before
+
+
+class Unbuildable(Wallets):
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        super().project(connection, batch)
+        message = "a bug of this handler"
+        raise RuntimeError(message)
+
+
+def test_a_rebuild_that_fails_changes_nothing(process: Process) -> None:
+    process.organization()
+    process.projector.catch_up()
+    before = (tables(process), rows(process), places(process))
+    with pytest.raises(RuntimeError):
+        rebuild(process.log, process.views, process.positions, Unbuildable())
+    assert (tables(process), rows(process), places(process)) == before
+
+
+def test_one_model_that_cannot_be_built_holds_up_no_other(process: Process) -> None:
+    process.organization()
+    process.projector.catch_up()
+    before = tables(process)
+    for model in (process.wallets, process.transactions):
+        with process.views.writing() as connection:
+            connection.execute(model.tables[0].delete())
+    models = [process.organizations, Unbuildable(), process.transactions]
+    with pytest.raises(RuntimeError, match="a bug of this handler"):
+        rebuild_all(process.log, process.views, process.positions, models)
+    found = rows(process)
+    assert (found["wallets"], len(found["transactions"])) == ([], 1)
+    assert tables(process) == before
+
+
+def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.organization()
+    process.projector.catch_up()
+    before = (tables(process), rows(process), places(process))
+
+    def refuse(*_: object) -> None:
+        message = "no room on the disk"
+        raise OSError(message)
+
+    monkeypatch.setattr(process.positions, "begin", refuse)
+    with pytest.raises(OSError, match="no room"):
+        rebuild(process.log, process.views, process.positions, process.wallets)
+    assert (tables(process), rows(process), places(process)) == before
+
+
+def test_a_model_that_has_stopped_is_mended_by_its_rebuild(process: Process) -> None:
+    process.organization("1.00")
+    projector_of(process, Unbuildable()).step()
+    assert set(failures(process)) == {"wallets"}
+    rebuild(process.log, process.views, process.positions, process.wallets)
+    assert failures(process) == {}
+    assert place_of(process, "wallets").position == process.log.head()
+    assert len(rows(process)["wallets"]) == 1
+
+
+def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(
+    process: Process,
+) -> None:
+    organization_id = process.organization("1.00")
+    process.projector.catch_up()
+
+    def meanwhile(*_: int) -> None:
+        look_up(process, organization_id)
+        process.projector.catch_up()
+
+    position = rebuild(process.log, process.views, process.positions, process.wallets, meanwhile)
+    assert position == process.log.head() == 7
+    assert verify(process.log, process.views, process.positions, process.models).failures == []
+
+
+def test_a_new_version_of_a_model_is_rebuilt_by_migrate_once(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process.organization()
+    process.projector.catch_up()
+    assert migrate(process) == []
+    monkeypatch.setattr(Wallets, "version", 2)
+    assert migrate(process) == ["wallets"]
+    assert migrate(process) == []
+    assert place_of(process, "wallets").version == 2
+
+
+@sqlite_only("the log is a file; on PostgreSQL it is restored together with the read models")
+@pytest.mark.parametrize("more", [0, 1, 5], ids=["shorter", "as long", "longer"])
+def test_a_log_that_was_restored_is_told_apart_and_read_anew(
+    installation: Installation, process: Process, more: int
+) -> None:
+    backup = installation.directory / "backup.db"
+    register(process, 2)
+    with closing(sqlite3.connect(installation.log_file)) as log:
+        log.execute("VACUUM INTO ?", (str(backup),))
+    register(process, 1)
+    process.projector.catch_up()
+    process.close()
+    for suffix in ("", "-wal", "-shm"):
+        installation.log_file.with_name(f"service.db{suffix}").unlink(missing_ok=True)
+    shutil.copy(backup, installation.log_file)
+    restored = installation.process()
+    register(restored, more)
+    assert migrate(restored) == [model.name for model in restored.models]
+    assert verify(restored.log, restored.views, restored.positions, restored.models).ok
+    assert len(rows(restored)["organizations"]) == 2 + more
+
+
+def test_a_generation_can_be_filled_up_to_a_position(process: Process) -> None:
+    register(process, 5)
+    fresh, last = fill(process.log, process.views, process.organizations, until=3)
+    assert last is not None
+    assert last.position == 3
+    assert len(rows(process, [fresh])[fresh.tables[0].name]) == 3
+    nothing, none = fill(process.log, process.views, process.organizations, until=0)
+    assert none is None
+    assert rows(process, [nothing]) == {nothing.tables[0].name: []}

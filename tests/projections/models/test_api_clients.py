@@ -1,0 +1,61 @@
+"""API clients as the token endpoint reads them."""
+
+from functools import partial
+
+from domain.accounts.organization import SCOPES, ApiClient
+from projections.models.api_clients import ApiClientRow
+from tests.installation import Process, SetClock
+
+
+def row(process: Process, client_id: str) -> ApiClientRow:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        found = process.clients.get(connection, client_id)
+        assert found in process.clients.all(connection)
+    assert found is not None
+    return found
+
+
+def test_a_registered_client_is_read_back(process: Process) -> None:
+    process.clock = clock = SetClock()
+    organization_id = process.organization("")
+    process.accounts.register_client(
+        process.cause(),
+        client_id="cl_1",
+        secret_hash="first",
+        organization_id=organization_id,
+        scopes=["lookup", "wallet"],
+    )
+    assert row(process, "cl_1") == ApiClientRow(
+        client_id="cl_1",
+        organization_id=organization_id,
+        scopes=["lookup", "wallet"],
+        secret_hashes=["first"],
+        revoked=False,
+        created_at=clock.now,
+    )
+
+
+def test_a_machine_to_machine_client_has_no_organization_and_all_scopes(process: Process) -> None:
+    found = row(process, process.client(None))
+    assert (found.organization_id, found.scopes) == (None, list(SCOPES))
+
+
+def test_a_rotation_keeps_the_secret_before_and_no_older_one(process: Process) -> None:
+    client_id = process.client(None)
+    for secret in ("second", "third"):
+        rotate = partial(ApiClient.rotate_secret, secret_hash=secret, cause=process.cause())
+        process.accounts.change_client(client_id, rotate)
+    assert row(process, client_id).secret_hashes == ["third", "second"]
+
+
+def test_a_revoked_client_stays_and_says_so(process: Process) -> None:
+    revoked, kept = process.client(None), process.client(None)
+    process.accounts.change_client(revoked, lambda each: each.revoke(process.cause()))
+    assert row(process, revoked).revoked
+    assert not row(process, kept).revoked
+
+
+def test_a_client_that_does_not_exist_is_none(process: Process) -> None:
+    with process.views.reading() as connection:
+        assert process.clients.get(connection, "cl_nobody") is None

@@ -1,0 +1,136 @@
+"""The search for links: a part of what they are called, whatever its case, and nothing else."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from projections.models.link_search import LinkFilter
+from tests.installation import Process
+from tests.projections.link_steps import LinkSteps, bought
+
+NAMES = {
+    "van": "Van 7",
+    "percent": "100% sure",
+    "underscore": "snake_case",
+    "backslash": "back\\slash",
+    "slash": "and/or",
+    "street": "Große Straße",
+    "turkish": "İstanbul",
+    "greek": "ΟΔΥΣΣΕΥΣ",
+    "quote": 'O\'Hara "Bob"',
+    "nameless": None,
+}
+
+
+@pytest.fixture
+def links(process: Process) -> dict[str, LinkSteps]:
+    """One link for each name, all of one organization and of one plan."""
+    organization_id = process.organization()
+    return {
+        key: LinkSteps(process, organization_id, name, bought("Plain")).activate()
+        for key, name in NAMES.items()
+    }
+
+
+def find(process: Process, organization_id: UUID, wanted: LinkFilter) -> set[UUID]:
+    process.projector.catch_up()
+    found, total = process.links.page(process.views, organization_id, wanted, offset=0, limit=99)
+    assert total == len(found)
+    return {each.id for each in found}
+
+
+def keys(process: Process, links: dict[str, LinkSteps], wanted: LinkFilter) -> set[str]:
+    found = find(process, links["van"].organization_id, wanted)
+    return {key for key, life in links.items() if life.id in found}
+
+
+@pytest.mark.parametrize(
+    ("search", "expected"),
+    [
+        ("Van 7", {"van"}),
+        ("vAN", {"van"}),
+        ("n 7", {"van"}),
+        ("van  7", set()),
+        ("%", {"percent"}),
+        ("0% S", {"percent"}),
+        ("1%e", set()),
+        ("_", {"underscore"}),
+        ("snake?case", set()),
+        ("snakescase", set()),
+        ("\\", {"backslash"}),
+        ("\\%", set()),
+        ("/", {"slash"}),
+        ("//", set()),
+        ("GROSSE STRASSE", {"street"}),
+        ("straße", {"street"}),
+        ("STRAẞE", {"street"}),
+        ("İSTANBUL", {"turkish"}),
+        ("i̇stanbul", {"turkish"}),
+        ("stanbul", {"turkish"}),
+        ("οδυσσευς", {"greek"}),
+        ("ΟΔΥΣΣΕΎΣ", set()),
+        ("o'hara", {"quote"}),
+        ('"BOB"', {"quote"}),
+        ("';--", set()),
+        ("*", set()),
+        ("[a-z]", set()),
+        ("PLAIN", set(NAMES)),
+        ("", set(NAMES)),
+        (" 7\n", set()),
+    ],
+)
+def test_a_part_of_a_name_finds_its_link_and_no_other(
+    process: Process, links: dict[str, LinkSteps], search: str, expected: set[str]
+) -> None:
+    assert keys(process, links, LinkFilter(search=search)) == expected
+
+
+def test_a_part_of_the_iccid_or_the_id_finds_the_link(
+    process: Process, links: dict[str, LinkSteps]
+) -> None:
+    life = links["nameless"]
+    shown = str(life.id)
+    for search in (life.iccid, life.iccid[-5:], shown, shown[5:20], shown.upper()):
+        assert "nameless" in keys(process, links, LinkFilter(search=search))
+    for search in (life.iccid, shown):
+        assert keys(process, links, LinkFilter(search=search)) == {"nameless"}
+    assert keys(process, links, LinkFilter(search=shown.replace("-", ""))) == set()
+
+
+def test_only_a_plan_that_is_on_the_link_now_finds_it(process: Process) -> None:
+    organization_id = process.organization()
+    life = LinkSteps(process, organization_id, None, bought("Grüezi Schweiz")).activate()
+    other = LinkSteps(process, organization_id, None, bought("Europe")).activate()
+
+    def found(search: str) -> set[UUID]:
+        return find(process, organization_id, LinkFilter(search=search))
+
+    assert found("GRÜEZI") == {life.id}
+    first = life.link.current_activations[0].id
+    change = life.change([first], [bought("Maß für Maß")])
+    assert found("mass") == set()
+    change.do().do()
+    assert found("MASS FÜR") == {life.id}
+    assert found("grüezi") == set()
+    assert found("europe") == {other.id}
+
+
+def test_links_that_match_elsewhere_are_found_too(
+    process: Process, links: dict[str, LinkSteps]
+) -> None:
+    links["greek"].switch("suspended")
+    also = [links["greek"].id, links["quote"].id, uuid4()]
+    assert keys(process, links, LinkFilter(search="van", also=also)) == {"van", "greek", "quote"}
+    assert keys(process, links, LinkFilter(search="nothing", also=also)) == {"greek", "quote"}
+    suspended = LinkFilter(status="suspended", search="van", also=also)
+    assert keys(process, links, suspended) == {"greek"}
+    assert keys(process, links, LinkFilter(also=also)) == set(NAMES)
+    of_another = LinkSteps(process, process.organization()).activate()
+    assert keys(process, links, LinkFilter(search="van", also=[of_another.id])) == {"van"}
+
+
+def test_more_links_than_a_page_holds_may_match_elsewhere(process: Process) -> None:
+    organization_id = process.organization()
+    life = LinkSteps(process, organization_id).activate()
+    many = [life.id, *(uuid4() for _ in range(20_000))]
+    assert find(process, organization_id, LinkFilter(search="nothing", also=many)) == {life.id}

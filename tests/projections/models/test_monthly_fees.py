@@ -1,0 +1,110 @@
+"""Monthly fees as read: what fell due in which month, and when it was charged."""
+
+from datetime import UTC, datetime
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
+from domain.cause import Cause
+from projections.engine.rebuild import rebuild
+from projections.models.monthly_fees import FeeRow
+from tests.installation import Process
+from tests.projections.looking import rows
+
+DUE_AT = datetime(2026, 2, 1, 0, 1, 0, 250_000, tzinfo=UTC)
+CHARGED_AT = datetime(2026, 3, 4, 5, 6, 7, 8, tzinfo=UTC)
+DUE, CHARGED = Cause(DUE_AT, "request-1"), Cause(CHARGED_AT, "request-2")
+
+
+def due(organization_id: UUID, month: str = "2026-02", fee_micros: int = 1_500_000) -> MonthlyFee:
+    """A fee of two links that nothing has happened to."""
+    links = [uuid4(), uuid4()]
+    return MonthlyFee.fall_due(
+        organization_id, month, DUE, fee_micros=fee_micros, link_ids=links, currency="USD"
+    )
+
+
+def fees(process: Process, organization_id: UUID) -> list[FeeRow]:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return process.fee_book.all_of(connection, organization_id)
+
+
+def owed(process: Process) -> list[tuple[UUID, str]]:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return [(row.organization_id, row.month) for row in process.fee_book.owed(connection)]
+
+
+def newest(process: Process) -> dict[UUID, str]:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return process.fee_book.newest(connection)
+
+
+def test_what_fell_due_is_there_with_all_that_it_counts(process: Process) -> None:
+    organization_id = uuid4()
+    process.log.append(due(organization_id))
+    (row,) = fees(process, organization_id)
+    assert row == FeeRow(
+        id=monthly_fee_id(organization_id, "2026-02"),
+        organization_id=organization_id,
+        month="2026-02",
+        link_count=2,
+        fee_micros=1_500_000,
+        currency="USD",
+        due_at=DUE_AT,
+        charged_at=None,
+    )
+    assert row.amount_micros == 3_000_000
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+def test_what_was_charged_is_owed_no_more(process: Process, *, in_one_batch: bool) -> None:
+    organization_id = uuid4()
+    fee = due(organization_id)
+    process.log.append(fee)
+    if not in_one_batch:
+        assert owed(process) == [(organization_id, "2026-02")]
+    fee.note_charged(CHARGED)
+    process.log.append(fee)
+    assert owed(process) == []
+    (row,) = fees(process, organization_id)
+    assert (row.due_at, row.charged_at) == (DUE_AT, CHARGED_AT)
+
+
+def test_what_is_owed_comes_by_organization_and_oldest_month_first(process: Process) -> None:
+    organizations = sorted((uuid4(), uuid4()), key=lambda each: each.hex)
+    months = ["2025-12", "2026-01", "2026-02"]
+    pairs = [(each, month) for each in organizations for month in months]
+    process.log.append(*(due(*pair) for pair in reversed(pairs)))
+    assert owed(process) == pairs
+    assert [row.month for row in fees(process, organizations[0])] == months
+
+
+def test_the_newest_month_counts_whether_it_was_charged_or_not(process: Process) -> None:
+    paid, unpaid, never = uuid4(), uuid4(), uuid4()
+    fee = due(paid, "2026-01")
+    fee.note_charged(CHARGED)
+    process.log.append(due(paid, "2025-12"), fee, due(unpaid, "2026-03"), due(unpaid, "2025-02"))
+    assert newest(process) == {paid: "2026-01", unpaid: "2026-03"}
+    assert fees(process, never) == []
+
+
+def test_a_sum_that_no_column_could_hold_stops_nothing(process: Process) -> None:
+    organization_id = uuid4()
+    process.log.append(due(organization_id, fee_micros=5 * 10**18))
+    (row,) = fees(process, organization_id)
+    assert row.amount_micros == 10**19
+
+
+def test_a_rebuild_gives_the_same_rows(process: Process) -> None:
+    fee = due(uuid4())
+    fee.note_charged(CHARGED)
+    process.log.append(fee, due(uuid4()))
+    process.projector.catch_up()
+    before = rows(process, [process.fee_book])
+    rebuild(process.log, process.views, process.positions, process.fee_book)
+    assert rows(process, [process.fee_book]) == before
+    assert len(before["monthly_fees"]) == 2

@@ -1,0 +1,58 @@
+"""What is open is shown per slice and counted per organization; what has ended leaves no row."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.lookups.bulk import SLICE_ITEMS
+from projections.engine.read_model import Batch
+from projections.models.open_slices import Slice
+from tests.installation import Installation, Process, numbers
+from tests.projections.histories import create_job, finish_job
+
+COUNT = 2 * SLICE_ITEMS + 1
+
+
+def shown(process: Process, organization_id: UUID) -> tuple[list[Slice], int]:
+    model = process.open_slices
+    with process.views.reading() as connection:
+        slices = model.first(connection, organization_id, 10)
+        owners = model.organizations_of(connection)
+        assert (organization_id in owners) == bool(slices)
+        assert all(model.knows(connection, each.job_id) for each in slices)
+        return slices, model.items_of(connection, organization_id)
+
+
+def test_a_job_is_open_slice_by_slice_until_its_items_have_ended(
+    process: Process, organization_id: UUID
+) -> None:
+    first = create_job(process, organization_id, numbers(COUNT))
+    second = create_job(process, organization_id, numbers(1))
+    process.projector.catch_up()
+    slices = [Slice(first, 0), Slice(first, 1), Slice(first, 2), Slice(second, 0)]
+    assert shown(process, organization_id) == (slices, COUNT + 1)
+    process.bulk_lookup.work(first, 1)
+    process.projector.catch_up()
+    assert shown(process, organization_id) == (
+        [slices[0], *slices[2:]],
+        COUNT + 1 - SLICE_ITEMS,
+    )
+    for job_id in (first, second):
+        finish_job(process, job_id)
+    process.projector.catch_up()
+    assert shown(process, organization_id) == ([], 0)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 100])
+def test_a_batch_may_end_anywhere(
+    process: Process, organization_id: UUID, installation: Installation, size: int
+) -> None:
+    job_id = create_job(process, organization_id, numbers(COUNT))
+    process.bulk_lookup.work(job_id, 2)
+    process.bulk_lookup.work(job_id, 0)
+    other = installation.process()
+    model, events = other.open_slices, other.log.read(0, 100)
+    for start in range(0, len(events), size):
+        with other.views.writing() as connection:
+            model.follow(connection, Batch(events[start : start + size]))
+    assert shown(other, organization_id) == ([Slice(job_id, 1)], SLICE_ITEMS)
