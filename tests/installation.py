@@ -25,7 +25,7 @@ from domain.lookups.ports import NumberFacts, NumberLookup
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
 from tests.seeds import PostgresSeed, Seed, SqliteSeed, url_in
-from workers.steadiness import Steadiness
+from workers.plan_changes import Steadiness
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.

@@ -9,10 +9,10 @@ from uuid import UUID
 import dramatiq
 from dramatiq import Broker
 
+from workers.fees import MonthlyFees
+from workers.links import Provisioning
 from workers.lookup_turns import LookupTurns
-from workers.monthly_fee import MonthlyFees
 from workers.plan_changes import PlanChanges
-from workers.provisioning import Provisioning
 
 # The log and the sweep repeat work. The broker may try once more at once, not for days.
 RETRIES_MAX = 1

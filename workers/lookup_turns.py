@@ -23,7 +23,7 @@ from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice
-from workers.bulk_lookup import BulkLookup
+from workers.bulk import BulkLookup
 from workers.publisher import Publisher
 from workers.routes import slice_message
 

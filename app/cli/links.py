@@ -20,7 +20,7 @@ from domain.links.link import Link
 from domain.money import format_amount
 from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
-from workers.provisioning_sweep import FOREVER
+from workers.sweep import FOREVER
 
 RETRY_MAX = 10_000  # More cannot be under way at once.
 CHUNK = 1_000  # Links read at once: a list of all of them must not hold up the projector.

@@ -13,19 +13,15 @@ from app.threads import LOOKUP_THREADS, PROVISION_THREADS
 from domain.accounts.billing import MonthlyBilling
 from domain.cause import Clock, utc_now
 from workers import actors
-from workers.bulk_lookup import BulkLookup
+from workers.bulk import BulkLookup
 from workers.dispatcher import Dispatcher
-from workers.esim_reservation import EsimReservation
-from workers.fee_round import FeeRound
+from workers.fees import FeeReads, FeeRound, MonthlyFees
+from workers.links import EsimReservation, Provisioning
 from workers.lookup_turns import LookupTurns
-from workers.monthly_fee import FeeReads, MonthlyFees
-from workers.plan_changes import PlanChanges
-from workers.provisioning import Provisioning
-from workers.provisioning_sweep import ProvisioningSweep
+from workers.plan_changes import PlanChanges, Steadiness
 from workers.publisher import DramatiqPublisher
 from workers.shares import Shares
-from workers.steadiness import Steadiness
-from workers.sweep import Sweep
+from workers.sweep import ProvisioningSweep, Sweep
 
 BOOT_JOBS_MAX = 10_000  # What a dispatcher's first start asks for at once; the sweep asks for more.
 

@@ -31,7 +31,7 @@ from tests.faults.failpoints import (
     MovingPositions,
     Passing,
 )
-from workers.monthly_fee import MonthlyFees
+from workers.fees import MonthlyFees
 from workers.sweep import JOBS_MAX, Sweep
 
 LOOK_S = 0.5

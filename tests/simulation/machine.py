@@ -28,9 +28,9 @@ from tests.installation import Process
 from tests.simulation.outside import Lookups, WatchedNetwork
 from tests.simulation.quicker import share_parts
 from workers.dispatcher import NAME as DISPATCHER
+from workers.plan_changes import Steadiness
 from workers.publisher import Publisher
 from workers.routes import Message
-from workers.steadiness import Steadiness
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -18,12 +18,11 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import SingleLookup
 from projections.engine.positions import Fenced, Position, Positions
 from workers.dispatcher import NAME, Dispatcher
+from workers.links import Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.plan_changes import PlanChanges
-from workers.provisioning import Provisioning
-from workers.provisioning_sweep import ProvisioningSweep
 from workers.routes import messages_for
-from workers.sweep import Sweep
+from workers.sweep import ProvisioningSweep, Sweep
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 

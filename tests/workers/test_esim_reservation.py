@@ -15,7 +15,7 @@ from tests.workers.link_checks import check, every
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from tests.workers.together import together
-from workers.esim_reservation import PAGES_MAX
+from workers.links import PAGES_MAX
 
 
 def free_iccids(lab: Lab, count: int) -> list[str]:

@@ -251,7 +251,7 @@ def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
 def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
     process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "workers.monthly_fee")
+    caplog.set_level(logging.INFO, "workers.fees")
     organization_id = customer(process, balance="0")
     tick(process, clock, "2026-02-01 00:01")
     (told,) = caplog.messages

@@ -14,7 +14,7 @@ from tests.installation import Installation, Process, SetClock, postgresql_only,
 from tests.projections.looking import place_of
 from tests.workers.fees import activate, charged, customer, fees, frozen, moment
 from tests.workers.meanwhile import around, failing
-from workers.monthly_fee import FAILURES_MAX, PAUSE
+from workers.fees import FAILURES_MAX, PAUSE
 
 FEBRUARY = [("2026-02", "1.50")]
 
@@ -168,7 +168,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
         message = "a bug of this handler"
         raise RuntimeError(message)
 
-    caplog.set_level(logging.WARNING, "workers.monthly_fee")
+    caplog.set_level(logging.WARNING, "workers.fees")
     with monkeypatch.context() as patch:
         model = next(each for each in process.models if each.name == part)
         patch.setattr(model, "follow", broken)

@@ -10,7 +10,7 @@ from domain.money import parse_amount
 from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
-from workers.provisioning import CALL
+from workers.links import CALL
 
 CALLS = ["find_endpoint", "remove_endpoint", "release_esim"]
 

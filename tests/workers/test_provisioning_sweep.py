@@ -8,13 +8,8 @@ import pytest
 
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
-from workers.provisioning_sweep import (
-    LINKS_BACK_OFF_MAX,
-    LINKS_BACKLOG_MAX,
-    WORK_MAX,
-    ProvisioningSweep,
-)
 from workers.routes import Message
+from workers.sweep import LINKS_BACK_OFF_MAX, LINKS_BACKLOG_MAX, WORK_MAX, ProvisioningSweep
 
 
 class Sent:

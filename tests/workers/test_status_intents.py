@@ -12,7 +12,7 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.places import When, die
-from workers.provisioning import CALL
+from workers.links import CALL
 
 Call = Literal["suspend", "resume"]
 WAYS: list[tuple[Call, LinkStatus, Target]] = [

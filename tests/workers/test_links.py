@@ -18,7 +18,7 @@ from tests.workers.network_faults import (
     UNKNOWN,
     arm,
 )
-from workers.provisioning import CALL
+from workers.links import CALL
 
 ERROR, FAILED = ProvisioningError.code, ProvisioningFailed.code
 

@@ -1,4 +1,7 @@
-"""The monthly fee by the clock: every month of every organization once, the oldest month first."""
+"""The monthly fee by the clock: every month of every organization once, the oldest month first.
+
+The clock's part of the monthly fee: it asks for a round, and a worker does it.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -19,6 +22,8 @@ from domain.months import month_of, months_after
 from projections.engine.database import Database
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
+from workers.publisher import Publisher
+from workers.routes import fees_message
 
 # An event may be stamped before the first instant of a month and reach the log after it: a commit
 # of another process waits for its queue and for locks, its clock may be behind. By then it is over.
@@ -183,3 +188,15 @@ class MonthlyFees:
 
 def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bool:
     return moment is not None and lies_ahead(moment, now, at_most)
+
+
+@dataclass(frozen=True)
+class FeeRound:
+    """Asks at every turn, unless the last one still waits: rounds are alike, one is enough."""
+
+    publisher: Publisher
+
+    def run(self) -> None:
+        """Ask for one round."""
+        if not self.publisher.backlog("billing"):
+            self.publisher.publish(fees_message())

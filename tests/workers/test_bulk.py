@@ -12,7 +12,7 @@ from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.projections.histories import create_job
 from tests.workers.jobs import Work, suspend
-from workers.bulk_lookup import ERASED, EXHAUSTED, UNAVAILABLE
+from workers.bulk import ERASED, EXHAUSTED, UNAVAILABLE
 
 
 def worker(installation: Installation, provider: CountingProvider) -> Process:
