@@ -1,4 +1,9 @@
-"""Every setting, read from the environment in this one place; a wrong value stops the process."""
+"""Every setting, read from the environment in this one place; a wrong value stops the process.
+
+The alphabetic codes of ISO 4217 (list one) that money is held in: no metals, no test codes.
+
+How many threads answer HTTP and work, and how many of them may wait for the network.
+"""
 
 import os
 import re
@@ -9,8 +14,19 @@ from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from app.currencies import CURRENCIES
 from domain.money import format_amount, parse_amount
+
+CURRENCIES = frozenset(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP
+    BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP
+    GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR
+    KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK
+    MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR
+    SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS
+    UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    """.split()  # noqa: SIM905  # Two hundred quotation marks would hide a wrong code.
+)
 
 DEMO = {  # What `serve --demo` takes for unset.
     "PRICE_PER_LOOKUP": "0.005",
@@ -331,3 +347,11 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
+
+
+HTTP_THREADS = 80  # Threads are cheap here: nearly all of them wait, for the log or the network.
+WAITING_MAX = HTTP_THREADS // 2  # The other half answers all who must not wait for a network.
+
+LOOKUP_THREADS = 8  # Half of them, which is what one organization gets, keep a core busy.
+PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
+BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.

@@ -11,7 +11,7 @@ from threading import Lock
 
 import pytest
 
-from app.observability import QUIET, fields_of, message_of, without_values
+from app.watch.logging import QUIET, fields_of, message_of, without_values
 
 CANARY = re.compile(
     r"""(?P<phone>(?:\+|%2[Bb])[1-9][0-9]{7,14}(?![0-9]))

@@ -14,11 +14,11 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.container import Container
-from app.database_clock import DatabaseClock
-from app.migrate import migrate
-from app.providers.sandbox import is_sandbox_number
+from app.adapters.lookups.sandbox import is_sandbox_number
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
+from app.watch.database_clock import DatabaseClock
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules, Answers
 from domain.lookups.ports import NumberFacts, NumberLookup

@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from app.persistence.postgres_log import Datastore
-from app.persistence.postgres_pool import FixedPool
+from app.adapters.postgres.log import Datastore
+from app.adapters.postgres.pool import FixedPool
 
 ROOT = Path(__file__).parents[1]
 LENDERS = tuple(
     str(ROOT / each)
     for each in (
-        "app/persistence/postgres_log.py",
-        "app/persistence/postgres_pool.py",
+        "app/adapters/postgres/log.py",
+        "app/adapters/postgres/pool.py",
         "projections/engine/database.py",
         "projections/engine/hot_reads.py",
         "tests/lending.py",

@@ -4,7 +4,7 @@ import json
 from typing import Any
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.catalogue.commands import Imported
 from domain.catalogue.plan import Plan, key_of, plan_id
 from domain.catalogue.plan_file import PlansRefused, read_plan_file

@@ -4,8 +4,8 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from tests.servers.databases import Databases
 

@@ -5,8 +5,7 @@ from dataclasses import asdict
 import click
 
 from app.cli.installation import installation
-from app.cli.output import as_json_option, show
-from app.cli.progress import watched
+from app.cli.output import as_json_option, show, watched
 from projections.audit.auditor import Report
 from projections.audit.auditor import verify as audit
 

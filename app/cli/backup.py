@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.backup import Manifest, back_up
+from app.bootstrap.container import Container
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
-from app.container import Container
+from app.processes.backup import Manifest, back_up
 
 
 @click.command(name="backup")

@@ -7,10 +7,10 @@ from uuid import UUID
 
 import click
 
+from app.bootstrap.known_keys import note_pepper
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
-from app.known_keys import note_pepper
-from app.tokens.secrets import new_client_id, new_client_secret
+from app.security.secrets import new_client_id, new_client_secret
 from domain.accounts.organization import SCOPES, ApiClient
 from projections.models.api_clients import ApiClientRow
 

@@ -6,7 +6,7 @@ import click
 
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list
-from app.doctor import examine
+from app.processes.doctor import examine
 
 
 @click.command(name="doctor")

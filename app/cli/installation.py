@@ -10,13 +10,13 @@ import click
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.backup import NoBackup
-from app.container import Container
-from app.migrate import CannotMigrate, is_migrated
-from app.persistence.schema import NewerSchema
-from app.persistence.trouble import NOT_MIGRATED, trouble_of
+from app.bootstrap.container import Container
+from app.processes.backup import NoBackup
+from app.processes.migrate import CannotMigrate, is_migrated
+from app.processes.schema import NewerSchema
+from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting
-from app.tokens.keys import SigningKeysError
+from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from domain.log.log import Poisoned

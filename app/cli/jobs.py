@@ -5,11 +5,11 @@ from uuid import UUID
 
 import click
 
+from app.bootstrap.container import Container
+from app.bootstrap.work import BOOT_JOBS_MAX
 from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show
 from app.cli.working import working
-from app.container import Container
-from app.container.work import BOOT_JOBS_MAX
 from domain.lookups.bulk_job import BulkJob
 
 

@@ -8,10 +8,10 @@ from uuid import UUID
 import click
 from msgspec import to_builtins
 
+from app.bootstrap.container import Container
 from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show, show_list
 from app.cli.working import working
-from app.container import Container
 from domain.accounts.organization import Organization
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation

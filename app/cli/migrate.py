@@ -4,14 +4,13 @@ from threading import Event
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.installation import installation
-from app.cli.output import as_json_option, show
-from app.cli.progress import watched
-from app.container import Container
-from app.migrate import migrate
-from app.observability import configure_logging
+from app.cli.output import as_json_option, show, watched
+from app.processes.migrate import migrate
 from app.processes.readiness import wait_until_reached
 from app.processes.stopping import stop_on_signals
+from app.watch.logging import configure_logging
 
 # Honcho sets it for each process: the name in the Procfile and the number of the copy.
 SUPERVISED = "HONCHO_PROCESS_NAME"

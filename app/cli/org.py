@@ -6,10 +6,10 @@ from uuid import UUID
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.arguments import AT_LEAST_ZERO, GENERAL, Price, Words
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
-from app.container import Container
 from domain.accounts.organization import Organization, Status
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Cause

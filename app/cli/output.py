@@ -1,12 +1,19 @@
-"""What commands print: JSON for programs, short lines and tables for people."""
+"""What commands print: JSON for programs, short lines and tables for people.
+
+A line that tells how far long work has come, for whoever watches a terminal.
+"""
 
 import json
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import click
+
+from projections.engine.rebuild import Progress, ignore_progress
 
 GAP = "  "
 
@@ -67,3 +74,22 @@ def _text(value: object) -> str:
             return str(value)
         case _:
             raise TypeError(type(value).__name__)
+
+
+CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.
+
+
+@contextmanager
+def watched(what: str) -> Iterator[Progress]:
+    """Lend what draws the line on standard error; it draws nothing when that is no terminal."""
+    if not sys.stderr.isatty():
+        yield ignore_progress
+        return
+
+    def draw(position: int, goal: int) -> None:
+        click.echo(f"{CLEAR}{what}: {position:,} of {goal:,}", err=True, nl=False)
+
+    try:
+        yield draw
+    finally:
+        click.echo(CLEAR, err=True, nl=False)

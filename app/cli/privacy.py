@@ -5,10 +5,10 @@ from uuid import UUID
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.arguments import Month
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
-from app.container import Container
 from domain.accounts.organization import Organization
 from domain.errors import NotFound, NotPossible, ServiceUnavailable
 from domain.months import month_of

@@ -4,10 +4,10 @@ from collections.abc import Callable
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.installation import installation
-from app.container import Container
-from app.observability import configure_logging
 from app.settings import WrongSetting
+from app.watch.logging import configure_logging
 
 ALONE = "BROKER_URL: memory:// reaches no other process; name a RabbitMQ, or run `serve`"
 

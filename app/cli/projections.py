@@ -5,10 +5,9 @@ from typing import Any
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.installation import installation
-from app.cli.output import as_json_option, show_list
-from app.cli.progress import watched
-from app.container import Container
+from app.cli.output import as_json_option, show_list, watched
 from projections.engine.health import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all

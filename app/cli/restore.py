@@ -5,10 +5,9 @@ from pathlib import Path
 
 import click
 
-from app.backup import Restored, restore
 from app.cli.installation import installation
-from app.cli.output import as_json_option, show
-from app.cli.progress import watched
+from app.cli.output import as_json_option, show, watched
+from app.processes.backup import Restored, restore
 
 AGAIN = "The keys are in place. Now restore the database, then run this command again:"
 

@@ -4,17 +4,16 @@ from dataclasses import asdict, replace
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.installation import installation
-from app.cli.output import as_json_option, show
-from app.cli.progress import watched
-from app.container import Container
-from app.demo import Demo, prepare_demo
-from app.doctor import warn_at_start
-from app.http.request_context import current_request_id
-from app.migrate import migrate
-from app.observability import configure_logging
-from app.serving import serve
+from app.cli.output import as_json_option, show, watched
+from app.http.edge.request import current_request_id
+from app.processes.demo import Demo, prepare_demo
+from app.processes.doctor import warn_at_start
+from app.processes.migrate import migrate
+from app.processes.serve import serve
 from app.settings import Settings
+from app.watch.logging import configure_logging
 
 
 @click.command(name="serve")

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.arguments import (
     ABOVE_ZERO,
     AMOUNTS_MAY_BE_NEGATIVE,
@@ -14,7 +15,6 @@ from app.cli.arguments import (
 )
 from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show
-from app.container import Container
 from domain.accounts.wallet import Wallet
 from domain.money import format_amount
 

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 from dramatiq import Worker
 
-from app.brokers.in_process import InProcessBroker
-from app.container import Container
+from app.adapters.queues.in_process import InProcessBroker
+from app.bootstrap.container import Container
 
 WORKER_THREADS = 4
 WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.

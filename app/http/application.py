@@ -8,14 +8,20 @@ from uuid import UUID
 from flask import Flask
 from werkzeug.middleware.proxy_fix import ProxyFix
 
-from app.container import Container
-from app.http import ended_jobs, openapi, outages
-from app.http.calling import RequestThreads
-from app.http.edge import Edge
-from app.http.front import Front
-from app.http.own_replies import LIVEZ, OwnReplies
-from app.http.paths import Paths, token_paths
-from app.http.routes import auth, docs, health, link_plans, links, lookups, plans, wallet
+from app.bootstrap.container import Container
+from app.http import docs, health
+from app.http.accounts import routes as wallet
+from app.http.catalogue import routes as plans
+from app.http.edge import openapi, outages
+from app.http.edge.calling import RequestThreads
+from app.http.edge.front import Front
+from app.http.edge.own_replies import LIVEZ, OwnReplies
+from app.http.edge.paths import Paths, token_paths
+from app.http.edge.wsgi import Edge
+from app.http.links import routes as links
+from app.http.lookups import ended_jobs
+from app.http.lookups import routes as lookups
+from app.http.tokens import routes as auth
 
 
 def new_request_id() -> UUID:
@@ -36,7 +42,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         lookups.blueprint,
         plans.blueprint,
         links.blueprint,
-        link_plans.plans_blueprint,
+        links.plans_blueprint,
         wallet.blueprint,
         health.blueprint,
     )

@@ -5,16 +5,16 @@ from collections.abc import Callable
 
 from prometheus_client.registry import Collector
 
-from app.container import Container
-from app.doctor import warn_at_start
-from app.metrics.clock_offset import CLOCK_OFFSET, ClockOffset
-from app.metrics.endpoint import Endpoint, Need, pages
-from app.metrics.roles import WITH_BROKER
-from app.metrics.roles import Role as Shown
+from app.bootstrap.container import Container
+from app.processes.doctor import warn_at_start
 from app.processes.readiness import wait_until_ready, what_is_missing
+from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
-from app.runtime import Role, Runtime
 from app.settings import WrongSetting
+from app.watch.database_clock import CLOCK_OFFSET, ClockOffset
+from app.watch.endpoint import Endpoint, Need, pages
+from app.watch.gauges import WITH_BROKER
+from app.watch.gauges import Role as Shown
 from projections.engine.follower import Lock, Standby, Step
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,10 @@ from eventsourcing.persistence import PersistenceError
 from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
-from app.container import Container
-from app.migrate import is_migrated
-from app.persistence.schema import NewerSchema
-from app.persistence.trouble import NOT_MIGRATED, trouble_of
+from app.bootstrap.container import Container
+from app.processes.migrate import is_migrated
+from app.processes.schema import NewerSchema
+from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ServiceUnavailable
 from projections.engine.health import strangers
 

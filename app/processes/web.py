@@ -14,16 +14,16 @@ from multiprocessing.context import SpawnProcess
 from threading import Event, Thread
 from typing import cast
 
-from app.container import Container
-from app.doctor import warn_at_start
-from app.http.listening import bind
-from app.http.listening import listen as listen_on
-from app.known_keys import ensure_keys, missing_keys, note_keys
-from app.metrics.several import WorkerFiles
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
+from app.http.edge.listening import bind
+from app.http.edge.listening import listen as listen_on
 from app.processes import web_worker
 from app.processes.background import listen
+from app.processes.doctor import warn_at_start
 from app.processes.readiness import wait_until_ready
 from app.processes.stopping import ASKS, stop_on_signals
+from app.watch.web_workers import WorkerFiles
 
 KILL_S = 25.0  # A clean end takes at most 30 s.
 SOON_S = 5.0

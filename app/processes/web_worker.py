@@ -9,11 +9,11 @@ from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from threading import Event, Thread
 
-from app.container import Container
-from app.memory import settle_memory
-from app.metrics.several import WorkerGauges
-from app.observability import configure_logging
+from app.bootstrap.container import Container
+from app.processes.memory import settle_memory
 from app.settings import Settings
+from app.watch.logging import configure_logging
+from app.watch.web_workers import WorkerGauges
 from domain.errors import ServiceUnavailable, WrongCurrency
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ def run(listeners: list[socket.socket], ready: Connection) -> None:
     Thread(target=end_with_parent, name="parent", daemon=True).start()
     # Flask is for a worker only, and this module is read by the main process too.
     from app.http.application import create_front  # noqa: PLC0415  # As above.
-    from app.http.request_context import current_request_id  # noqa: PLC0415  # As above.
+    from app.http.edge.request import current_request_id  # noqa: PLC0415  # As above.
 
     settings = Settings.load()
     configure_logging(settings.log_format, current_request_id)

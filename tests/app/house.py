@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from app.authorization import Caller
+from app.security.authorization import Caller
 from domain.accounts.organization import SCOPES, Status
 from tests.installation import Process, SetClock
 

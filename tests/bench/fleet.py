@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.catalogue.plan import SponsorProfile
 from domain.links.bought_plan import BoughtPlan

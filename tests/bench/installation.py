@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import UUID
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.cause import Cause, utc_now
 from tests.bench.engine import database_url

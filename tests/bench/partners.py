@@ -9,8 +9,8 @@ from uuid import UUID
 
 import msgspec
 
-from app.container import Container
-from app.tokens.secrets import new_client_id, new_client_secret
+from app.bootstrap.container import Container
+from app.security.secrets import new_client_id, new_client_secret
 from tests.bench.installation import cause, new_organization
 
 

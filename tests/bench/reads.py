@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.http.application import create_app
 from domain.accounts.organization import SCOPES
 from tests.bench.partners import Partner

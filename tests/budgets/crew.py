@@ -18,8 +18,8 @@ from uuid import UUID
 
 import pytest
 
-from app.container import Container
-from app.stores.faults import Faults
+from app.adapters.stores.faults import Faults
+from app.bootstrap.container import Container
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
 from tests.budgets.turns import News, Turns

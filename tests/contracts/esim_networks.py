@@ -5,8 +5,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
-from app.persistence.sqlite_engine import engine_for
-from app.providers.simulated_network.network import SimulatedNetwork
+from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.adapters.sqlite.database import engine_for
 from domain.cause import Clock
 from domain.links.network import EsimNetwork, ProviderPlan
 from projections.engine.database import Database

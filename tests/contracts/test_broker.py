@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from app.brokers.in_process import InProcessBroker
-from app.brokers.rabbitmq import DurableBroker
-from tests.app.brokers.bench import Bench, durable, fresh_url
+from app.adapters.queues.in_process import InProcessBroker
+from app.adapters.queues.rabbitmq import DurableBroker
+from tests.app.adapters.queues.bench import Bench, durable, fresh_url
 from tests.installation import wait_until
 from tests.servers.given_broker import channel_to
 from workers.routes import QUEUES, Message

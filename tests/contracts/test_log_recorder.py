@@ -14,7 +14,7 @@ import pytest
 from eventsourcing.persistence import IntegrityError, OperationalError, StoredEvent
 from eventsourcing.sqlite import SQLiteDatastore
 
-from app.persistence.sqlite_log import SQLiteLogRecorder
+from app.adapters.sqlite.log import SQLiteLogRecorder
 from domain.log.log import NothingInserted, OtherLog
 
 # The suites need a cipher that this service does not; the library ships it twice, and the one they

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.providers.circuit import CircuitBreaker
-from app.providers.mcc_mnc import load_networks
-from app.providers.offline import OfflineLookup
-from app.providers.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
+from app.adapters.circuit import CircuitBreaker
+from app.adapters.lookups.mcc_mnc import load_networks
+from app.adapters.lookups.offline import OfflineLookup
+from app.adapters.lookups.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
 from domain.lookups.ports import LineType, NumberFacts, NumberLookup
 from domain.phone_number import is_e164
 from domain.provider_errors import ProviderError, Unavailable

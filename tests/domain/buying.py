@@ -10,7 +10,7 @@ from datetime import timedelta
 from threading import Event, Lock, Thread
 from uuid import UUID, uuid4
 
-from app.providers.simulated_network.network import SimulatedNetwork
+from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import Plan
 from domain.cause import Clock, utc_now

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from eventsourcing.persistence import StoredEvent
 
-from app.persistence.sqlite_log import SQLiteLogRecorder
+from app.adapters.sqlite.log import SQLiteLogRecorder
 
 Moment = Literal["before insert", "after insert", "on select", "on head"]
 

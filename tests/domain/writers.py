@@ -8,7 +8,7 @@ from uuid import UUID
 
 from eventsourcing.utils import get_topic
 
-from app.persistence.sqlite_log import SQLiteLogRecorder
+from app.adapters.sqlite.log import SQLiteLogRecorder
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.aggregates import AGGREGATES

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import psycopg
 
-from app.persistence.postgres_lock import key_of
+from app.adapters.postgres.lock import key_of
 
 HOLDERS = """
     SELECT a.client_port FROM pg_locks l JOIN pg_stat_activity a USING (pid)

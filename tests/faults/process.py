@@ -16,7 +16,7 @@ from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
 
-import app.container
+import app.bootstrap.container
 import workers.sweep
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
@@ -67,7 +67,7 @@ class QuickSweep(Sweep):
         return super().run(idle, jobs_max)
 
 
-class Container(app.container.Container):
+class Container(app.bootstrap.container.Container):
     """The parts of a process, with places to be killed at."""
 
     def __init__(self, settings: Any, clock: Clock = wrong_clock) -> None:
@@ -118,12 +118,12 @@ def end_with_parent(parent: int) -> None:
     os._exit(1)
 
 
-app.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
+app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
 workers.sweep.IDLE = idle  # The first of the pauses between two sweeps of one job.
 BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
 
 if __name__ == "__main__":
-    import app.runtime
+    import app.processes.runtime
     from app.cli.root import main
 
     app.runtime.MONTHLY_FEES_S = FEES_S

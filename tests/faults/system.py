@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from app.migrate import migrate
+from app.processes.migrate import migrate
 from tests.faults.failpoints import ARMED, CLOCK, Failpoints
 from tests.faults.holder import holder_of
 from tests.faults.servers import Servers

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.demo import prepare_demo
+from app.processes.demo import prepare_demo
 from domain.cause import Cause
 from tests.scenarios.partner import Partner
 from tests.scenarios.system import System

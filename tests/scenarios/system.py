@@ -17,7 +17,7 @@ from uuid import uuid4
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings, name_of
 from tests.installation import wait_until
 from tests.servers.postgres import PostgresServer

@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.app.persistence.pair import Pair
-from tests.app.persistence.test_failover import GAPS, balances
+from tests.app.adapters.pair import Pair
+from tests.app.adapters.postgres.test_failover import GAPS, balances
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.load import grown, load

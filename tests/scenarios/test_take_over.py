@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 
-from app.persistence.postgres_lock import key_of
+from app.adapters.postgres.lock import key_of
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.load import grown, load

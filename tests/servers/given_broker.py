@@ -9,13 +9,13 @@ from dramatiq.common import dq_name, xq_name
 from pika.adapters.blocking_connection import BlockingChannel
 from xdist.scheduler import LoadFileScheduling
 
-from app.brokers.rabbitmq import parameters
+from app.adapters.queues.rabbitmq import parameters
 from workers.routes import QUEUES
 
 BROKER = "TEST_BROKER_URL"
 GROUP = "given broker"
 USERS = (  # Of the virtual host; each file or room.
-    "tests/app/brokers/",
+    "tests/app/adapters/queues/",
     "tests/app/cli/test_dead_letters.py",
     "tests/contracts/test_broker.py",
     "tests/scenarios/",

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.providers.simulated_network.subscription import Subscription
+from app.adapters.networks.simulated.subscription import Subscription
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Deposit, Wallet, wallet_id
 from domain.links.link import Link, Stage

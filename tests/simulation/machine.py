@@ -10,11 +10,11 @@ from uuid import UUID
 from eventsourcing.persistence import OperationalError, StoredEvent
 from sqlalchemy import event
 
-from app.providers.sandbox import SandboxLookup
+from app.adapters.lookups.sandbox import SandboxLookup
+from app.adapters.stores.leases import SqlLeases
+from app.adapters.stores.lookup_cache import SqlLookupCache
+from app.adapters.stores.personal_keys import PersonalKeys
 from app.settings import Settings
-from app.stores.leases import SqlLeases
-from app.stores.lookup_cache import SqlLookupCache
-from app.stores.personal_keys import PersonalKeys
 from domain.accounts.committer import Command, Committer
 from domain.links.network import EsimNetwork
 from domain.log.log import Log

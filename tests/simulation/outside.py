@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from app.providers.sandbox import is_sandbox_number
+from app.adapters.lookups.sandbox import is_sandbox_number
 from domain.lookups.ports import NumberFacts
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.faulty_network import CHANGES

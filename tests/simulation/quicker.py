@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Dialect, Engine, create_engine
 from sqlalchemy.util import LRUCache
 
-from app.container import Container
+from app.bootstrap.container import Container
 from projections.engine.read_model import ReadModel
 
 # Parts of a container that are tables and statements only: any number of processes may share them.
@@ -36,7 +36,7 @@ _compiled: "LRUCache[Any, Any]" = LRUCache(STATEMENTS_MAX)
 def quicker() -> Iterator[None]:
     """Share what is compiled, and the tables of rebuilds: within a run their name is the same."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("app.persistence.sqlite_engine.create_engine", _engine)
+        patch.setattr("app.adapters.sqlite.database.create_engine", _engine)
         patch.setattr(ReadModel, "of", _of)
         patch.setattr("projections.engine.rebuild.token_hex", lambda _: "")
         patch.setattr("projections.engine.rebuild.time", SimpleNamespace(time=lambda: 0))

@@ -12,7 +12,8 @@ from uuid import UUID
 
 import pytest
 
-from app.container import commands, links, work
+from app.bootstrap import commands, work
+from app.bootstrap import commands as links
 from domain.money import parse_amount
 from tests.installation import Installation, SetClock
 from tests.plan_files import import_plans, plan

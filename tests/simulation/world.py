@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, TypeVar
 from uuid import UUID
 
-from app.providers.simulated_network.network import SimulatedNetwork
+from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.settings import Settings
 from domain.errors import ServiceUnavailable
 from domain.links.link import Link

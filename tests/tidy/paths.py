@@ -21,9 +21,9 @@ from types import FrameType
 from typing import Any
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.http.application import create_front
-from app.http.listening import bind, listen
+from app.http.edge.listening import bind, listen
 from domain.lookups.bulk_job import BulkJob
 from tests.app.http.buying import BASIC, LINKS, Buyer
 from tests.app.http.service import Service

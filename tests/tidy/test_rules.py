@@ -10,14 +10,6 @@ def written(text: str) -> Source:
     return Source("domain/sample.py", text)
 
 
-def test_a_file_over_the_limit_is_measured() -> None:
-    fits = "x = 1\n" * rules.FILE_LINES_MAX
-    assert rules.oversized(written(fits)) == {}
-    assert rules.oversized(written(fits + "y = 2\n")) == {
-        "domain/sample.py": rules.FILE_LINES_MAX + 1
-    }
-
-
 def test_a_function_over_the_limit_is_measured_by_its_dotted_name() -> None:
     def with_lines(count: int) -> Source:
         body = "        x = 1\n" * (count - 1)

@@ -9,8 +9,8 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.container.links import SEED
-from app.providers.simulated_network.network import SimulatedNetwork
+from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.bootstrap.commands import SEED
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.errors import ProvisioningError

@@ -4,7 +4,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.migrate import migrate
+from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from domain.log.log import Poisoned
 from domain.lookups.bulk import SLICE_ITEMS

@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 import pytest
 from dramatiq import Worker
 
-from app.runtime import Runtime
-from app.threads import LOOKUP_THREADS
+from app.processes.runtime import Runtime
+from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import NumberFacts
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
-from tests.app.brokers.bench import fresh_url
+from tests.app.adapters.queues.bench import fresh_url
 from tests.domain.buying import Gate
 from tests.installation import (
     PATIENCE_S,
@@ -233,7 +233,7 @@ class GatedProvider(CountingProvider):
 def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     installation: Installation, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.container.work.LOOKUP_THREADS", threads)
+    monkeypatch.setattr("app.bootstrap.work.LOOKUP_THREADS", threads)
     share = max(1, threads // 2)
     gate = Gate()
     provider = GatedProvider(gate)

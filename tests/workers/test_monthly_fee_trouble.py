@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.runtime import Runtime
+from app.processes.runtime import Runtime
 from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable

@@ -8,9 +8,9 @@ from uuid import UUID, uuid4
 import pytest
 from dramatiq import Worker
 
-from app.threads import PROVISION_THREADS
+from app.settings import PROVISION_THREADS
 from domain.links.link import Link
-from tests.app.brokers.bench import fresh_url
+from tests.app.adapters.queues.bench import fresh_url
 from tests.domain.buying import Gate
 from tests.installation import PATIENCE_S, Installation, wait_until
 from tests.workers.link_lab import Lab

@@ -12,8 +12,8 @@ from uuid import UUID
 
 from click.testing import CliRunner, Result
 
+from app.bootstrap.container import Container
 from app.cli.root import PROGRAM, cli
-from app.container import Container
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
 

@@ -21,8 +21,8 @@ from uuid import UUID
 
 import pytest
 
-from app.backup import MANIFEST
 from app.http.application import create_app
+from app.processes.backup import MANIFEST
 from app.settings import Settings
 from tests.app.cli.serving import NUMBER, Serving
 from tests.app.cli.shell import ROOT, Shell

@@ -5,9 +5,9 @@ from uuid import uuid4
 
 import pytest
 
-from app.brokers.rabbitmq import DurableBroker
-from app.container import Container
-from tests.app.brokers.bench import fresh_url
+from app.adapters.queues.rabbitmq import DurableBroker
+from app.bootstrap.container import Container
+from tests.app.adapters.queues.bench import fresh_url
 from tests.app.cli.shell import Shell
 from tests.servers.given_broker import channel_to
 from tests.servers.running import free_port

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from app.database_clock import DatabaseClock
-from app.demo import prepare_demo
-from app.doctor import examine, warning_at_start
-from app.known_keys import ensure_keys, note_keys
+from app.bootstrap.known_keys import ensure_keys, note_keys
+from app.processes.demo import prepare_demo
+from app.processes.doctor import examine, warning_at_start
 from app.settings import Settings
+from app.watch.database_clock import DatabaseClock
 from domain.cause import utc_now
 from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only

@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings
 from tests.app.cli.shell import Shell
 

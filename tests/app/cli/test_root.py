@@ -15,7 +15,14 @@ from domain.lookups.bulk import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.installation import wait_until
 
-HEAVY = ["app.container", "cryptography", "dramatiq", "eventsourcing", "flask", "sqlalchemy"]
+HEAVY = [
+    "app.bootstrap.container",
+    "cryptography",
+    "dramatiq",
+    "eventsourcing",
+    "flask",
+    "sqlalchemy",
+]
 ANSWERS_AFTER_3_S = "+15005550002"
 
 

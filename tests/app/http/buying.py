@@ -6,8 +6,8 @@ from uuid import uuid4
 
 from werkzeug.test import TestResponse
 
-from app.freshness import wait_until_projected
-from app.providers.simulated_network.script import Fault
+from app.adapters.networks.simulated.script import Fault
+from projections.engine.freshness import wait_until_projected
 from tests.app.http.service import WAIT_S, Service, Tenant
 from tests.plan_files import covering, import_plans, plan, profile
 

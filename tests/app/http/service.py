@@ -7,15 +7,15 @@ from uuid import UUID
 
 from werkzeug.test import TestResponse
 
-from app.container import Container
-from app.freshness import wait_until_projected
+from app.bootstrap.container import Container
 from app.http.application import create_app
-from app.migrate import migrate
-from app.runtime import Runtime
+from app.processes.migrate import migrate
+from app.processes.runtime import Runtime
 from app.settings import Settings
 from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
+from projections.engine.freshness import wait_until_projected
 
 WAIT_S = 20.0
 LOOK_S = 0.02

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from app.http.routes.docs import STATIC, TYPES
+from app.http.docs import STATIC, TYPES
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 

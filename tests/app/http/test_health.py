@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from app.container.commands import CIRCUIT_FAILURES_MAX
+from app.bootstrap.commands import CIRCUIT_FAILURES_MAX
 from domain.lookups.ports import NumberFacts
 from domain.provider_errors import Unavailable
 from projections.models.transactions import Transactions

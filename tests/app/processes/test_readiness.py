@@ -5,7 +5,7 @@ from threading import Event, Thread
 
 import pytest
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.processes.readiness import wait_until_reached, wait_until_ready, what_is_missing
 from app.settings import Settings
 from tests.app.cli.serving import free_port

@@ -11,19 +11,19 @@ import psycopg
 import pytest
 from werkzeug.test import TestResponse
 
-from app.container import Container
+from app.adapters.postgres import log as postgres_log
+from app.bootstrap.container import Container
 from app.http.application import create_app
-from app.migrate import migrate
-from app.persistence import postgres_log
-from app.persistence.trouble import NOT_MIGRATED
+from app.processes.migrate import migrate
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
+from app.watch.trouble import NOT_MIGRATED
 from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.servers.databases import Databases
 
 SECRET = "hunter2"
-OUTAGES = "app.http.outages"
+OUTAGES = "app.http.edge.outages"
 
 
 @pytest.fixture

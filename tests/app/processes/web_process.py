@@ -6,8 +6,8 @@ import socket
 from pathlib import Path
 from typing import Any
 
-from app.container import Container
-from app.demo import prepare_demo
+from app.bootstrap.container import Container
+from app.processes.demo import prepare_demo
 from tests.app.cli.serving import free_port
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from projections.models import transactions as entries
 from projections.models.links import LinkRow
 

@@ -2,8 +2,8 @@
 
 from uuid import uuid4
 
-from app.container import Container
-from app.providers.offline import OfflineLookup
+from app.adapters.lookups.offline import OfflineLookup
+from app.bootstrap.container import Container
 from app.settings import Settings
 from tests.bench.measure import rate
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Protocol
 
-from app.container import Container
+from app.bootstrap.container import Container
 from tests.bench.limits import plain_postgres, plain_rows, plain_wallet
 
 

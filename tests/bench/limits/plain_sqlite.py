@@ -3,7 +3,7 @@
 import sqlite3
 from pathlib import Path
 
-from app.persistence.sqlite_engine import CHECKPOINT_PAGES
+from app.adapters.sqlite.database import CHECKPOINT_PAGES
 
 BUSY_TIMEOUT_S = 10
 

@@ -33,7 +33,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings
 from tests.bench.peers.plain_charging import (
     KEY,

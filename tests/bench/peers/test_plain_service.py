@@ -11,9 +11,9 @@ import psycopg
 import pytest
 from flask.testing import FlaskClient
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.http.application import create_app
-from app.migrate import migrate
+from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts.organization import SCOPES
 from tests.bench.installation import DEPOSIT_MICROS, PRICE_MICROS, cause

@@ -10,8 +10,8 @@ from threading import Event
 from time import monotonic
 from uuid import UUID
 
-from app.container import Container
-from app.runtime import Runtime
+from app.bootstrap.container import Container
+from app.processes.runtime import Runtime
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from tests.bench.engine import broker_settings, on_postgres

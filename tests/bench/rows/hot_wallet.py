@@ -13,7 +13,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.accounts.wallet import Wallet, wallet_id
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres, peer_database_url

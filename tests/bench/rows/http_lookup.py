@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from tests.bench.installation import environment
 from tests.bench.load import Load, outcome_of

@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from tests.bench.installation import environment
 from tests.bench.measure import all_times, each_ms, medians, percentile

@@ -11,7 +11,7 @@ from threading import Event
 from time import perf_counter
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from tests.bench.history import append_lookups
 from tests.bench.installation import new_organization
 from tests.bench.measure import percentile

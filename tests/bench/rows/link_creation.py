@@ -9,8 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from uuid import uuid4
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.links.network import EsimNetwork
 from domain.provider_errors import Rejected

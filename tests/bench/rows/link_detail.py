@@ -5,7 +5,7 @@ from functools import partial
 from itertools import cycle
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.links.create import LinkRequest
 from domain.links.link import Link
 from tests.bench.installation import cause

@@ -10,8 +10,8 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
-from app.container import Container
-from app.http.link_list import find_links
+from app.bootstrap.container import Container
+from app.http.links.finding import find_links
 from projections.models.links import LinkRow
 from projections.models.transactions import Transaction
 from tests.bench.fleet import PLAN, append_links, charge_often, name_of, number_of

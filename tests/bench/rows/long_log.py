@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from multiprocessing import get_context
 from pathlib import Path
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings
 from projections.engine.rebuild import rebuild_all
 from tests.bench.history import append_lookups

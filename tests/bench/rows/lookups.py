@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import psycopg
 
-from app.container import Container
-from app.migrate import migrate
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate
 from app.settings import Settings
 from domain.accounts.organization import SCOPES
 from tests.bench.engine import on_postgres, peer_database_url

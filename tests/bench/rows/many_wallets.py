@@ -7,7 +7,7 @@ from itertools import cycle
 from threading import Lock
 from uuid import UUID, uuid4
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.accounts.wallet import Deposit, Wallet
 from tests.bench.crowd import crowd
 from tests.bench.engine import on_postgres, peer_server_pids, server_pids

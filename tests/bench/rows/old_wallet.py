@@ -4,7 +4,7 @@ import tracemalloc
 from collections.abc import Iterator
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from domain.accounts.wallet import Wallet, wallet_id
 from tests.bench.history import grow_wallet
 from tests.bench.installation import installation, new_organization

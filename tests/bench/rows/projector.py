@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import closing
 
-from app.container import Container
+from app.bootstrap.container import Container
 from tests.bench.history import append_jobs, append_lookups
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits.plain import rows_of

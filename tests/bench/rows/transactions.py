@@ -8,7 +8,7 @@ from itertools import count
 from typing import Any
 from uuid import UUID
 
-from app.container import Container
+from app.bootstrap.container import Container
 from projections.models.transactions import Filter, Transaction
 from tests.bench.history import grow_wallet
 from tests.bench.installation import installation, new_organization

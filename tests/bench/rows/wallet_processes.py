@@ -9,7 +9,7 @@ from uuid import UUID
 
 import msgspec
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings
 from domain.accounts.wallet import wallet_id
 from tests.bench.crowd import crowd

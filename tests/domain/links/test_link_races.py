@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.runtime import Runtime
+from app.processes.runtime import Runtime
 from domain.errors import (
     Conflict,
     InsufficientBalance,

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from app.authorization import TRUSTED
+from app.security.authorization import TRUSTED
 from projections.engine.follower import IDLE_S
 from projections.engine.projector import BATCH_EVENTS_MAX, HEARTBEAT, Projector
 from tests.installation import Process, SetClock

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, column, select, table, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from app.persistence.postgres import VIEWS_MAX
+from app.adapters.postgres.database import VIEWS_MAX
 from projections.engine.database import KEPT_FREE, is_outage
 from projections.engine.hot_reads import OneOf, Quick, as_id, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 from sqlalchemy import Connection
 
-from app.migrate import migrate
+from app.processes.migrate import migrate
 from domain.log.log import Recorded
 from projections.audit.auditor import verify
 from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all

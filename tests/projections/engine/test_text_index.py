@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from sqlalchemy import text
 
-from app.migrate import migrate
+from app.processes.migrate import migrate
 from app.settings import Settings
 from projections.audit.auditor import verify
 from projections.engine.rebuild import ORPHAN_S, drop_orphans, rebuild

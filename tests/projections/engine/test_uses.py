@@ -4,7 +4,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from app.container import Container
+from app.bootstrap.container import Container
 from app.settings import Settings
 from domain.accounts.wallet import Wallet
 from domain.links.link import Link

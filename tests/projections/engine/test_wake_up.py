@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-from app.persistence.sqlite_waker import SqliteWaker
+from app.adapters.sqlite.waker import SqliteWaker
 from tests.installation import PATIENCE_S, Installation, Process
 from tests.projections.looking import register
 

@@ -1,0 +1,200 @@
+"""One endpoint and what may happen to it, pure: changes return a new one, reports none."""
+
+from datetime import datetime
+from typing import Self
+
+import msgspec
+
+from app.adapters.networks.simulated.device import Habits, habits_of
+from app.adapters.networks.simulated.identifiers import Identifiers, msisdn_of
+from app.adapters.networks.simulated.meter import Addon, advance
+from domain.links.network import (
+    AddonUsage,
+    Endpoint,
+    LinkStatus,
+    NetworkStatus,
+    ProviderPlan,
+    ServingNetwork,
+    Usage,
+)
+
+_MB_DECIMALS = 3  # A kilobyte; what is kept is exact.
+
+
+class Subscription(msgspec.Struct, frozen=True):
+    """An eSIM in use. Its usage stands as of `meter_at`; what came later is computed when asked.
+
+    From `stopped_at` on, None while it is active, there is no traffic.
+    """
+
+    endpoint_id: str
+    iccid: str
+    reference: str
+    first_addon_id: str
+    created_at: datetime
+    habits: Habits
+    addons: list[Addon]
+    meter_at: datetime
+    status: LinkStatus = "active"
+    stopped_at: datetime | None = None
+    unreachable: bool = False
+
+    def with_addon(self, addon: Addon) -> Self:
+        """Put a plan on; it is used after those that were there before it."""
+        addons = sorted([*self.addons, addon], key=lambda each: each.added_at)
+        return msgspec.structs.replace(self, addons=addons)
+
+    def without_addon(self, addon_id: str, now: datetime) -> Self:
+        """Take a plan off, with what is left of it; one that is not there is no error."""
+        settled = self._settled(now)
+        addons = [
+            msgspec.structs.replace(addon, removed=True)
+            if addon.addon_id == addon_id and addon.is_listed(now)
+            else addon
+            for addon in settled.addons
+        ]
+        return msgspec.structs.replace(settled, addons=addons)
+
+    def cut_off(self) -> Self:
+        """Let no reader reach it any more."""
+        return msgspec.structs.replace(self, unreachable=True)
+
+    def stopped(self, status: LinkStatus, now: datetime) -> Self:
+        """End its traffic; its plans go on to run out."""
+        settled = self._settled(now)
+        return msgspec.structs.replace(settled, status=status, stopped_at=self.stopped_at or now)
+
+    def resumed(self, now: datetime) -> Self:
+        """Let it carry traffic again; a first use that could not happen happens now."""
+        if self.stopped_at is None:
+            return self
+        habits = self.habits
+        if habits.first_used_at > self.stopped_at:
+            later = max(habits.first_used_at, now)
+            habits = msgspec.structs.replace(habits, first_used_at=later)
+        return msgspec.structs.replace(
+            self,
+            status="active",
+            stopped_at=None,
+            meter_at=max(self.meter_at, now),
+            habits=habits,
+        )
+
+    def addon(self, reference: str) -> Addon | None:
+        """Return what was added under a reference, even if it was removed since."""
+        return next((addon for addon in self.addons if addon.reference == reference), None)
+
+    def endpoint(self) -> Endpoint:
+        """Return it in the words of the port."""
+        return Endpoint(
+            endpoint_id=self.endpoint_id,
+            iccid=self.iccid,
+            reference=self.reference,
+            addon_id=self.first_addon_id,
+            msisdn=msisdn_of(self.iccid),
+        )
+
+    def usage(self, now: datetime) -> Usage:
+        """Report plans, usage and life cycle."""
+        habits, addons = self.habits, self._settled(now).addons
+        return Usage(
+            status=self.status,
+            addons=[_usage_of(addon, now) for addon in addons if addon.is_listed(now)],
+            as_of=now,
+            installed_at=habits.installed_at if habits.installed_at <= now else None,
+            first_used_at=habits.first_used_at if self._is_used(now) else None,
+            msisdn=msisdn_of(self.iccid),
+        )
+
+    def covered(self, now: datetime) -> list[tuple[str, ...]]:
+        """Return where the plans work that it has begun to use, those that are over left out."""
+        return [
+            addon.countries
+            for addon in self._settled(now).addons
+            if addon.started_at and addon.is_listed(now) and not addon.has_expired(now)
+        ]
+
+    def network_status(self, network: ServingNetwork | None, now: datetime) -> NetworkStatus:
+        """Report whether it is connected, and then to that network; None: no plan works."""
+        used = self._is_used(now)
+        in_reach = network is not None and self.stopped_at is None
+        connected = used and in_reach and self.habits.is_connected(now)
+        until = self._traffic_until(now) if network is not None else self._plans_until(now)
+        return NetworkStatus(
+            status=self.status,
+            connected=connected,
+            network=network if connected else None,
+            last_seen_at=self.habits.last_seen(until) if used else None,
+            as_of=now,
+        )
+
+    def _plans_until(self, now: datetime) -> datetime:
+        """Return until when a plan worked that works no more: its end, or its removal."""
+        listed = [addon for addon in self._settled(now).addons if addon.is_listed(now)]
+        ends = [addon.expires_at for addon in listed if addon.expires_at is not None]
+        ended_at = max(ends, default=self.meter_at)
+        return max(self.habits.first_used_at, min(ended_at, self._traffic_until(now)))
+
+    def _traffic_until(self, now: datetime) -> datetime:
+        return self.stopped_at or now
+
+    def _is_used(self, now: datetime) -> bool:
+        return self.habits.first_used_at <= self._traffic_until(now)
+
+    def _settled(self, now: datetime) -> Self:
+        """Write down the usage up to now; a clock that was set back changes nothing."""
+        since = max(self.meter_at, self.habits.first_used_at)
+        until = self._traffic_until(now)
+        if until <= since:
+            return self
+        addons = advance(self.addons, since, until, self.habits.mb_per_s)
+        return msgspec.structs.replace(self, addons=addons, meter_at=until)
+
+
+def begin(
+    identifiers: Identifiers, iccid: str, reference: str, plan: ProviderPlan, since: datetime
+) -> Subscription:
+    """Return the endpoint of an eSIM, with a plan, that comes into being at `since`."""
+    endpoint_id = identifiers.endpoint_id(iccid, reference)
+    first = addon_of(identifiers, endpoint_id, None, plan, since)
+    return Subscription(
+        endpoint_id=endpoint_id,
+        iccid=iccid,
+        reference=reference,
+        first_addon_id=first.addon_id,
+        created_at=since,
+        habits=habits_of(identifiers, endpoint_id, plan, since),
+        addons=[first],
+        meter_at=since,
+    )
+
+
+def addon_of(
+    identifiers: Identifiers,
+    endpoint_id: str,
+    reference: str | None,
+    plan: ProviderPlan,
+    since: datetime,
+) -> Addon:
+    """Return a plan on an endpoint; `reference` is None for the first, which came with it."""
+    return Addon(
+        addon_id=identifiers.addon_id(endpoint_id, reference),
+        reference=reference,
+        provider_plan_id=plan.provider_plan_id,
+        data_mb=plan.data_mb,
+        validity_days=plan.validity_days,
+        added_at=since,
+        countries=plan.countries,
+    )
+
+
+def _usage_of(addon: Addon, now: datetime) -> AddonUsage:
+    used_mb = round(addon.used_mb, _MB_DECIMALS)
+    left_mb = addon.data_mb - used_mb if addon.remaining_mb(now) else 0.0  # None once it expired.
+    return AddonUsage(
+        addon_id=addon.addon_id,
+        provider_plan_id=addon.provider_plan_id,
+        used_mb=used_mb,
+        remaining_mb=round(left_mb, _MB_DECIMALS),
+        expires_at=addon.expires_at,
+    )

@@ -1,0 +1,1 @@
+"""The log, read models and stores on PostgreSQL."""

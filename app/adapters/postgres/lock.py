@@ -1,0 +1,72 @@
+"""Session locks on PostgreSQL: who holds one is active, the others stand by."""
+
+import hashlib
+import time
+from contextlib import suppress
+
+import psycopg
+
+from app.adapters.postgres.connection import BoundedConnection
+from domain.errors import ServiceUnavailable
+
+STATEMENT_TIMEOUT_MS = 5_000
+CHECK_S = 1.0  # How long a lock is trusted without asking; who lost it is fenced by its position.
+
+# The server must notice soon that a holder or its machine is gone, or nobody could take over. A
+# holder that does not ask for so long (it was stopped, or takes a long step) lets others begin.
+NOTICE_DEATH = (
+    "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
+    "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"
+)
+
+
+class SessionLock:
+    """An advisory lock on a connection of its own; it ends with the connection."""
+
+    def __init__(self, conninfo: str, key: int) -> None:
+        self._conninfo = conninfo
+        self._key = key
+        self._connection: BoundedConnection | None = None
+        self._is_held = False
+        self._checked_at = 0.0
+
+    def hold(self) -> bool:
+        """Take the lock if it is free; tell whether it is held. Raises while the server is away."""
+        now = time.monotonic()
+        if self._is_held and now < self._checked_at + CHECK_S:
+            return True
+        try:
+            self._is_held = self._ask()
+        except psycopg.Error as error:
+            self.release()
+            raise ServiceUnavailable from error
+        except BaseException:
+            self.release()
+            raise
+        self._checked_at = now
+        return self._is_held
+
+    def release(self) -> None:
+        """Let go, so that another one takes over at once."""
+        self._is_held = False
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def _ask(self) -> bool:
+        if self._connection is None:
+            self._connection = BoundedConnection.open(
+                self._conninfo, NOTICE_DEATH, statement_timeout_ms=STATEMENT_TIMEOUT_MS
+            )
+        if self._is_held:
+            self._connection.execute("SELECT 1")
+            return True
+        row = self._connection.execute("SELECT pg_try_advisory_lock(%s)", [self._key]).fetchone()
+        return row is not None and bool(row[0])
+
+
+def key_of(name: str) -> int:
+    """Return the number of an advisory lock: 64 bits, signed."""
+    digest = hashlib.blake2b(f"carrier-links {name}".encode(), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)

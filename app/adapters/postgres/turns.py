@@ -1,0 +1,80 @@
+"""Turns at wallets on PostgreSQL: advisory locks of a transaction, on a connection of its own."""
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import UUID
+
+import psycopg
+
+from app.adapters.postgres.connection import BoundedConnection
+from app.adapters.postgres.lock import key_of
+
+WAIT_MS = 200  # For one's turn; who waits longer goes on without it.
+ANSWER_S = 1.0  # Of a server, or something before it, that says nothing.
+HOLD_MS_MAX = 1_000  # The server ends the session of a holder that stands still.
+REST_S = 1.0  # Between two tries to reach a server that does not let us take turns.
+
+CALL_OPTIONS = {  # A server that is gone without a word must not hold up a batch for long.
+    "connect_timeout": 2,
+    "keepalives_idle": 1,
+    "keepalives_interval": 1,
+    "keepalives_count": 1,
+    "tcp_user_timeout": 1_000,
+}
+
+logger = logging.getLogger(__name__)
+
+
+class PostgresTurns:
+    """Takes turns in the order of asking; a turn ends with its transaction or its connection.
+
+    One statement takes all locks in the order of their numbers, so that nobody waits in a circle.
+    """
+
+    def __init__(self, conninfo: str) -> None:
+        self._conninfo = psycopg.conninfo.make_conninfo(conninfo, **CALL_OPTIONS)
+        self._connection: BoundedConnection | None = None
+        self._rests_until = 0.0
+
+    def take(self, wallet_ids: Sequence[UUID]) -> bool:
+        """Wait for the turn at all of these wallets; tell whether it came."""
+        if time.monotonic() < self._rests_until:
+            return False
+        keys = sorted(key_of(f"turn {wallet_id}") for wallet_id in wallet_ids)
+        locks = ", ".join(f"pg_advisory_xact_lock('{key}')" for key in keys)
+        try:
+            self._connected().execute(f"BEGIN; SELECT {locks}")
+        except psycopg.errors.QueryCanceled:
+            self.end()  # Of those locks that did come.
+            return False
+        except psycopg.Error as error:
+            logger.info("no turns at wallets for now: %s", type(error).__name__)
+            self._rests_until = time.monotonic() + REST_S
+            self.close()
+            return False
+        return True
+
+    def end(self) -> None:
+        """Let the next one have its turn."""
+        if self._connection is not None:
+            try:
+                self._connection.execute("ROLLBACK")  # There is nothing to commit.
+            except psycopg.Error:  # The server has ended it: we stood still, or it was restarted.
+                self.close()
+
+    def close(self) -> None:
+        """Let go of the connection, and with it of the turn."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(psycopg.Error):
+                connection.close()
+
+    def _connected(self) -> psycopg.Connection:
+        if self._connection is None:
+            pause = f"SET idle_in_transaction_session_timeout = {HOLD_MS_MAX}"
+            self._connection = BoundedConnection.open(self._conninfo, pause)
+            self._connection.run(f"SET statement_timeout = {WAIT_MS}")
+            self._connection.answer_s = ANSWER_S
+        return self._connection

@@ -1,0 +1,268 @@
+"""RabbitMQ: every message is durable and its acceptance confirmed before the log is followed on.
+
+How messages of RabbitMQ reach the threads of a worker, and which of them are no messages.
+
+What happens to a message whose actor raised: once more soon, then a dead letter, never lost.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import dramatiq.worker
+import pika
+from dramatiq import Broker, Consumer, Message
+from dramatiq.brokers.rabbitmq import DEAD_MESSAGE_TTL, RabbitmqBroker, _RabbitmqConsumer
+from dramatiq.common import current_millis, dq_name, q_name, xq_name
+from dramatiq.errors import ConnectionClosed
+from dramatiq.middleware import Retries
+from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
+
+from app.adapters.queues.connection import NOT_FOUND, BrokerAway, Line, publish
+from app.adapters.queues.dead_letters import DeadLetters
+from app.settings import WrongSetting
+
+# Dramatiq's pauses after a lost connection, 3 s and 5 s: work goes on within five in all.
+dramatiq.worker.CONSUMER_RESTART_DELAY_SECS = 1.0
+dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 1
+
+SAY_EVERY_S = 15.0
+
+logger = logging.getLogger(__name__)
+
+
+class DurableConsumer(_RabbitmqConsumer):
+    """Dramatiq's consumer, which tells its own messages from those of a lost connection.
+
+    What a lost connection delivered comes again by itself; a number that happens to be used on the
+    new one too must not acknowledge another message there.
+    """
+
+    def ack(self, message: Any) -> None:
+        """Acknowledge, if the broker still waits for it on this connection."""
+        self._answer(message, super().ack)
+
+    def nack(self, message: Any) -> None:
+        """Give up, under the same condition: a dead letter."""
+        self._answer(message, super().nack)
+
+    def _answer(self, message: Any, answer: Any) -> None:
+        if message.consumer is not self:
+            return
+        try:
+            answer(message)
+        except ConnectionClosed:
+            logger.info("a message will come again, its connection was lost")
+
+    def __next__(self) -> Any:
+        message = super().__next__()  # type: ignore[no-untyped-call]  # Of Dramatiq.
+        if message is None:
+            return None
+        message.consumer = self
+        if not self._is_sound(message):
+            logger.error("a message in %s is none of ours and was given up", self.queue_name)
+            self.nack(message)
+            return None
+        return message
+
+    def _is_sound(self, message: Any) -> bool:
+        """Tell whether working on it can only fail in its actor, not in the threads around it."""
+        return (
+            message.queue_name == self.queue_name
+            and isinstance(message.actor_name, str)
+            and isinstance(message.options, dict)
+            and isinstance(message.kwargs, dict)
+            and ("eta" in message.options) == (self.queue_name in self.broker.delay_queues)
+        )
+
+
+class Calm(logging.Filter):
+    """Lets the line about a lost connection through every 15 s: many threads retry each second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Drop what has just been said."""
+        if "connection error" not in str(record.msg):
+            return True
+        now = time.monotonic()
+        if now < self._said + SAY_EVERY_S:
+            return False
+        self._said = now
+        return True
+
+    def listen(self, queue: str) -> None:
+        """Filter the lines of one consumer."""
+        logging.getLogger(f"dramatiq.worker.ConsumerThread({queue})").addFilter(self)
+
+
+class KeepingRetries(Retries):
+    """Dramatiq's retries, for a broker that may refuse one.
+
+    Dramatiq would acknowledge a message whose retry could not be published. Here it is given up and
+    stays as a dead letter. Of the error only its type goes along: a text might hold anything.
+    """
+
+    def after_process_message(
+        self,
+        broker: Broker,
+        message: Any,
+        *,
+        result: Any = None,
+        exception: BaseException | None = None,
+    ) -> None:
+        """Publish the next try, or fail the message."""
+        if exception is None:
+            return
+        try:
+            message.options["error"] = type(exception).__name__
+            super().after_process_message(broker, message, result=result, exception=exception)  # type: ignore[no-untyped-call]  # Of Dramatiq.
+        except Exception:
+            message.fail()
+            raise
+
+    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # Of Dramatiq.
+        """Leave the text of the error behind."""
+        message.options.pop("traceback", None)
+
+
+# What a URL does not say itself: a broker that is gone or blocked is noticed, no call hangs.
+DEFAULTS = {
+    "heartbeat": "15",
+    "blocked_connection_timeout": "5",
+    "socket_timeout": "5",
+    "stack_timeout": "10",
+    "connection_attempts": "1",
+}
+PRECONDITION_FAILED = 406
+
+
+class DurableBroker(RabbitmqBroker):
+    """Dramatiq's RabbitMQ broker with confirmation, and quorum queues where a cluster wants them.
+
+    TimeLimit and ShutdownNotifications are left out, as in one process: they raise inside threads.
+    Messages that were given up stay in `<queue>.XQ` for a week.
+    """
+
+    def __init__(self, urls: Sequence[str], *, quorum: bool) -> None:
+        self._quorum = quorum
+        places = [parameters(each) for each in urls]
+        super().__init__(confirm_delivery=True, middleware=[KeepingRetries()])
+        self.parameters = places
+        self._line = Line(places)
+        self._calm = Calm()
+        self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
+        # Each failed connection is six lines and two tracebacks; what is raised says the same.
+        logging.getLogger("pika").setLevel(logging.CRITICAL)
+
+    @property
+    def given_up(self) -> DeadLetters:
+        """The messages that were given up."""
+        return DeadLetters(self.parameters, self.actors)
+
+    def backlog(self, queue: str) -> int:
+        """Count the messages that wait for a worker, of whatever process."""
+        return self._count(queue)
+
+    def dead(self, queue: str) -> int:
+        """Count the messages that were given up."""
+        return self._count(xq_name(queue))
+
+    def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
+        """Publish a message. Returns when the broker has confirmed it, raises BrokerAway if not."""
+        if delay is not None:
+            message = message.copy(
+                queue_name=dq_name(message.queue_name), options={"eta": current_millis() + delay}
+            )
+        self.emit_before("enqueue", message, delay)
+        try:
+            self._publish(message)
+        except UnroutableError:  # Somebody has deleted the queue.
+            self.queues_pending.add(q_name(message.queue_name))
+            self._publish(message)
+        self.emit_after("enqueue", message, delay)
+        return message
+
+    def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
+        """Consume a queue; a message is fetched when a thread is free to work on it.
+
+        Dramatiq asks for two per thread. The second one would wait unseen behind a long one, while
+        other workers are idle, and its time for an acknowledgement (30 minutes) would run.
+        """
+        self._calm.listen(queue_name)
+        self.declare_queue(queue_name, ensure=True)
+        is_delayed = queue_name in self.delay_queues  # They are only held, for half a second.
+        count = prefetch if is_delayed else max(1, prefetch // 2)
+        return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.
+
+    def close(self) -> None:
+        """Close what publishes; consumers close with their workers."""
+        self._line.close()
+        super().close()
+
+    def _publish(self, message: Message[Any]) -> None:
+        self.declare_queue(message.queue_name, ensure=True)
+        body = message.encode()
+        try:
+            self._line.call(lambda channel: publish(channel, message.queue_name, body))
+        except UnroutableError:
+            raise
+        except (NackError, AMQPChannelError) as error:
+            raise BrokerAway(error) from error
+
+    def _count(self, queue: str) -> int:
+        """Count without declaring: a queue that is not there holds nothing."""
+        try:
+            asked = self._line.call(lambda channel: channel.queue_declare(queue, passive=True))
+        except ChannelClosedByBroker as error:
+            if error.reply_code == NOT_FOUND:
+                return 0
+            raise BrokerAway(error) from error
+        return int(asked.method.message_count)
+
+    def _ensure_queue(self, canonical_queue_name: str) -> None:
+        name = canonical_queue_name
+        if name not in self.queues_pending:
+            return
+        kind = {"x-queue-type": "quorum"} if self._quorum else {}
+        dead = {"x-dead-letter-exchange": "", "x-dead-letter-routing-key": xq_name(name)}
+        self._declare(name, {**dead, **kind})
+        self._declare(dq_name(name), {**dead, **kind})
+        self._declare(xq_name(name), {"x-message-ttl": DEAD_MESSAGE_TTL, **kind})
+        self.queues_pending.discard(name)
+
+    def _declare(self, queue: str, arguments: dict[str, Any]) -> None:
+        try:
+            self._line.call(
+                lambda channel: channel.queue_declare(queue, durable=True, arguments=arguments)
+            )
+        except ChannelClosedByBroker as error:
+            if error.reply_code != PRECONDITION_FAILED:
+                raise BrokerAway(error) from error
+            logger.error(  # noqa: TRY400  # The line says it; it happens once per process and queue.
+                "queue %s exists as another kind than QUORUM_QUEUES=%s asks for, and is used as it "
+                "is; to change it, let it run empty, stop all processes and delete it (%s)",
+                queue,
+                str(self._quorum).lower(),
+                error.reply_text,
+            )
+
+
+def parameters(url: str) -> pika.URLParameters:
+    """Read a URL. Raises WrongSetting, without a word of it: it may hold a password."""
+    try:
+        return pika.URLParameters(with_defaults(url))
+    except (ValueError, TypeError):
+        message = "BROKER_URL is not a URL of RabbitMQ: see its port, its path and its parameters"
+        raise WrongSetting(message) from None
+
+
+def with_defaults(url: str) -> str:
+    """Add our time-outs to a URL; what it says itself stands."""
+    parts = urlsplit(url)
+    query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
+    return urlunsplit(parts._replace(query=urlencode(query)))

@@ -1,0 +1,1 @@
+"""The log, read models and stores in files of SQLite."""

@@ -1,0 +1,230 @@
+"""SQLite: three files beside each other, so that projecting never holds up appending.
+
+SQLAlchemy engines for SQLite files in WAL mode.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+
+from app.adapters.databases import LogEnd
+from app.adapters.sqlite.lock import FileLock
+from app.adapters.sqlite.waker import SqliteWaker
+from domain.accounts.turns import NoTurns
+from domain.log.signal import Signal
+from projections.engine.database import Database
+
+CONNECTIONS_MAX = 256  # A thread keeps the one that it reads on; `serve` has about a hundred.
+CHECKPOINT_PAGES = 4_000  # 16 MB: what many commits write again goes to the file once.
+BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
+
+
+def engine_for(path: Path, *, synchronous: str) -> Engine:
+    """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),  # Not as text: a name may hold a `?`.
+        connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
+        hide_parameters=True,  # An error text ends in a log; what was written must not.
+        pool_size=16,
+        max_overflow=CONNECTIONS_MAX - 16,
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        connection.isolation_level = None  # The driver must not begin transactions by itself.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        connection.execute("PRAGMA secure_delete = ON")  # What is erased leaves no bytes behind.
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("isolation_level") != "AUTOCOMMIT":
+            connection.exec_driver_sql(f"BEGIN {options.get('sqlite_begin', 'DEFERRED')}")
+
+    return engine
+
+
+LOG_LOCK_TIMEOUT_S = 10
+LAST_EVENT = (
+    "SELECT rowid, originator_id, originator_version, state "
+    "FROM stored_events ORDER BY rowid DESC LIMIT 1"
+)
+
+
+class SqliteFiles:
+    """Where an installation on SQLite keeps things."""
+
+    error: type[Exception] = sqlite3.Error
+
+    def __init__(self, url: str) -> None:
+        self.path = Path(url.removeprefix("sqlite:///"))
+
+    @property
+    def place(self) -> str:
+        """Name the file of the log."""
+        return str(self.path)
+
+    def beside_the_log(self, purpose: str) -> Path:
+        """Return the path of another file of this installation."""
+        return self.path.with_name(f"{self.path.stem}-{purpose}{self.path.suffix}")
+
+    def log_environment(self) -> dict[str, str]:
+        """Return the settings of the event log's library."""
+        return {
+            "PERSISTENCE_MODULE": "eventsourcing.sqlite",
+            "SQLITE_DBNAME": str(self.path),
+            "SQLITE_LOCK_TIMEOUT": str(LOG_LOCK_TIMEOUT_S),
+            "APPLICATION_RECORDER_TOPIC": "app.adapters.sqlite.log:SQLiteLogRecorder",
+        }
+
+    def databases(self) -> tuple[Database, Database, Database]:
+        """Return the read models, the own stores, and the keys, which lie in the log's own file."""
+        views, stores = self.beside_the_log("views"), self.beside_the_log("stores")
+        durable = engine_for(stores, synchronous="FULL")
+        return (
+            Database(engine_for(views, synchronous="NORMAL")),
+            Database(engine_for(stores, synchronous="NORMAL"), durable=durable),
+            Database(engine_for(self.path, synchronous="FULL")),
+        )
+
+    def waker(self, appended: Signal) -> SqliteWaker:
+        """Return what hears of commits to the log, in whatever process."""
+        return SqliteWaker(appended, self.path)
+
+    def lock(self, name: str) -> FileLock:
+        """Return a lock that one process holds, until it lets go or is gone."""
+        return FileLock(self._lock_file(name))
+
+    def turns(self) -> NoTurns:
+        """Return no turns: processes that share a file are few, and a lost race costs no more."""
+        return NoTurns()
+
+    def exists(self) -> bool:
+        """Tell whether the log is there: opening a file that is not would make an empty one."""
+        return self.path.is_file()
+
+    def fault(self) -> str | None:
+        """Say nothing: there is no session that anybody could share."""
+        return None
+
+    @contextmanager
+    def migrating(self) -> Iterator[None]:
+        """Hold a lock file; make the files, which hold personal data and keys, for us alone."""
+        with self._alone():
+            for file in self._files():
+                file.touch(mode=0o600)  # SQLite keeps the mode.
+            yield
+
+    def copy_to(self, directory: Path) -> LogEnd:
+        """Copy the log with the keys in it, then the own stores, each as of one moment.
+
+        In this order the stores are as new as the log or newer: the simulated network may know of
+        an endpoint that the log does not, as a real network would, but never the other way round.
+        """
+        for file, copy in self._copies(directory):
+            _copy_database(file, copy)
+        return _end_of(self._copies(directory)[0][1])
+
+    def dump_commands(self, directory: Path) -> list[str]:  # noqa: ARG002  # Of the protocol.
+        """Return none: `copy_to` has copied everything."""
+        return []
+
+    def topics(self, directory: Path) -> list[str]:
+        """Return the kinds of events in the log of a backup."""
+        log = self._copies(directory)[0][1].resolve().as_uri()
+        with closing(sqlite3.connect(f"{log}?mode=ro", uri=True)) as connection:
+            return [
+                row[0] for row in connection.execute("SELECT DISTINCT topic FROM stored_events")
+            ]
+
+    def occupied(self) -> str | None:
+        """Name the first file of an installation that is there."""
+        with_logs = (f"{file}{end}" for file in self._files() for end in ("", "-wal", "-journal"))
+        return next((name for name in with_logs if Path(name).exists()), None)
+
+    def put_back(self, directory: Path) -> bool:
+        """Copy the files into place, the log last: without it there is no installation."""
+        with self._alone():
+            if (name := self.occupied()) is not None:  # A service may have started meanwhile.
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
+            placed = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
+            for copy, _, draft in placed:
+                draft.unlink(missing_ok=True)  # Of a restore that was killed.
+                draft.touch(mode=0o600)
+                shutil.copyfile(copy, draft)
+                _sync(draft)
+            for _, file, draft in reversed(placed):
+                draft.rename(file)
+            _sync(self.path.parent)
+        return True
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._lock_file("migrate"), os.O_CREAT | os.O_RDWR, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _files(self) -> tuple[Path, Path, Path]:
+        return self.path, self.beside_the_log("views"), self.beside_the_log("stores")
+
+    def _copies(self, directory: Path) -> list[tuple[Path, Path]]:
+        """Return what cannot be rebuilt, the log first, with its name in a backup."""
+        log, _, stores = self._files()
+        return [(log, directory / "log.db"), (stores, directory / "stores.db")]
+
+    def _lock_file(self, name: str) -> Path:
+        return self.beside_the_log(name).with_suffix(".lock")
+
+
+def _copy_database(file: Path, copy: Path) -> None:
+    """Copy a file that others write to, in one read transaction, which holds up nobody."""
+    copy.touch(mode=0o600)
+    try:
+        with (
+            closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=rw", uri=True)) as old,
+            closing(sqlite3.connect(copy, isolation_level=None)) as new,
+        ):
+            old.backup(new)
+            new.execute("PRAGMA journal_mode = DELETE")  # So that the copy is one file.
+            found = new.execute("PRAGMA quick_check(1)").fetchone()[0]
+    except sqlite3.Error as error:
+        raise OSError(errno.EIO, str(error), str(copy)) from error
+    if found != "ok":
+        raise OSError(errno.EIO, "the database is damaged", str(file))
+    _sync(copy)
+
+
+def _end_of(log: Path) -> LogEnd:
+    with closing(sqlite3.connect(log)) as connection:
+        row = connection.execute(LAST_EVENT).fetchone()
+    if row is None:
+        return LogEnd(0, "", 0, "")
+    return LogEnd(row[0], str(UUID(row[1])), row[2], sha256(row[3]).hexdigest())
+
+
+def _draft_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}.restoring")
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,193 @@
+"""The log on SQLite: the library's recorder with a position column that is never used twice.
+
+The library's connection pool, made to give the write lock back when it has no connection.
+"""
+
+import sqlite3
+from collections.abc import Collection, Sequence
+from threading import local
+from typing import Any, Self
+from uuid import UUID
+
+from eventsourcing.persistence import OperationalError, StoredEvent
+from eventsourcing.sqlite import (
+    SQLiteApplicationRecorder,
+    SQLiteConnection,
+    SQLiteConnectionPool,
+    SQLiteCursor,
+    SQLiteDatastore,
+)
+
+from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
+
+
+class ReleasingPool(SQLiteConnectionPool):
+    """Gives back what `get_connection` has taken before it failed.
+
+    The library (9.5.6) takes the write lock first and the connection then; if the second step
+    raises, nobody could ever write again.
+    """
+
+    def __init__(self, db_name: str, lock_timeout: int | None, pool_timeout: float) -> None:
+        super().__init__(db_name=db_name, lock_timeout=lock_timeout, pool_timeout=pool_timeout)
+        self._wanted = local()
+
+    @classmethod
+    def like(cls, pool: SQLiteConnectionPool) -> Self:
+        """Return a pool for the same file; the given one must be unused."""
+        assert not pool.num_in_use, "a pool that is in use"
+        pool.close()
+        return cls(pool.db_name, pool.lock_timeout, pool.pool_timeout)
+
+    def _create_connection(self) -> SQLiteConnection:
+        """Open the file so that a commit survives a power cut, whatever SQLite was built with."""
+        connection = super()._create_connection()
+        connection.cursor().execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def get_connection(
+        self, timeout: float | None = None, *, is_writer: bool | None = None
+    ) -> SQLiteConnection:
+        """Lend a connection; a failure leaves no lock behind."""
+        self._wanted.is_writer = is_writer
+        return super().get_connection(timeout, is_writer=is_writer)
+
+    def _get_connection(self, timeout: float = 0.0) -> SQLiteConnection:
+        try:
+            return super()._get_connection(timeout)
+        except BaseException:
+            self._give_back()
+            raise
+
+    def close(self) -> None:
+        """Close what is not lent out; a connection in use is closed when it comes back.
+
+        The library closes those too, under the hands of the threads that read from them, and
+        SQLite then ends the process.
+        """
+        with self._put_condition:
+            self._closed = True
+            while self._pool:
+                self._pool.popleft().close()
+
+    def put_connection(self, conn: SQLiteConnection) -> None:
+        """Take a connection back."""
+        with self._put_condition:
+            if not self._closed:
+                super().put_connection(conn)
+                return
+            self._in_use.pop(id(conn), None)
+        conn.close()
+
+    def _give_back(self) -> None:
+        is_writer, self._wanted.is_writer = self._wanted.is_writer, None
+        if is_writer is True:
+            self._num_writers -= 1
+            self._writer_lock.release()
+        elif is_writer is False:
+            with self._no_readers:
+                self._num_readers -= 1
+                self._no_readers.notify()
+
+
+# Refused before or instead of a commit: trying again at once would only make callers wait.
+NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
+
+
+class SQLiteLogRecorder(SQLiteApplicationRecorder):
+    """Positions are `INTEGER PRIMARY KEY AUTOINCREMENT`: a plain rowid may change with VACUUM."""
+
+    def __init__(
+        self, datastore: SQLiteDatastore, events_table_name: str = "stored_events"
+    ) -> None:
+        datastore.pool = ReleasingPool.like(datastore.pool)
+        super().__init__(datastore, events_table_name)
+        columns = "originator_id, originator_version, topic, state"
+        self.insert_events_statement = (
+            f"INSERT INTO {events_table_name} ({columns}) VALUES (?, ?, ?, ?)"  # noqa: S608  # Our own name.
+        )
+
+        self._predecessor = (
+            f"SELECT 1 FROM {events_table_name} "  # noqa: S608  # Our own name.
+            "WHERE originator_id = ? AND originator_version = ?"
+        )
+
+    def construct_create_table_statements(self) -> list[str]:
+        """Name the position column `rowid`, which is what the library's statements select."""
+        return [
+            (
+                f"CREATE TABLE IF NOT EXISTS {self.events_table_name} ("
+                "rowid INTEGER PRIMARY KEY AUTOINCREMENT, "
+                "originator_id TEXT NOT NULL, "
+                "originator_version INTEGER NOT NULL, "
+                "topic TEXT NOT NULL, "
+                "state BLOB NOT NULL, "
+                "UNIQUE (originator_id, originator_version))"
+            )
+        ]
+
+    def insert_events(
+        self, stored_events: Sequence[StoredEvent], **kwargs: Any
+    ) -> Sequence[int] | None:
+        """Insert all or nothing; says so where SQLite is certain that it was nothing."""
+        try:
+            return super().insert_events(stored_events, **kwargs)
+        except OperationalError as error:
+            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary code.
+            if code in NOTHING_WRITTEN:
+                raise NothingInserted(*error.args) from error.__cause__
+            raise
+
+    def select_rows(self, after: int, limit: int, unused: frozenset[str]) -> Sequence[LogRow]:
+        """Read the log without the library's objects, which cost more than the rows."""
+        marks = ", ".join("?" * len(unused))
+        statement = (
+            "SELECT rowid, originator_id, originator_version, topic, "  # noqa: S608  # Our own name.
+            f"CASE WHEN topic IN ({marks}) THEN NULL ELSE state END "
+            f"FROM {self.events_table_name} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, (*unused, after, limit))
+            rows: Sequence[LogRow] = cursor.fetchall()
+        return rows
+
+    def select_begun(self, streams: Collection[UUID]) -> set[UUID]:
+        """Return which of these streams have a first event."""
+        marks = ", ".join("?" * len(streams))
+        statement = (
+            f"SELECT originator_id FROM {self.events_table_name} "  # noqa: S608  # Our own name.
+            f"WHERE originator_id IN ({marks}) AND originator_version = 1"
+        )
+        with self.datastore.transaction(commit=False) as cursor:
+            cursor.execute(statement, [each.hex for each in streams])
+            return {UUID(row[0]) for row in cursor.fetchall()}
+
+    def newest_position_given(self) -> int:
+        """Return what AUTOINCREMENT remembers: a roll-back takes it back, a deletion does not."""
+        with self.datastore.transaction(commit=False) as cursor:
+            name = self.events_table_name
+            cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))
+            row = cursor.fetchone()
+        return int(row[0]) if row is not None else 0
+
+    def _insert_events(
+        self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
+    ) -> Sequence[int]:
+        """Insert under the write lock from the start, so that two processes queue up for it.
+
+        Raises OtherLog when a stream lacks the event before its first one here.
+        """
+        positions = []
+        for event in stored_events:
+            stream = event.originator_id
+            key = stream.hex if isinstance(stream, UUID) else stream
+            row = (key, event.originator_version, event.topic, event.state)
+            c.execute(self.insert_events_statement, row)
+            positions.append(c.lastrowid)
+        # Now that the lock is held: who begins by reading may not get it any more.
+        for stream, version in predecessors(stored_events).items():
+            key = stream.hex if isinstance(stream, UUID) else stream
+            c.execute(self._predecessor, (key, version))
+            if c.fetchone() is None:
+                raise OtherLog
+        return positions

@@ -1,0 +1,103 @@
+"""Leases of running idempotent lookups; losing them costs a provider call, never a charge."""
+
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    or_,
+    text,
+)
+
+from app.adapters.stores.faults import Faults
+from domain.cause import Clock
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import Quick
+from projections.engine.in_parts import change_in_parts
+
+# No claim lasts so long: one that seems to was made before the clock was set back.
+LEASE_MAX = timedelta(minutes=1)
+
+# Only a claim that has lapsed gives way, or our own whose reply was lost.
+_KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))
+_CLAIM = Quick(
+    text(
+        "INSERT INTO leases (key, holder, fingerprint, until)"
+        " VALUES (:key, :holder, :fingerprint, :until)"
+        " ON CONFLICT (key) DO UPDATE SET holder = excluded.holder,"
+        " fingerprint = excluded.fingerprint, until = excluded.until"
+        " WHERE leases.holder = excluded.holder"
+        " OR leases.until < :now OR leases.until > :latest RETURNING 1"
+    ).bindparams(*_KEYS)
+)
+_RUNNING = Quick(text("SELECT fingerprint FROM leases WHERE key = :key").bindparams(_KEYS[0]))
+_GIVE_BACK = Quick(
+    text("DELETE FROM leases WHERE key = :key AND holder = :holder RETURNING 1").bindparams(*_KEYS)
+)
+
+
+class SqlLeases:
+    """One row per running request; a lapsed one is taken over."""
+
+    def __init__(self, database: Database, clock: Clock, faults: Faults) -> None:
+        self._database = database
+        self._faults = faults
+        self._clock = clock
+        self.metadata = MetaData()
+        self._rows = Table(
+            "leases",
+            self.metadata,
+            Column("key", Uuid, primary_key=True),
+            Column("holder", Uuid, nullable=False),
+            Column("fingerprint", String, nullable=False),
+            Column("until", BigInteger, nullable=False),
+        )
+
+    def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
+        """Claim `key` until a moment; None when claimed, else the holder's fingerprint.
+
+        Where no lease is to be had the log refuses a twin anyway.
+        """
+        with self._faults.swallowed("claim"):
+            running = self._claim(key, holder, fingerprint, until)
+            if running is not None:
+                return running
+        return None
+
+    def _claim(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
+        now = self._clock()
+        claimed = self._database.rows(
+            _CLAIM,
+            key=key,
+            holder=holder,
+            fingerprint=fingerprint,
+            until=to_micros(until),
+            now=to_micros(now),
+            latest=to_micros(now + LEASE_MAX),
+        )
+        if claimed:
+            return None
+        running = self._database.rows(_RUNNING, key=key)
+        # Released between the two statements: claim again at the caller's next look.
+        return running[0][0] if running else fingerprint
+
+    def release(self, key: UUID, holder: UUID) -> None:
+        """Give one's own claim back; one that cannot be given back lapses by itself."""
+        with self._faults.swallowed("give back"):
+            self._database.rows(_GIVE_BACK, key=key, holder=holder)
+
+    def forget_lapsed(self) -> int:
+        """Delete claims that nobody gave back; return how many."""
+        gone, lapsed = self._rows.delete(), self._is_lapsed()
+        return change_in_parts(self._database, gone, lapsed, self._rows.c.key)
+
+    def _is_lapsed(self) -> ColumnElement[bool]:
+        now, until = self._clock(), self._rows.c.until
+        return or_(until < to_micros(now), until > to_micros(now + LEASE_MAX))

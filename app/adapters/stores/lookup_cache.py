@@ -1,0 +1,211 @@
+"""The cache of lookups, per organization and shared by processes; losing it costs time only.
+
+Answers on their way into the cache: written together by a thread, read at once by everybody.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from threading import Condition, Thread
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    select,
+)
+
+from app.adapters.stores.faults import Faults
+from domain.lookups.ports import CachedFacts
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import OneOf, Quick
+from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import upsert
+
+PACE_S = 0.05  # Between two writes: no request waits for one, and many answers share it.
+ANSWERS_MAX = 20_000  # Beyond it answers are not kept: it is a cache.
+CLOSE_S = 10.0
+
+logger = logging.getLogger(__name__)
+
+Kept = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
+
+
+class Unwritten:
+    """Keeps what is not written yet; a process that is killed loses it, and that costs time."""
+
+    def __init__(self, write: Callable[[Kept], None]) -> None:
+        self._write = write
+        self._condition = Condition()
+        self._waiting: Kept = {}
+        self._under_way: Kept = {}
+        self._thread: Thread | None = None
+        self._closed = False
+
+    def add(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        """Take answers; a newer one of the same number replaces an older one."""
+        with self._condition:
+            if self._closed or _count(self._waiting) + len(answers) > ANSWERS_MAX:
+                return
+            own = self._waiting.setdefault(organization_id, {})
+            own.update((answer.facts.phone_number, answer) for answer in answers)
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name="lookup cache", daemon=True)
+                self._thread.start()
+            self._condition.notify_all()
+
+    def find(
+        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
+    ) -> dict[str, CachedFacts]:
+        """Return those of these numbers that wait and are not older than `not_before`."""
+        found: dict[str, CachedFacts] = {}
+        for kept in (self._waiting, self._under_way):
+            own = kept.get(organization_id)
+            if own:
+                seen = ((number, own.get(number)) for number in phone_numbers)
+                fresh = {n: each for n, each in seen if each and each.as_of >= not_before}
+                found = fresh | found  # What waits is newer than what is under way.
+        return found
+
+    def flush(self) -> None:
+        """Wait until everything that waits now is written, or has failed to be."""
+        with self._condition:
+            self._condition.wait_for(lambda: not self._waiting and not self._under_way, CLOSE_S)
+
+    def close(self) -> None:
+        """Write what waits; take nothing more."""
+        with self._condition:
+            self._closed = True
+            self._condition.notify_all()
+        if self._thread is not None:
+            self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        while self._take():
+            try:
+                self._write(self._under_way)
+            except Exception:
+                logger.exception("answers were not written into the cache")
+            finally:
+                with self._condition:
+                    self._under_way = {}
+                    self._condition.notify_all()
+                    self._condition.wait_for(lambda: self._closed, PACE_S)
+
+    def _take(self) -> bool:
+        """Wait for answers and take all of them; False at the end."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._waiting or self._closed)
+            self._under_way, self._waiting = self._waiting, {}
+            return bool(self._under_way)
+
+
+def _count(kept: Kept) -> int:
+    return sum(map(len, kept.values()))
+
+
+_decode = msgspec.json.Decoder(CachedFacts).decode
+
+
+class SqlLookupCache:
+    """One row per organization and number. A cache that fails is a cache that misses."""
+
+    def __init__(self, database: Database, faults: Faults) -> None:
+        self._database = database
+        self._faults = faults
+        self._unwritten = Unwritten(self._write)
+        self.metadata = MetaData()
+        self._rows = Table(
+            "lookup_cache",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("phone_number", String, primary_key=True),
+            Column("as_of", BigInteger, nullable=False),
+            Column("answer", LargeBinary, nullable=False),
+            Index("lookup_cache_by_age", "as_of"),
+            sqlite_with_rowid=False,
+        )
+        columns = self._rows.c
+        # Built once: every lookup asks one of them. For one number by the whole key there is but
+        # one plan, whatever the planner knows of the table; a condition on the age opens others.
+        found = select(columns.phone_number, columns.answer).where(
+            columns.organization_id == bindparam("organization")
+        )
+        self._find_one = Quick(found.where(columns.phone_number == bindparam("number")))
+        self._find_many = Quick(found.where(OneOf(columns.phone_number, "numbers")))
+
+    def find(
+        self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
+    ) -> Mapping[str, CachedFacts]:
+        """Return the kept answers of these numbers that are not older than `not_before`."""
+        found = self._unwritten.find(organization_id, phone_numbers, not_before)
+        others = [number for number in phone_numbers if number not in found]
+        if not others:
+            return found
+        rows: Sequence[Sequence[Any]] = ()
+        with self._faults.swallowed("find"):
+            rows = self._read(organization_id, others)
+        answers = ((number, _decoded(answer)) for number, answer in rows)
+        fresh = {n: each for n, each in answers if each is not None and each.as_of >= not_before}
+        return fresh | found
+
+    def _read(self, organization_id: UUID, numbers: Sequence[str]) -> Sequence[Sequence[Any]]:
+        ask = self._database.rows
+        if len(numbers) == 1:
+            return ask(self._find_one, organization=organization_id, number=numbers[0])
+        return ask(self._find_many, organization=organization_id, numbers=[*numbers])
+
+    def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
+        """Keep answers, replacing older ones of the same number; they are written soon after."""
+        self._unwritten.add(organization_id, answers)
+
+    def flush(self) -> None:
+        """Wait until what was kept is written, and so there for other processes."""
+        self._unwritten.flush()
+
+    def close(self) -> None:
+        """Write what waits."""
+        self._unwritten.close()
+
+    def _write(self, kept: Kept) -> None:
+        rows = [
+            {
+                "organization_id": organization_id,
+                "phone_number": number,
+                "as_of": to_micros(answer.as_of),
+                "answer": msgspec.json.encode(answer),
+            }
+            # In one order for all processes, so that no two wait for each other's rows.
+            for organization_id, answers in sorted(kept.items())
+            for number, answer in sorted(answers.items())
+        ]
+        with self._faults.swallowed("keep"), self._database.writing() as connection:
+            upsert(connection, self._rows, rows)
+
+    def forget(
+        self, before: datetime, organization_id: UUID | None = None, parts_max: int | None = None
+    ) -> int:
+        """Delete answers older than a moment, of so many parts at most; return how many."""
+        self.flush()
+        columns, is_old = self._rows.c, self._rows.c.as_of < to_micros(before)
+        along, within = columns.as_of, is_old
+        if organization_id is not None:
+            along, within = columns.phone_number, columns.organization_id == organization_id
+        gone = self._rows.delete()
+        return change_in_parts(self._database, gone, is_old, along, within, parts_max)
+
+
+def _decoded(answer: bytes) -> CachedFacts | None:
+    try:
+        return _decode(answer)
+    except msgspec.MsgspecError:
+        return None

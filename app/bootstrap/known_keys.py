@@ -1,0 +1,86 @@
+"""Signing keys and pepper at a start: made where there are none, and told when that costs clients.
+
+The database notes what the installation has started with. So keys that are made anew, or the
+directory of another installation, are told from the first ones.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from app.bootstrap.container import Container
+from app.security.keys import SigningKeysError, load_or_make_pepper
+from app.security.tokens import LEEWAY_S
+from domain.accounts.organization import ApiClient, api_client_id
+from projections.models.api_clients import ApiClientRow
+
+
+def ensure_keys(container: Container) -> bool:
+    """Make signing keys and pepper where they are missing; tell whether there were no keys."""
+    made = container.keys.ensure()
+    if not container.settings.secret_pepper:
+        load_or_make_pepper(container.settings.signing_keys)
+    return made
+
+
+def note_keys(container: Container, *, made: bool) -> list[str]:
+    """Note what is used from now on; return what clients have lost by it, in words."""
+    notes = container.notes
+    if made or notes.newest("signing_keys") is None:
+        notes.add("signing_keys", container.keys.signing_key().kid, container.clock())
+    note_pepper(container)
+    return lost_keys(container)
+
+
+def note_pepper(container: Container) -> None:
+    """Note the pepper before a secret is hashed with it; raises SigningKeysError if it is lost.
+
+    By the clock that stamps the secret: the note of one that is ahead would make it an older one.
+    """
+    container.time.measure()
+    container.notes.add("pepper", container.secret_hasher.fingerprint(), container.clock())
+
+
+def lost_keys(container: Container) -> list[str]:
+    """Say what is refused because keys or pepper are not those of before."""
+    keys, peppers = container.notes.all("signing_keys"), container.notes.all("pepper")
+    if len(keys) < 2 and len(peppers) < 2:  # noqa: PLR2004  # The first ones replace none.
+        return []
+    with container.views.reading() as connection:
+        clients = [row for row in container.clients.all(connection) if not row.revoked]
+    lifetime = timedelta(seconds=container.settings.token_ttl_s + LEEWAY_S)
+    told = []
+    if clients and len(keys) > 1 and container.clock() - keys[-1].at < lifetime:
+        told.append(
+            f"SIGNING_KEYS: the signing keys were made anew at {keys[-1].at:%Y-%m-%d %H:%M} UTC; "
+            "every token issued before is refused"
+        )
+    if dead := sum(_is_dead(container, client, peppers) for client in clients):
+        told.append(
+            f"SIGNING_KEYS: the pepper is not that of before: the secrets of {dead} clients are "
+            "refused; restore the directory from its backup, or rotate each secret"
+        )
+    return told
+
+
+def _is_dead(
+    container: Container, client: ApiClientRow, peppers: Sequence[tuple[datetime, str]]
+) -> bool:
+    """Tell whether the newest secret of a client was hashed with another pepper."""
+    given = (ApiClient.Registered, ApiClient.SecretRotated)
+    history = container.log.history(api_client_id(client.client_id))
+    newest = [event.timestamp for event in history if isinstance(event, given)]
+    return bool(newest) and _at(peppers, newest[-1]) != peppers[-1][1]
+
+
+def _at(peppers: Sequence[tuple[datetime, str]], moment: datetime) -> str:
+    before = [value for at, value in peppers if at <= moment]
+    return before[-1] if before else peppers[0][1]
+
+
+def missing_keys(container: Container) -> str | None:
+    """Say that tokens can be neither signed nor checked; None when they can."""
+    try:
+        container.keys.signing_key()
+    except SigningKeysError as error:
+        return str(error)
+    return None

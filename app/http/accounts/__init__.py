@@ -1,0 +1,1 @@
+"""Wallets and transactions over HTTP."""

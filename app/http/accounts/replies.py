@@ -1,0 +1,113 @@
+"""The replies about a wallet and its transactions, and an example of each."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from msgspec import Struct
+
+from app.http.edge.paging import Page, PageMeta
+from app.http.edge.replies import META, Moment, Reply, format_time, means
+from domain.money import format_amount
+from projections.models import transactions
+
+Amount = Annotated[str, means("A decimal with two to six decimals.", example="12.50")]
+Currency = Annotated[str, means("ISO 4217.", example="USD")]
+
+
+class Wallet(Struct):
+    """A balance."""
+
+    balance: Amount
+    currency: Currency
+
+
+class Reference(Struct):
+    """What money was for."""
+
+    type: Annotated[str, means("What it names.", example="job")]
+    id: Annotated[str, means("Its id.")]
+
+
+class Transaction(Struct):
+    """One entry of the wallet."""
+
+    id: Annotated[UUID, means("The transaction.")]
+    sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
+    kind: Annotated[str, means("What it was.", enum=transactions.KINDS)]
+    amount: Amount
+    direction: Annotated[
+        str, means("Whether it took from the balance or added to it.", enum=["debit", "credit"])
+    ]
+    currency: Currency
+    charged_at: Annotated[Moment, means("When it was entered (UTC).")]
+    plan_name: Annotated[str | None, means("The plan it paid for, if any.")]
+    description: Annotated[str, means("The same, for people.")]
+    reference: Reference
+    metadata: Annotated[dict[str, Any], means("More about it, by kind.")]
+    balance_after: Amount
+    position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
+
+
+class WalletReply(Reply[Wallet]):
+    """The balance."""
+
+
+class TransactionReply(Reply[Transaction]):
+    """The transaction."""
+
+
+class TransactionPage(Page[Transaction]):
+    """Transactions."""
+
+
+class TransactionPageReply(Reply[TransactionPage]):
+    """A page of transactions."""
+
+
+def show_wallet(balance_micros: int, currency: str) -> Wallet:
+    """Return a balance as partners read it."""
+    return Wallet(format_amount(balance_micros), currency)
+
+
+def show_transaction(entry: transactions.Transaction) -> Transaction:
+    """Return one entry of the stream as partners read it."""
+    return Transaction(
+        id=entry.id,
+        sequence=entry.sequence,
+        kind=entry.kind,
+        amount=format_amount(entry.amount_micros),
+        direction=entry.direction,
+        currency=entry.currency,
+        charged_at=format_time(entry.charged_at),
+        plan_name=entry.metadata.get("plan_name"),
+        description=entry.description,
+        reference=Reference(entry.reference.type, entry.reference.id),
+        metadata=entry.metadata,
+        balance_after=format_amount(entry.balance_micros),
+        position=entry.position,
+    )
+
+
+JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
+TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
+_ENTRY: Final = Transaction(
+    id=TRANSACTION_ID,
+    sequence=7,
+    kind="bulk_lookup",
+    amount="5.00",
+    direction="debit",
+    currency="USD",
+    charged_at="2026-11-21T03:04:05.100Z",
+    plan_name=None,
+    description="Bulk number lookup",
+    reference=Reference("job", str(JOB_ID)),
+    metadata={"count": 1000, "price_per_lookup": "0.005"},
+    balance_after="87.50",
+    position=4711,
+)
+WALLET: Final = WalletReply(data=Wallet("87.50", "USD"), meta=META)
+TRANSACTION: Final = TransactionReply(data=_ENTRY, meta=META)
+TRANSACTION_PAGE: Final = TransactionPageReply(
+    data=TransactionPage([_ENTRY], PageMeta(total=7, per_page=1, current_page=1, last_page=7)),
+    meta=META,
+)

@@ -1,0 +1,108 @@
+"""The wallet of the calling organization and its transactions."""
+
+from typing import Any
+from uuid import UUID
+
+from flask import Response
+
+from app.http.accounts.input import TransactionQuery
+from app.http.accounts.replies import (
+    TRANSACTION,
+    TRANSACTION_PAGE,
+    WALLET,
+    show_transaction,
+    show_wallet,
+)
+from app.http.edge.age import wait_for
+from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.operation import operation
+from app.http.edge.paging import offset_of, show_page
+from app.http.edge.replies import success
+from app.http.edge.request import container
+from app.security.authorization import Caller
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.errors import NotFound, ValidationFailed
+from projections.engine.freshness import wait_until_projected
+from projections.models.transactions import Filter
+from projections.models.wallets import WalletRow
+
+blueprint = Blueprint(
+    "Wallet", __name__, description="The balance of your organization and every entry of it."
+)
+
+
+@blueprint.route("/v1/wallet", methods=["GET"])
+@operation(scope="wallet", refusals=[NotFound()])
+@blueprint.replies(200, WALLET)
+def read_wallet(caller: Caller) -> Response:
+    """Read the balance.
+
+    404 when your organization has no wallet: then nothing with a price can be bought.
+    """
+    wallet = _find_wallet(caller.organization_id)
+    if wallet is None:
+        raise NotFound
+    return success(show_wallet(wallet.balance_micros, wallet.currency))
+
+
+@blueprint.route("/v1/transactions", methods=["GET"])
+@operation(
+    scope="wallet",
+    refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
+)
+@blueprint.arguments(TransactionQuery, location="query")
+@blueprint.replies(200, TRANSACTION_PAGE)
+def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
+    """List transactions, newest first.
+
+    A page past the end is an empty list. Write the `+` of an offset as `%2B`.
+    """
+    parts = container()
+    _wait_for(parts.transactions.name)
+    wanted = Filter(
+        query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
+    )
+    with parts.views.reading() as connection:
+        entries, total = parts.transactions.page(
+            connection,
+            caller.organization_id,
+            wanted,
+            offset=offset_of(query),
+            limit=query["per_page"],
+        )
+    shown = [show_transaction(entry) for entry in entries]
+    return success(show_page(shown, total, query))
+
+
+@blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
+@operation(scope="wallet", refusals=[NotFound()])
+@blueprint.replies(200, TRANSACTION)
+def read_transaction(caller: Caller, transaction_id: str) -> Response:
+    """Read one transaction.
+
+    Its id stands in `meta.charge` of a lookup, and in the list.
+    """
+    parts = container()
+    wanted = parse_id(transaction_id)
+    _wait_for(parts.transactions.name)
+    with parts.views.reading() as connection:
+        entry = parts.transactions.get(connection, caller.organization_id, wanted)
+    if entry is None:
+        raise NotFound
+    return success(show_transaction(entry))
+
+
+def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
+    """Read a balance, from the log itself while its read model is behind."""
+    parts = container()
+    names = [parts.wallets.name]
+    if not wait_until_projected(parts.log, parts.views, parts.positions, names):
+        return parts.log.find(Wallet, wallet_id(organization_id))
+    with parts.views.reading() as connection:
+        return parts.wallets.get(connection, organization_id)
+
+
+def _wait_for(model: str) -> bool:
+    """Let a read model pass what the caller may have been told already."""
+    parts = container()
+    return wait_for(parts, model)

@@ -1,0 +1,322 @@
+"""Complete requests meet the WSGI application in a bounded number of threads (PEP 3333)."""
+
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from email.utils import formatdate
+from functools import lru_cache, partial
+from http import HTTPStatus
+from io import BytesIO
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any, Protocol
+from urllib.parse import unquote_to_bytes
+from wsgiref.types import WSGIApplication
+
+from app.settings import HTTP_THREADS
+from domain.at_once import WouldWait
+
+WAITING_REQUESTS_MAX = 1024  # They would wait longer than anybody: the next ones get 503 at once.
+AT_ONCE_MAX = 64  # Of one round of the front, so that all connections have their turn soon.
+AT_ONCE_BYTES_MAX = 4 * 1024  # Of a body: to read a long one takes the front's time.
+POSTPONE = "app.http.postpone"  # In an environ: a Postpone, where nothing may wait.
+CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
+
+Resume = Callable[[], Iterable[bytes]]
+Postpone = Callable[["Pending", Resume], None]
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Request:
+    """A request that has come in whole; its body is without the framing of chunks."""
+
+    method: str
+    target: bytes
+    version: str
+    headers: Sequence[tuple[bytes, bytes]]
+    body: bytearray
+    client: tuple[Any, ...]
+    keep: bool
+
+    @property
+    def path(self) -> bytes:
+        """The path as it was sent, encoded."""
+        return split_target(self.target)[0]
+
+
+def split_target(target: bytes) -> tuple[bytes, bytes]:
+    """Return path and query of a request target, which may also name a server (RFC 9112 §3.2)."""
+    if not target.startswith(b"/") and b"://" in target:
+        _, slash, path = target.partition(b"://")[2].partition(b"/")
+        target = slash + path or b"/"
+    path, _, query = target.partition(b"#")[0].partition(b"?")
+    return path, query
+
+
+def log_place(logger: logging.Logger, error: Exception) -> None:
+    """Log where an error was raised, not its text: that may hold a number or a token."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    logger.error("%s raised in\n%s", type(error).__name__, place)
+
+
+class Pending(Protocol):
+    """What a reply waits for."""
+
+    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
+        """Have it carried out. `tell` is called at its end, then, once for many, `ring`."""
+
+    def expire(self, age_s: float) -> None:
+        """Make an end to what has been waited for too long."""
+
+
+class FrontThread(Protocol):
+    """The thread that holds the connections."""
+
+    def soon(self, do: Callable[[object], object]) -> None:
+        """Have something done there when it is rung for next; any thread may say so."""
+
+    def ring(self) -> None:
+        """Wake it."""
+
+
+class Reply(Protocol):
+    """Where a reply is written to."""
+
+    @property
+    def front(self) -> FrontThread:
+        """Where the request came in."""
+        ...
+
+    def send(self, data: bytes) -> None:
+        """Send a part; raises OSError when the client has gone."""
+
+    def answered(self, last: bytes, *, keep: bool) -> None:
+        """Send the end; `keep` when the connection may be used again."""
+
+
+class RequestThreads:
+    """Threads that answer; requests wait for them in order, up to a bound.
+
+    What is sent to a path of `at_once` is answered in the thread of the front, which must not
+    wait; where it would have to, a thread answers the whole.
+    """
+
+    def __init__(
+        self,
+        app: WSGIApplication,
+        server: tuple[Any, ...],
+        *,
+        many: bool,
+        at_once: Collection[str] = (),
+    ) -> None:
+        """Start the threads. `server` is the address listened on; `many` other processes too."""
+        self._app = app
+        self._at_once = {path.encode() for path in at_once}
+        self._at_once_left = AT_ONCE_MAX
+        self._postponed: dict[Pending, float] = {}  # Since when.
+        self._base = {
+            "SCRIPT_NAME": "",
+            "SERVER_NAME": str(server[0]),
+            "SERVER_PORT": str(server[1]),
+            "wsgi.version": (1, 0),
+            "wsgi.url_scheme": "http",
+            "wsgi.errors": sys.stderr,
+            "wsgi.multithread": True,
+            "wsgi.multiprocess": many,
+            "wsgi.run_once": False,
+        }
+        self._queue: SimpleQueue[tuple[Reply, Request] | None] = SimpleQueue()
+        for number in range(HTTP_THREADS):
+            Thread(target=self._run, name=f"http-{number}", daemon=True).start()
+
+    def take(self, reply: Reply, request: Request) -> bool:
+        """Have a request answered; False when too many wait. For the thread of the front."""
+        if self._answer_at_once(reply, request):
+            return True
+        if self._queue.qsize() >= WAITING_REQUESTS_MAX:
+            return False
+        self._queue.put((reply, request))
+        return True
+
+    def begin_round(self) -> None:
+        """Let so many be answered at once again, and no more until the next call."""
+        self._at_once_left = AT_ONCE_MAX
+
+    def look(self, now_s: float) -> None:
+        """End what has waited too long for its outcome."""
+        for pending, since_s in [*self._postponed.items()]:
+            pending.expire(now_s - since_s)
+
+    def _answer_at_once(self, reply: Reply, request: Request) -> bool:
+        if request.path not in self._at_once or request.method != "POST":
+            return False
+        if not self._at_once_left or len(request.body) > AT_ONCE_BYTES_MAX:
+            return False
+        self._at_once_left -= 1
+        call = _Call(reply, request)
+        postpone = partial(self._postpone, call)
+        environ = {**self._base, **environ_of(request), POSTPONE: postpone}
+        try:
+            call.run(self._app, environ)
+        except WouldWait:
+            return False
+        except Exception as error:  # noqa: BLE001  # As in a thread.
+            call.give_up(error)
+        return True
+
+    def _postpone(self, call: "_Call", pending: Pending, resume: Resume) -> None:
+        call.is_postponed = True
+        self._postponed[pending] = time.monotonic()
+        go_on = partial(self._go_on, call, pending, resume)
+        front = call.reply.front
+        pending.submit(partial(front.soon, go_on), front.ring)
+
+    def _go_on(self, call: "_Call", pending: Pending, resume: Resume, _: object) -> None:
+        if self._postponed.pop(pending, None) is None:
+            return  # It had expired.
+        call.is_postponed = False
+        try:
+            call.write(resume())
+        except WouldWait:
+            self._queue.put((call.reply, call.request))  # They are few: there is a bound on them.
+        except Exception as error:  # noqa: BLE001  # As in a thread.
+            call.give_up(error)
+
+    def stop(self) -> None:
+        """End the threads, each after the request that it is at."""
+        for _ in range(HTTP_THREADS):
+            self._queue.put(None)
+
+    def _run(self) -> None:
+        while (item := self._queue.get()) is not None:
+            reply, request = item
+            del item
+            call = _Call(reply, request)
+            try:
+                call.run(self._app, {**self._base, **environ_of(request)})
+            except Exception as error:  # noqa: BLE001  # A thread serves the next one all the same.
+                call.give_up(error)
+            del reply, request, call  # What waits for the next one holds none.
+
+
+class _Call:
+    """One call of the application."""
+
+    def __init__(self, reply: Reply, request: Request) -> None:
+        self.reply = reply
+        self.request = request
+        self.is_postponed = False
+        self._status = ""
+        self._headers: list[tuple[str, str]] = []
+        self._ended = False
+
+    def give_up(self, error: Exception) -> None:
+        """Close the connection of a reply that cannot be ended: the client has gone, or a bug."""
+        if not isinstance(error, OSError):
+            log_place(logger, error)
+        if not self._ended:
+            self._end(b"", keep=False)
+
+    def run(self, app: WSGIApplication, environ: dict[str, Any]) -> None:
+        blocks = app(environ, self._start)
+        if not self.is_postponed:
+            self.write(blocks)
+
+    def write(self, blocks: Iterable[bytes]) -> None:
+        try:
+            self._write(iter(blocks))
+        finally:
+            if (close := getattr(blocks, "close", None)) is not None:
+                close()
+
+    def _end(self, last: bytes, *, keep: bool) -> None:
+        self._ended = True  # From here on the connection belongs to the front again.
+        self.reply.answered(last, keep=keep)
+
+    def _start(self, status: str, headers: list[tuple[str, str]], _: Any = None, /) -> Any:
+        self._status, self._headers = status, headers
+
+    def _write(self, blocks: Iterator[bytes]) -> None:
+        block = next(blocks, b"")
+        lengths = [int(value) for name, value in self._headers if name.lower() == "content-length"]
+        code = int(self._status[:3])
+        bare = self.request.method == "HEAD" or code in {204, 304} or code < HTTPStatus.OK
+        keep = self.request.keep
+        if bare or lengths:
+            left = 0 if bare else lengths[0]
+            data = head(self._status, self._headers, self.request, keep=keep) + block
+            left -= len(block)
+            while left > 0 and (block := next(blocks, b"")):
+                self.reply.send(data)
+                data = block
+                left -= len(block)
+            self._end(data, keep=keep and left <= 0)
+            return
+        self._stream(block, blocks, chunked=self.request.version == "1.1")
+
+    def _stream(self, block: bytes, blocks: Iterator[bytes], *, chunked: bool) -> None:
+        keep = self.request.keep and chunked
+        headers = [*self._headers, ("Transfer-Encoding", "chunked")] if chunked else self._headers
+        self.reply.send(head(self._status, headers, self.request, keep=keep))
+        while block:
+            self.reply.send(b"%x\r\n%s\r\n" % (len(block), block) if chunked else block)
+            block = next((each for each in blocks if each), b"")
+        self._end(b"0\r\n\r\n" if chunked else b"", keep=keep)
+
+
+def head(
+    status: str, headers: Sequence[tuple[str, str]], request: Request | None, *, keep: bool
+) -> bytes:
+    """Return status line and headers of a reply, and what becomes of the connection."""
+    lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers)]
+    lines.append(_date(int(time.time())))
+    if not keep:
+        lines.append("Connection: close")
+    elif request is not None and request.version == "1.0":
+        lines.append("Connection: keep-alive")
+    return "\r\n".join([*lines, "\r\n"]).encode("latin-1")
+
+
+def environ_of(request: Request) -> dict[str, Any]:
+    """Return what WSGI says of a request.
+
+    A header that comes twice is one value. Names with underscores are dropped: WSGI could not tell
+    them from those with hyphens, which a proxy in front may have set.
+    """
+    path, query = split_target(request.target)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": request.method,
+        "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+        "QUERY_STRING": query.decode("latin-1"),
+        "REQUEST_URI": path.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{request.version}",
+        "REMOTE_ADDR": request.client[0],
+        "wsgi.input": BytesIO(request.body),
+    }
+    for name, value in request.headers:
+        key = _key(name)
+        if key is not None:
+            text = value.decode("latin-1")
+            environ[key] = f"{environ[key]}, {text}" if key in environ else text
+    environ["CONTENT_LENGTH"] = str(len(request.body)) if request.body else ""
+    return environ
+
+
+@lru_cache(1024)
+def _key(name: bytes) -> str | None:
+    if b"_" in name:
+        return None
+    key = name.decode("latin-1").upper().replace("-", "_")
+    if key == "TRANSFER_ENCODING":
+        return None  # The body is whole.
+    return key if key in CONTENT_HEADERS else f"HTTP_{key}"
+
+
+@lru_cache(1)
+def _date(second: int) -> str:
+    return f"Date: {formatdate(second, usegmt=True)}"

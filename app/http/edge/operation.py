@@ -1,0 +1,104 @@
+"""What every operation of a caller has in common: the checks before its view, and their errors."""
+
+from collections.abc import Callable, Mapping, Sequence
+from copy import deepcopy
+from functools import partial, wraps
+from typing import Any
+
+from flask import Response
+
+from app.http.edge.callers import authenticate
+from app.http.edge.input import Blueprint, check_body, read_json
+from app.http.edge.later import Later
+from app.http.edge.problem_docs import error_responses
+from app.http.edge.problems import (
+    BAD_REQUEST,
+    INTERNAL,
+    TOO_LARGE,
+    UNAVAILABLE,
+    WRONG_MEDIA_TYPE,
+    problem_of,
+)
+from app.security.authorization import Caller
+from domain import errors
+from domain.errors import Refused
+
+View = Callable[..., Response | Later]
+Feature = Callable[[Caller], None]
+Resource = Callable[..., Any]
+
+_EVERYWHERE = (
+    errors.Unauthorized(),
+    errors.OrganizationNotFound(),
+    errors.OrganizationSuspended(),
+    errors.OrganizationInactive(),
+    errors.InsufficientScope(),
+)
+
+
+def operation(
+    *,
+    scope: str,
+    refusals: Sequence[Refused] = (),
+    feature: Feature | None = None,
+    resource: Resource | None = None,
+    takes_body: bool = False,
+) -> Callable[[View], View]:
+    """Check token, organization, scope, feature and path, then that a body can be read.
+
+    The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
+    `resource` finds what the path names, or raises NotFound before the input is looked at; the view
+    gets what it has found, behind the Caller, in place of the parameters of the path. `refusals`
+    are examples of what else the operation answers, for its documentation.
+    """
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def checked(*args: Any, **kwargs: Any) -> Response | Later:
+            caller = authenticate(scope)
+            if feature is not None:
+                feature(caller)
+            called = partial(view, caller, *args, **kwargs)
+            if resource is not None:
+                called = partial(view, caller, resource(caller, **kwargs), *args)
+            if takes_body or resource is not None:  # A read of a link may call and append.
+                (check_body if takes_body else _check_unread)()
+                return called()
+            response = called()  # It only reads, and its path counts before a body it ignores.
+            _check_unread()
+            return response
+
+        documentation = {
+            "security": [{"oauth2": [scope]}],
+            "responses": _responses(refusals, takes_body=takes_body),
+        }
+        return _documented(checked, documentation)
+
+    return decorate
+
+
+def _check_unread() -> None:
+    """Refuse a body that cannot be read, though nothing in it is looked at."""
+    check_body()
+    read_json()
+
+
+def public(
+    responses: Mapping[int, dict[str, Any]] | None = None,
+    security: Sequence[dict[str, list[str]]] = (),
+) -> Callable[[View], View]:
+    """Document an operation that needs no token."""
+    documentation = {"security": list(security), "responses": dict(responses or {})}
+    return lambda view: _documented(view, documentation)
+
+
+def _responses(refusals: Sequence[Refused], *, takes_body: bool) -> dict[int, dict[str, Any]]:
+    body = [BAD_REQUEST, TOO_LARGE, WRONG_MEDIA_TYPE] if takes_body else []
+    refused = [problem_of(each) for each in (*_EVERYWHERE, *refusals)]
+    return error_responses([*body, *refused, INTERNAL, UNAVAILABLE])
+
+
+def _documented(view: View, documentation: dict[str, Any]) -> View:
+    facts = {"operationId": view.__name__, **deepcopy(documentation)}
+    documented: View = Blueprint.doc(**facts)(view)
+    return documented

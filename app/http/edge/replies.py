@@ -1,0 +1,214 @@
+"""The envelope of every JSON reply: success, data or error, and meta.
+
+A reply is a struct: its fields are what is sent, and what the OpenAPI document says of them.
+
+Conditional reads (RFC 9110 §13): a weak ETag over `data`, and 304 for who has it already.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from hashlib import blake2b
+from http import HTTPStatus
+from typing import Annotated, Any, Final, Generic, TypeVar
+
+import msgspec
+from flask import Response
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from app.http.edge.problems import VALIDATION, Problem
+from app.http.edge.request import container, current_request, request_context
+
+Data = TypeVar("Data")
+
+
+def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
+    """Return what the OpenAPI document says of a field; `schema` are keywords of its own."""
+    examples = None if example is None else [example]
+    return Meta(description=description, examples=examples, extra_json_schema=schema)
+
+
+Moment = Annotated[str, means(format="date-time")]
+
+
+class CommonMeta(Struct, kw_only=True):
+    """What all replies say about themselves."""
+
+    timestamp: Annotated[
+        Moment, means("When the reply was made (UTC).", example="2026-11-21T03:04:05.678Z")
+    ]
+    response_time_ms: Annotated[float, means("How long the service took.", example=12.3)]
+    request_id: Annotated[
+        str,
+        means(
+            "The X-Request-Id of the request, or the one that was made for it.",
+            example="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
+        ),
+    ]
+    stale: Annotated[
+        bool | UnsetType,
+        means(
+            "There when the data lack what has happened in the last seconds or longer.", enum=[True]
+        ),
+    ] = UNSET
+
+
+class ReplyMeta(CommonMeta, kw_only=True):
+    """What a reply says about itself."""
+
+    as_of: Annotated[
+        Moment | UnsetType, means("Beside `stale`: when they last lacked nothing.")
+    ] = UNSET
+
+
+class Success(Struct, Generic[Data], kw_only=True):
+    """A reply that is a success; the docstring of each subclass says what its data are."""
+
+    success: Annotated[bool, means(enum=[True])] = True
+    data: Data
+
+
+class Reply(Success[Data], Generic[Data], kw_only=True):
+    """A success that says of itself what most do."""
+
+    meta: ReplyMeta
+
+
+class ErrorDetail(Struct):
+    """What went wrong."""
+
+    code: Annotated[str, means("What happened, for programs; a code never changes its meaning.")]
+    message: Annotated[str, means("The same, for people.")]
+    details: Annotated[
+        dict[str, Any] | UnsetType,
+        means(
+            "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
+            "`reason` says why the network did not do something."
+        ),
+    ] = UNSET
+
+
+class _Failure(Struct, kw_only=True):
+    success: Annotated[bool, means(enum=[False])] = False
+    error: ErrorDetail
+
+
+class Error(_Failure, kw_only=True):
+    """A reply that is no success."""
+
+    meta: ReplyMeta
+
+
+class ValidationProblem(_Failure, kw_only=True):
+    """A reply to input that breaks a rule, in both shapes that clients know."""
+
+    message: Annotated[str | UnsetType, means("The same as `error.message`.")] = UNSET
+    errors: Annotated[
+        dict[str, list[str]] | UnsetType,
+        means("The same as `error.details`: field name to messages."),
+    ] = UNSET
+    meta: ReplyMeta
+
+
+META: Final = ReplyMeta(
+    timestamp="2026-11-21T03:04:05.678Z",
+    response_time_ms=12.3,
+    request_id="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
+)
+
+
+def format_time(moment: datetime) -> str:
+    """Write a moment as ISO 8601 in UTC with milliseconds, such as `2026-11-21T03:04:05.678Z`."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def time_or_null(moment: datetime | None) -> str | None:
+    """Write a moment as `format_time` does; None stays None, which is null."""
+    return None if moment is None else format_time(moment)
+
+
+def success(
+    data: object,
+    status: int = 200,
+    *,
+    stale: bool = False,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """Reply with data; `stale` if they are older than the read models say."""
+    return json_response(Reply(data=data, meta=reply_meta(stale=stale)), status, headers)
+
+
+def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
+    """Reply with an error, and with `Retry-After` where trying again is of use."""
+    body = failure_body(problem, reply_meta())
+    return json_response(body, problem.status, {**problem.headers, **(headers or {})})
+
+
+def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
+    """Return the body of an error; a validation error has both shapes that clients know."""
+    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
+    if problem.code == VALIDATION:
+        fields = dict(problem.details)
+        return ValidationProblem(error=error, message=problem.message, errors=fields, meta=meta)
+    return Error(error=error, meta=meta)
+
+
+def json_response(
+    body: object, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Reply with JSON that has no envelope of its own."""
+    encoded = msgspec.json.encode(body)
+    return Response(encoded, status, headers, content_type="application/json")
+
+
+def reply_meta(*, stale: bool = False) -> ReplyMeta:
+    """Return what the reply to this request says about itself; `stale` if its data are."""
+    context = request_context()
+    seen_at = context.as_of if context.stale else None
+    as_of = UNSET if seen_at is None else format_time(seen_at)
+    return ReplyMeta(**common_meta(stale=stale), as_of=as_of)
+
+
+def common_meta(*, stale: bool = False) -> dict[str, Any]:
+    """Return the fields of CommonMeta for the reply to this request."""
+    context = request_context()
+    return {
+        "timestamp": format_time(container().clock()),
+        "response_time_ms": context.elapsed_ms(),
+        "request_id": context.request_id,
+        "stale": context.stale or stale or UNSET,
+    }
+
+
+ETAG_BYTES = 16
+ETAG: Final = {"ETag": {"description": "A weak tag of `data`.", "schema": {"type": "string"}}}
+NOT_MODIFIED: Final = {
+    HTTPStatus.NOT_MODIFIED.value: {
+        "description": "`data` is what the ETag of `If-None-Match` stands for."
+    }
+}
+
+
+def conditional(data: object) -> Response:
+    """Reply with data, or with 304."""
+    encoded = msgspec.json.encode(data)
+    return tagged(encoded, lambda: msgspec.Raw(encoded))
+
+
+def tagged(
+    state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
+) -> Response:
+    """Reply with data that differ exactly when `state` does, or with 304; `headers` on both.
+
+    The data are made only for who does not have them.
+    """
+    tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
+    if current_request().if_none_match.contains_weak(tag):
+        response = Response(status=HTTPStatus.NOT_MODIFIED)
+        response.headers.update(headers or {})
+        del response.headers["Content-Type"]
+    else:
+        response = success(data(), headers=headers)
+    response.set_etag(tag, weak=True)
+    response.headers["Cache-Control"] = "private, no-cache"
+    response.headers["Vary"] = "Authorization, X-Organization-Id"
+    return response

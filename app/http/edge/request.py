@@ -1,0 +1,79 @@
+"""What belongs to one request at the edge: its id, its start, who asks; nothing outlives it."""
+
+import re
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from werkzeug.wrappers import Request
+
+from app.bootstrap.container import Container
+from domain.cause import Cause
+
+# What logs and other services take without escaping; anything else gets an id of ours.
+# Nor does one in the form of a phone number pass: the id is kept for ever, in clear.
+_REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z)[A-Za-z0-9._~:/@=+-]{1,128}")
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """One request to an installation; `scope` and `route` are those of its operation, if known.
+
+    `parts` are what its application keeps beside the container.
+    `at_once`: it is answered in a thread that must not wait; so a view may return a Later.
+    `stale`: its reply shows a read model that is behind, and shows the log `as_of` a moment.
+    """
+
+    container: Container
+    parts: Mapping[str, Any]
+    request: Request
+    request_id: str
+    started_s: float
+    at_once: bool = False
+    route: str | None = None
+    scope: str | None = None
+    organization_id: UUID | None = None
+    stale: bool = False
+    as_of: datetime | None = None
+
+    def elapsed_ms(self) -> float:
+        """Return how long the request has taken so far, to a tenth of a millisecond."""
+        return round((time.perf_counter() - self.started_s) * 1000, 1)
+
+
+CURRENT: ContextVar[RequestContext] = ContextVar("request")
+
+
+def is_request_id(given: str) -> bool:
+    """Tell whether the id that a request brings is taken over."""
+    return _REQUEST_ID.fullmatch(given) is not None
+
+
+def container() -> Container:
+    """Return the parts of the installation that answers this request."""
+    return CURRENT.get().container
+
+
+def request_context() -> RequestContext:
+    """Return the context of the request that is being answered."""
+    return CURRENT.get()
+
+
+def current_request() -> Request:
+    """Return the request that is being answered."""
+    return CURRENT.get().request
+
+
+def current_request_id() -> str | None:
+    """Return the id of the request that this thread answers, if any, for log lines."""
+    context = CURRENT.get(None)
+    return None if context is None else context.request_id
+
+
+def current_cause() -> Cause:
+    """Return the cause of what this request makes happen."""
+    return Cause(container().clock(), request_context().request_id)

@@ -1,0 +1,54 @@
+"""Pages of lists: which one is asked for."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from app.http.edge.input import described
+
+PER_PAGE_MAX = 100
+PAGE_MAX = 10**12  # Far past any list, and its offset still fits the database's 64 bits.
+
+PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
+_DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
+
+
+class WholeNumber(fields.Integer):
+    """A number in plain ASCII digits; `int` alone would also take `1_000` and ` 1 `.
+
+    What is past `highest` is told `beyond`.
+    """
+
+    def __init__(self, highest: int, wanted: str = "", beyond: str = "", **kwargs: Any) -> None:
+        metadata = {**kwargs.pop("metadata", {}), "minimum": 1, "maximum": highest}
+        super().__init__(metadata=metadata, **kwargs)
+        self.highest = highest
+        self.wanted = wanted or f"Must be a whole number from 1 to {highest}."
+        self.beyond = beyond or self.wanted
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> int:
+        _ = attr, data, kwargs
+        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < 1:
+            raise ValidationError(self.wanted)
+        if int(value) > self.highest:
+            raise ValidationError(self.beyond)
+        return int(value)
+
+
+class PageQuery(Schema):
+    """Which page is asked for."""
+
+    page = WholeNumber(
+        PAGE_MAX,
+        "Must be a whole number, 1 or more.",
+        PAST_ALL,
+        load_default=1,
+        metadata=described("The page, from 1."),
+    )
+    per_page = WholeNumber(
+        PER_PAGE_MAX, load_default=50, metadata=described("How many items make a page.")
+    )

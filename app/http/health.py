@@ -1,0 +1,124 @@
+"""Whether lookups can be served, and the probes of whoever runs the processes."""
+
+from typing import Annotated
+
+from flask import Response
+from msgspec import Struct
+
+from app.bootstrap.known_keys import missing_keys
+from app.http.edge.input import Blueprint
+from app.http.edge.operation import public
+from app.http.edge.outages import outages
+from app.http.edge.own_replies import LIVEZ
+from app.http.edge.replies import Moment, format_time, json_response, means
+from app.http.edge.request import container
+from app.watch.trouble import NOT_MIGRATED
+
+blueprint = Blueprint("Health", __name__, description="Whether the service can serve.")
+
+
+class Health(Struct):
+    """Whether lookups can be served."""
+
+    ok: Annotated[bool, means("Whether lookups can be served now.")]
+    timestamp: Annotated[Moment, means("When this was found (UTC).")]
+
+
+class Liveness(Struct):
+    """Whether the process answers."""
+
+    ok: Annotated[bool, means(enum=[True])] = True
+
+
+class Readiness(Struct, kw_only=True):
+    """Whether the process can serve."""
+
+    ok: Annotated[bool, means("Whether to send requests here.")]
+    database: Annotated[bool, means("Whether it can be reached.")]
+    migrated: Annotated[bool, means("Whether its tables are made.")]
+    missing: Annotated[list[str], means("What stands in the way, in the words of the database.")]
+    failed_read_models: Annotated[
+        list[str], means("Read models that have stopped; what they show is old.")
+    ]
+    signing_keys: Annotated[bool, means("Whether tokens can be signed and checked.")]
+    clock_offset_seconds: Annotated[
+        float,
+        means(
+            "How far the database's clock is ahead of this machine's. It is added to every time."
+        ),
+    ]
+
+
+@blueprint.route("/number-lookup/health", methods=["GET"])
+@public()
+@blueprint.replies(200, Health, "Lookups can be served.")
+@blueprint.replies(503, Health, "Lookups cannot be served; `ok` is false.")
+def number_lookup_health() -> Response:
+    """Tell whether lookups can be served.
+
+    They cannot while the event log is out of reach, while lookups are disabled for everybody, and
+    while the lookup provider does not answer.
+    """
+    parts = container()
+    ok = parts.settings.number_lookup_enabled and _missing_log() is None and parts.provider.is_up()
+    return json_response(Health(ok, format_time(parts.clock())), 200 if ok else 503)
+
+
+@blueprint.route(LIVEZ, methods=["GET"])
+@public()
+@blueprint.replies(200, Liveness, "The process answers.")
+def livez() -> Response:
+    """Tell whether the process answers.
+
+    It asks nothing else: restart a process only when this fails.
+    """
+    return json_response(Liveness())
+
+
+@blueprint.route("/readyz", methods=["GET"])
+@public()
+@blueprint.replies(200, Readiness, "The process can serve.")
+@blueprint.replies(503, Readiness, "It cannot; the body says why.")
+def readyz() -> Response:
+    """Tell whether the process can serve.
+
+    It can when the database is reached, its tables are made and the signing keys can be read. A
+    read model that has stopped is named but does not count: every process would see the same, and
+    old reads beat none.
+    """
+    away, no_keys = _missing_log(), missing_keys(container())
+    migrated, failed, missing = (False, [], [away]) if away is not None else _read_models()
+    missing += [no_keys] if no_keys is not None else []
+    readiness = Readiness(
+        ok=not missing,
+        database=away is None,
+        migrated=migrated,
+        missing=missing,
+        failed_read_models=failed,
+        signing_keys=no_keys is None,
+        clock_offset_seconds=round(container().time.offset_s, 3),
+    )
+    return json_response(readiness, 200 if readiness.ok else 503)
+
+
+def _missing_log() -> str | None:
+    """Say why the log cannot be reached; None when it can."""
+    try:
+        container().log.head()
+    except Exception as error:  # noqa: BLE001 - whatever it is, the log cannot be reached.
+        return outages().note(error)
+    return None
+
+
+def _read_models() -> tuple[bool, list[str], list[str]]:
+    """Return whether all read models are made by this version, which have failed, what is wrong."""
+    parts = container()
+    try:
+        known = parts.positions.all(parts.views)
+    except Exception as error:  # noqa: BLE001 - a table that is missing, above all.
+        return False, [], [outages().note(error)]
+    places = [known.get(model.name) for model in parts.models]
+    versions = [model.version for model in parts.models]
+    migrated = [place.version for place in places if place is not None] == versions
+    failed = [place.name for place in places if place is not None and place.failure]
+    return migrated, failed, [] if migrated else [NOT_MIGRATED]

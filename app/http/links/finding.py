@@ -1,0 +1,115 @@
+"""The link that a path names, by id or ICCID: read from the log itself, so that it is never old.
+
+The list of links as partners read it: from the read model, with what the network said last.
+
+The reply of every operation that ends in a link: what it is like now, as far as is known.
+"""
+
+import re
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from flask import Response
+from msgspec.structs import asdict
+
+from app.bootstrap.container import Container
+from app.http.edge.age import wait_for
+from app.http.edge.input import parse_id
+from app.http.edge.paging import offset_of
+from app.http.edge.replies import success
+from app.http.edge.request import container, current_cause
+from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
+from app.security.authorization import Caller
+from domain.errors import NotFound
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link as LinkAggregate
+from domain.links.network import Reading
+from domain.links.readings import LinkReading, usage_of
+from domain.money import format_amount
+from projections.models.link_search import LinkFilter
+from projections.models.links import LinkRow
+
+_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not looked at.
+
+
+def find_link(caller: Caller, identifier: str) -> LinkAggregate:
+    """Return a link of the caller; NotFound for any other, and for one that is not active yet."""
+    link_id = _holder_of(identifier) if _ICCID.fullmatch(identifier) else parse_id(identifier)
+    link = container().log.find(LinkAggregate, link_id)
+    if link is None or link.organization_id != caller.organization_id or not link.is_visible:
+        raise NotFound
+    return link
+
+
+def _holder_of(iccid: str) -> UUID:
+    """Return the one link that an eSIM belongs to."""
+    parts = container()
+    esim = parts.log.find(Esim, esim_id(parts.network.name, iccid))
+    if esim is None or esim.link_id is None:
+        raise NotFound
+    return esim.link_id
+
+
+# Phone numbers are kept beside the read model, so what matches there is handed over by id. A part
+# of a number that so many links share is no search.
+NUMBERS_MAX = 10_000
+
+
+def list_items(
+    parts: Container, organization_id: UUID, query: Mapping[str, Any]
+) -> tuple[list[Link], int]:
+    """Return one page of links, newest first, and how many there are in all."""
+    wait_for(parts, parts.links.name)
+    rows, total = find_links(parts, organization_id, query)
+    seen = parts.readings.find([row.id for row in rows])
+    now = parts.clock()
+    return [_item(parts, row, seen.get(row.id, Reading()), now) for row in rows], total
+
+
+def find_links(
+    parts: Container, organization_id: UUID, query: Mapping[str, Any]
+) -> tuple[list[LinkRow], int]:
+    """Return the links of a page as they are by the log, and how many there are in all."""
+    search = query.get("search")
+    also = _with_number(parts, organization_id, search) if search else ()
+    wanted = LinkFilter(query.get("status"), search, also)
+    offset, limit = offset_of(query), query["per_page"]
+    return parts.links.page(parts.views, organization_id, wanted, offset=offset, limit=limit)
+
+
+def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:
+    """Return the links whose phone number holds what is searched for."""
+    digits, letters = (any(map(kind, search)) for kind in (str.isdigit, str.isalpha))
+    if letters or not digits:  # No number holds a letter.
+        return ()
+    return parts.readings.with_msisdn(organization_id, search, NUMBERS_MAX)
+
+
+def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> Link:
+    plans = usage_of(row.current_activations, row.activations, seen.usage, now)
+    lpa = parts.link_readings.open_lpa(row.organization_id, row.id, row.lpa)
+    return show_row(row, plans, seen.usage, lpa)
+
+
+def reply_link(
+    link: LinkAggregate, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Reply with a link whose usage and status have been asked of the network just now.
+
+    After a change of its plans, `kept_micros` is what that cost.
+    What the network does not tell is what it told last, and `meta.stale` says so.
+    """
+    reading = container().link_readings.read(link, current_cause(), live=True)
+    data = link_data(reading)
+    if kept_micros is not None:
+        amount, currency = format_amount(kept_micros), container().settings.currency
+        data = ChangedLink(**asdict(data), amount_charged=amount, currency=currency)
+    return success(data, stale=reading.stale, headers=headers)
+
+
+def link_data(reading: LinkReading) -> LinkDetail:
+    """Return a link with its plans and the networks that they reach at present."""
+    bought = {each.activation.plan.plan_id for each in reading.plans}
+    return show_link(reading, container().known_plans.terms_of(bought))

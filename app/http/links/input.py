@@ -1,0 +1,168 @@
+"""Links: what is asked of them."""
+
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
+from marshmallow import validates_schema as validates_whole
+
+from app.http.edge.input import described, parse_id
+from app.http.edge.schemas import PER_PAGE_MAX, PageQuery, WholeNumber
+from app.http.links.replies import STATUSES
+from domain.errors import NotFound
+
+NAME_CHARS_MAX = 255
+SEARCH_CHARS_MAX = 255
+CHANGES_MAX = 10
+FILTERS = ("status", "search")
+NOT_AN_ID = "Not a valid UUID."
+NOT_A_LIST = "Not a valid list."
+NO_CONTROLS = "Must not hold control characters."
+NO_CHANGE = "Name at least one activation to remove or one plan to add."
+TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
+NOT_A_FLAG = "Must be true or false."
+NO_NUL = validate.ContainsNoneOf("\0", error="Must not hold a NUL character.")
+
+
+class Id(fields.UUID):
+    """A UUID in its canonical spelling, as in paths."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> UUID:
+        _ = attr, data, kwargs
+        if not isinstance(value, str):
+            raise ValidationError(NOT_AN_ID)
+        try:
+            return parse_id(value)
+        except NotFound:
+            raise ValidationError(NOT_AN_ID) from None
+
+
+class Ids(fields.List[UUID]):
+    """A few ids, each once where they are `unique`. Too many are one error, not one for each."""
+
+    def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
+        metadata = {**kwargs.pop("metadata"), "maxItems": CHANGES_MAX, "uniqueItems": unique}
+        super().__init__(Id(), metadata=metadata, **kwargs)
+        self.unique = unique
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> list[Any]:
+        if isinstance(value, list) and len(value) > CHANGES_MAX:
+            raise ValidationError(TOO_MANY)
+        ids = super()._deserialize(value, attr, data, **kwargs)
+        repeats = _repeats(ids) if self.unique else {}
+        if repeats:
+            raise ValidationError(repeats)
+        return ids
+
+
+def _repeats(ids: list[Any]) -> dict[Any, Any]:
+    """Name the later of two equal ids."""
+    first: dict[UUID, int] = {}
+    return {
+        index: [f"The same activation stands at index {first[each]}."]
+        for index, each in enumerate(ids)
+        if first.setdefault(each, index) != index
+    }
+
+
+def check_name(name: str) -> None:
+    """Refuse what no list could show; any script and sign is welcome."""
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+        raise ValidationError(NO_CONTROLS)
+
+
+class LinkQuery(PageQuery):
+    """Which links are asked for; an empty filter is none."""
+
+    per_page = WholeNumber(
+        PER_PAGE_MAX, load_default=20, metadata=described("How many links make a page.")
+    )
+    status = fields.String(
+        validate=validate.OneOf(STATUSES),
+        metadata=described("Only those that had this status when last seen.", enum=list(STATUSES)),
+    )
+    search = fields.String(
+        validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
+        metadata=described(
+            "Only those whose ICCID, name, phone number, id or plan name holds this text, in upper "
+            "or lower case."
+        ),
+    )
+
+    @pre_load
+    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Read `?status=` as no filter."""
+        return {name: value for name, value in data.items() if value or name not in FILTERS}
+
+
+class LinkBody(Schema):
+    """The link that is wanted."""
+
+    plan_id = Id(
+        required=True,
+        metadata=described("The plan that it begins with."),
+    )
+    name = fields.String(
+        allow_none=True,
+        load_default=None,
+        validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
+        metadata=described("How you want to call it; empty or null: it has no name."),
+    )
+
+    @post_load
+    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Take a name without a character for no name."""
+        return data | {"name": data["name"] or None}
+
+
+class LinkPlansBody(Schema):
+    """What to remove from a link and what to add, in this order."""
+
+    remove = Ids(
+        unique=True,
+        load_default=list,
+        metadata=described("Activations to remove, by their id; no money comes back."),
+    )
+    add = Ids(
+        load_default=list,
+        metadata=described("Plans to add, by their id. The same one may be added more than once."),
+    )
+
+    @validates_whole
+    def check_count(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a change of nothing, and one that is too long for a single request."""
+        count = len(data["remove"]) + len(data["add"])
+        if not count:
+            raise ValidationError({"remove": [NO_CHANGE], "add": [NO_CHANGE]})
+        if count > CHANGES_MAX:
+            raise ValidationError({"remove": [TOO_MANY], "add": [TOO_MANY]})
+
+
+class HistoryQuery(PageQuery):
+    """Which part of a link's history is asked for."""
+
+    per_page = WholeNumber(
+        PER_PAGE_MAX, load_default=15, metadata=described("How many transactions make a page.")
+    )
+
+
+class StatusQuery(Schema):
+    """How fresh a network status has to be."""
+
+    live = fields.Boolean(
+        load_default=False,
+        truthy={"true", "1"},
+        falsy={"false", "0"},
+        error_messages={"invalid": NOT_A_FLAG},
+        metadata=described("Whether to ask the network now, whatever is stored."),
+    )
+
+
+class NoBody(Schema):
+    """Nothing: the path says it all."""

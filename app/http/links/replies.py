@@ -1,0 +1,435 @@
+"""The replies about links: eSIM, usage, plans, where they work; an example of each."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final, get_args
+from urllib.parse import quote
+from uuid import UUID
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import asdict, replace
+
+from app.http.accounts.replies import (
+    TRANSACTION_ID,
+    Amount,
+    Currency,
+    Reference,
+    Transaction,
+    TransactionPage,
+    TransactionPageReply,
+)
+from app.http.catalogue.replies import (
+    COVERAGE,
+    PLAN,
+    CountryCode,
+    CountryCoverage,
+    Plan,
+    SponsorProfile,
+    show_country,
+    show_profile,
+)
+from app.http.edge.paging import Page, PageMeta
+from app.http.edge.replies import META, Moment, Reply, ReplyMeta, format_time, means, time_or_null
+from domain.catalogue import plan
+from domain.links import network
+from domain.links.link import Link as LinkAggregate
+from domain.links.readings import LinkReading, PlanStage, PlanUsage
+from projections.models.links import LinkRow
+
+APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
+ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
+MB_DECIMALS = 3  # A kilobyte: what is finer comes from adding fractions up.
+
+STATUSES: Final = get_args(network.LinkStatus)
+Iccid = Annotated[
+    str, means("The number of the eSIM (ITU-T E.118).", example="8988399901234567897")
+]
+UsedMb = Annotated[float, means("Data used so far, in MB (1 GB is 1000 MB).", example=104.2)]
+RemainingMb = Annotated[float, means("Data that is left, in MB.", example=4895.8)]
+Paid = Annotated[Amount, means("What your wallet has paid.")]
+
+
+class Link(Struct, kw_only=True):
+    """An eSIM of its reader's organization, without its plans."""
+
+    id: Annotated[UUID, means("The link.")]
+    name: Annotated[str | None, means("How you call it, if at all.")]
+    iccid: Iccid
+    status: Annotated[str, means("Whether it can be used: in a list as last seen.", enum=STATUSES)]
+    created_at: Annotated[Moment, means("When it was activated (UTC).")]
+    sponsor_profile: Annotated[
+        SponsorProfile | None, means("The profile of the network that it runs on; null: not known.")
+    ]
+    installed_at: Annotated[Moment | None, means("When it was first seen in a device (UTC).")]
+    first_used_at: Annotated[Moment | None, means("When it first carried traffic (UTC).")]
+    lpa_profile: Annotated[
+        str | None,
+        means(
+            "Its activation code (GSMA SGP.22 §4.1); null: not known, or erased.",
+            example="LPA:1$rsp.example$JQ-XK2F",
+        ),
+    ]
+    apple_activation_url: Annotated[
+        str | None, means("Opens the installation on an iPhone (iOS 17.4 or later).")
+    ]
+    android_activation_url: Annotated[str | None, means("Opens the installation on Android.")]
+    msisdn: Annotated[
+        str | None, means("Its phone number (ITU-T E.164); null: it has none, or not yet.")
+    ]
+    data_used_mb: UsedMb
+    data_remaining_mb: RemainingMb
+    data_total_mb: Annotated[
+        float, means("Data of its plans as bought, in MB; expired ones count.", example=5000.0)
+    ]
+    expires_at: Annotated[
+        Moment | None,
+        means(
+            "The latest end of a plan that is in use and has data left; null: there is none (UTC)."
+        ),
+    ]
+    usage_as_of: Annotated[Moment, means("When usage was read from the network (UTC).")]
+
+
+class Activation(Struct):
+    """A plan on a link, as it was bought."""
+
+    id: Annotated[UUID, means("The activation, to remove it by.")]
+    plan_id: Annotated[UUID, means("The plan.")]
+    plan_name: Annotated[str, means("Its name when it was bought.")]
+    status: Annotated[
+        str, means("One that is used up stays active until it expires.", enum=["active", "expired"])
+    ]
+    activation_date: Annotated[Moment, means("When it was bought (UTC).")]
+    expiry_date: Annotated[Moment | None, means("When it ends; null until it is first used (UTC).")]
+    data_used_mb: UsedMb
+    data_remaining_mb: RemainingMb
+    coverage_countries: list[CountryCode]
+
+
+class LinkDetail(Link, kw_only=True):
+    """An eSIM of its reader's organization with its plans."""
+
+    activations: Annotated[
+        list[Activation],
+        means(
+            "Its plans: those in use with data left come first, then those that wait "
+            "for their first use, used up and expired ones, each oldest first. Removed ones are "
+            "not listed."
+        ),
+    ]
+    coverage_data: Annotated[
+        list[CountryCoverage], means("Where its active plans work, all taken together.")
+    ]
+
+
+class ChangedLink(LinkDetail, kw_only=True):
+    """A link after a change of its plans, and what that cost."""
+
+    amount_charged: Paid
+    currency: Currency
+
+
+class NewLink(LinkDetail, kw_only=True):
+    """A link that has just been created, and what it cost."""
+
+    activation_url: Annotated[str | None, means("The same as `apple_activation_url`.")]
+    amount_charged: Paid
+    currency: Currency
+
+
+class ServingNetwork(Struct):
+    """The mobile network that serves a device."""
+
+    country_code: CountryCode
+    operator: Annotated[str, means("Who runs it.", example="Orange")]
+    mcc: Annotated[str, means("Mobile Country Code (ITU-T E.212).", example="208")]
+    mnc: Annotated[str, means("Mobile Network Code (ITU-T E.212).", example="01")]
+    radio: Annotated[str, means("Its generation.", example="5G")]
+
+
+class NetworkStatus(Struct):
+    """Whether and where a link is connected."""
+
+    link_id: Annotated[UUID, means("The link.")]
+    iccid: Iccid
+    status: Annotated[str, means("Whether it can be used.", enum=STATUSES)]
+    connected: Annotated[bool, means("Whether it is online.")]
+    network: Annotated[
+        ServingNetwork | None, means("The network that serves it; null while it is not connected.")
+    ]
+    last_seen_at: Annotated[Moment | None, means("When it was last online (UTC).")]
+    as_of: Annotated[Moment, means("When the network said so (UTC).")]
+    cached: Annotated[bool, means("Whether this was stored, and not asked of the network now.")]
+
+
+class LinkMeta(ReplyMeta, kw_only=True):
+    """What the reply about a link says about itself."""
+
+    stale: Annotated[
+        bool | UnsetType,
+        means(
+            "There when the network could not be reached: what it said last is shown.", enum=[True]
+        ),
+    ] = UNSET
+
+
+class LinkPage(Page[Link]):
+    """Links."""
+
+
+class LinkPageReply(Reply[LinkPage]):
+    """A page of links."""
+
+
+class LinkReply(Reply[LinkDetail], kw_only=True):
+    """The link."""
+
+    meta: LinkMeta
+
+
+class NewLinkReply(Reply[NewLink]):
+    """The link is active, and paid."""
+
+
+class ChangedLinkReply(Reply[ChangedLink], kw_only=True):
+    """The link as it is now."""
+
+    meta: LinkMeta
+
+
+class NetworkStatusReply(Reply[NetworkStatus], kw_only=True):
+    """The network status."""
+
+    meta: LinkMeta
+
+
+class TopupPlansReply(Reply[list[Plan]]):
+    """The plans."""
+
+
+def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> LinkDetail:
+    """Return a link with its plans; `terms` are the present ones of these plans, by id."""
+    link = reading.link
+    assert link.iccid is not None
+    assert link.activated_at is not None
+    return LinkDetail(
+        id=link.id,
+        name=link.requested.name,
+        iccid=link.iccid,
+        status=reading.status,
+        created_at=format_time(link.activated_at),
+        sponsor_profile=_profile(link.sponsor_profile),
+        installed_at=time_or_null(link.installed_at),
+        first_used_at=time_or_null(link.first_used_at),
+        **_codes(reading.lpa),
+        **_usage(reading.plans, reading.usage, reading.as_of),
+        activations=[_activation(each) for each in reading.plans],
+        coverage_data=_coverage(reading.plans, terms),
+    )
+
+
+def show_row(
+    row: LinkRow, plans: Sequence[PlanUsage], usage: network.Usage | None, lpa: str | None
+) -> Link:
+    """Return a link of a list; `plans` are the current ones with their usage."""
+    return Link(
+        id=row.id,
+        name=row.name,
+        iccid=row.iccid,
+        status=row.status,
+        created_at=format_time(row.created_at),
+        sponsor_profile=_profile(row.sponsor_profile),
+        installed_at=time_or_null(row.installed_at),
+        first_used_at=time_or_null(row.first_used_at),
+        **_codes(lpa),
+        **_usage(plans, usage, usage.as_of if usage is not None else row.created_at),
+    )
+
+
+def show_status(
+    link: LinkAggregate, status: network.NetworkStatus, *, cached: bool
+) -> NetworkStatus:
+    """Return whether and where a link is connected."""
+    assert link.iccid is not None
+    serving = status.network
+    return NetworkStatus(
+        link_id=link.id,
+        iccid=link.iccid,
+        status=status.status,
+        connected=status.connected,
+        network=None if serving is None else ServingNetwork(**asdict(serving)),
+        last_seen_at=time_or_null(status.last_seen_at),
+        as_of=format_time(status.as_of),
+        cached=cached,
+    )
+
+
+def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
+    return None if profile is None else show_profile(profile)
+
+
+def _codes(lpa: str | None) -> dict[str, Any]:
+    """Return the activation code and the pages that install it; null for one that is not known."""
+    carddata = quote(lpa, safe="") if lpa is not None else None
+    return {
+        "lpa_profile": lpa,
+        "apple_activation_url": carddata and APPLE + carddata,
+        "android_activation_url": carddata and ANDROID + carddata,
+    }
+
+
+def _usage(
+    plans: Sequence[PlanUsage], usage: network.Usage | None, as_of: datetime
+) -> dict[str, Any]:
+    in_use = [each for each in plans if each.stage is PlanStage.IN_USE]
+    ends = [each.expires_at for each in in_use if each.expires_at is not None]
+    return {
+        "msisdn": usage.msisdn if usage is not None else None,
+        "data_used_mb": round(sum((each.used_mb for each in plans), 0.0), MB_DECIMALS),
+        "data_remaining_mb": round(sum((each.remaining_mb for each in plans), 0.0), MB_DECIMALS),
+        "data_total_mb": float(sum(each.activation.plan.data_mb for each in plans)),
+        "expires_at": time_or_null(max(ends, default=None)),
+        "usage_as_of": format_time(as_of),
+    }
+
+
+def _activation(each: PlanUsage) -> Activation:
+    bought = each.activation.plan
+    return Activation(
+        id=each.activation.id,
+        plan_id=bought.plan_id,
+        plan_name=bought.name,
+        status="expired" if each.is_expired else "active",
+        activation_date=format_time(each.activation.bought_at),
+        expiry_date=time_or_null(each.expires_at),
+        data_used_mb=round(each.used_mb, MB_DECIMALS),
+        data_remaining_mb=round(each.remaining_mb, MB_DECIMALS),
+        coverage_countries=bought.countries,
+    )
+
+
+def _coverage(
+    plans: Sequence[PlanUsage], terms: Mapping[UUID, plan.PlanTerms]
+) -> list[CountryCoverage]:
+    """Return the countries of the active plans as bought, with the networks of today."""
+    found: dict[str, dict[str, plan.Operator]] = {}
+    for bought in (each.activation.plan for each in plans if not each.is_expired):
+        today = terms.get(bought.plan_id)
+        networks = {each.country_code: each.operators for each in today.coverage} if today else {}
+        for code in bought.countries:
+            _merge(found.setdefault(code, {}), networks.get(code, []))
+    return [show_country(code, operators.values()) for code, operators in sorted(found.items())]
+
+
+def _merge(operators: dict[str, plan.Operator], more: Sequence[plan.Operator]) -> None:
+    """Add networks by name; one that is there gets the generations that it lacks."""
+    for each in more:
+        known = operators.get(each.name)
+        types = [*known.network_types, *each.network_types] if known else each.network_types
+        operators[each.name] = plan.Operator(each.name, [*dict.fromkeys(types)])
+
+
+ACTIVATION_ID: Final = UUID("c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30")
+_LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
+_META: Final = LinkMeta(**asdict(META))
+_PLAN: Final = PLAN.data
+_LINK: Final = Link(
+    id=_LINK_ID,
+    name="Van 12",
+    iccid="8988399901234567897",
+    status="active",
+    created_at="2026-11-21T03:04:05.100Z",
+    sponsor_profile=_PLAN.sponsor_profiles[0],
+    installed_at="2026-11-21T03:05:10.000Z",
+    first_used_at="2026-11-21T03:06:20.000Z",
+    **_codes("LPA:1$rsp.example$JQ-XK2F"),
+    msisdn="+883999765432109",
+    data_used_mb=104.2,
+    data_remaining_mb=4895.8,
+    data_total_mb=5000.0,
+    expires_at="2026-12-21T03:06:20.000Z",
+    usage_as_of="2026-11-22T08:00:00.000Z",
+)
+_ACTIVATION: Final = Activation(
+    id=ACTIVATION_ID,
+    plan_id=_PLAN.id,
+    plan_name=_PLAN.name,
+    status="active",
+    activation_date=_LINK.created_at,
+    expiry_date=_LINK.expires_at,
+    data_used_mb=_LINK.data_used_mb,
+    data_remaining_mb=_LINK.data_remaining_mb,
+    coverage_countries=_PLAN.coverage.countries,
+)
+_DETAIL: Final = LinkDetail(
+    **asdict(_LINK), activations=[_ACTIVATION], coverage_data=COVERAGE.data.countries
+)
+_UNUSED: Final = {"data_used_mb": 0.0, "data_remaining_mb": 5000.0}
+_NEW: Final = replace(
+    _DETAIL,
+    **_UNUSED,
+    expires_at=None,
+    installed_at=None,
+    first_used_at=None,
+    usage_as_of=_LINK.created_at,
+    activations=[replace(_ACTIVATION, **_UNUSED, expiry_date=None)],
+)
+
+LINK: Final = LinkReply(data=_DETAIL, meta=_META)
+LINK_PAGE: Final = LinkPageReply(
+    data=LinkPage([_LINK], PageMeta(total=1, per_page=20, current_page=1, last_page=1)),
+    meta=META,
+)
+CREATED: Final = NewLinkReply(
+    data=NewLink(
+        **asdict(_NEW),
+        activation_url=_LINK.apple_activation_url,
+        amount_charged="4.50",
+        currency="USD",
+    ),
+    meta=META,
+)
+CHANGED: Final = ChangedLinkReply(
+    data=ChangedLink(**asdict(_DETAIL), amount_charged="4.50", currency="USD"), meta=_META
+)
+TOPUP_PLANS: Final = TopupPlansReply(data=[_PLAN], meta=META)
+HISTORY: Final = TransactionPageReply(
+    data=TransactionPage(
+        [
+            Transaction(
+                id=TRANSACTION_ID,
+                sequence=8,
+                kind="activation",
+                amount="4.50",
+                direction="debit",
+                currency="USD",
+                charged_at="2026-11-21T03:04:05.040Z",
+                plan_name=_PLAN.name,
+                description=f"Activation: {_PLAN.name}",
+                reference=Reference("link", str(_LINK_ID)),
+                metadata={
+                    "link_id": str(_LINK_ID),
+                    "plan_id": str(_PLAN.id),
+                    "plan_name": _PLAN.name,
+                },
+                balance_after="83.00",
+                position=4811,
+            )
+        ],
+        PageMeta(total=1, per_page=15, current_page=1, last_page=1),
+    ),
+    meta=META,
+)
+NETWORK_STATUS: Final = NetworkStatusReply(
+    data=NetworkStatus(
+        link_id=_LINK_ID,
+        iccid=_LINK.iccid,
+        status="active",
+        connected=True,
+        network=ServingNetwork("FR", "Orange", "208", "01", "5G"),
+        last_seen_at="2026-11-22T08:00:00.000Z",
+        as_of="2026-11-22T08:00:00.000Z",
+        cached=False,
+    ),
+    meta=_META,
+)

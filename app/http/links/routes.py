@@ -1,0 +1,307 @@
+"""Links: eSIMs that are bought with a first plan, read, suspended and reactivated.
+
+The plans of a link: which can be added, and the one operation that removes and adds.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from flask import Response
+from msgspec.structs import asdict
+
+from app.http.accounts.replies import show_transaction
+from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
+from app.http.catalogue.replies import show_plan
+from app.http.edge.age import wait_for
+from app.http.edge.idempotency import (
+    IDEMPOTENCY_REPLAYED,
+    REPLAYED,
+    IdempotencyHeader,
+    replay_headers,
+)
+from app.http.edge.input import Blueprint
+from app.http.edge.operation import operation
+from app.http.edge.paging import offset_of, show_page
+from app.http.edge.paths import reached
+from app.http.edge.problems import problem_of
+from app.http.edge.replies import failure, success
+from app.http.edge.request import container, current_cause
+from app.http.links.finding import find_link, link_data, list_items, reply_link
+from app.http.links.input import (
+    NOT_A_FLAG,
+    HistoryQuery,
+    LinkBody,
+    LinkPlansBody,
+    LinkQuery,
+    NoBody,
+    StatusQuery,
+)
+from app.http.links.replies import (
+    ACTIVATION_ID,
+    CHANGED,
+    CREATED,
+    HISTORY,
+    LINK,
+    LINK_PAGE,
+    NETWORK_STATUS,
+    STATUSES,
+    TOPUP_PLANS,
+    NewLink,
+    show_status,
+)
+from app.security.authorization import Caller
+from domain import errors
+from domain.links.change_plans import NOT_THERE, BoundFailure, ChangeRequest
+from domain.links.create import LinkRequest
+from domain.links.link import Link
+from domain.links.offers import INCOMPATIBLE, UNKNOWN
+from domain.links.status import Target
+from domain.links.waiting import SHARE
+from domain.money import format_amount
+from projections.models.plans import PlanRow
+
+blueprint = Blueprint(
+    "Links",
+    __name__,
+    description="eSIMs of your organization. A link is named by its id or by its ICCID.",
+)
+
+CREATE_REFUSALS: Final = (
+    errors.ValidationFailed({"plan_id": [UNKNOWN]}),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
+    errors.ConfigError(),
+    errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.ProvisioningFailed("4.50 USD has been refunded", refunded="4.50"),
+    errors.ProvisioningError(errors.NO_ESIM, "nothing was taken", refunded="0.00"),
+)
+_LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+_SWITCH_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.ValidationFailed({"status": ["Unknown field."]}),
+    errors.RateLimited(SHARE),
+    errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged"),
+)
+
+
+@blueprint.route("/v1/links", methods=["GET"])
+@operation(
+    scope="links",
+    refusals=[errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]})],
+)
+@blueprint.arguments(LinkQuery, location="query")
+@blueprint.replies(200, LINK_PAGE)
+def list_links(caller: Caller, query: dict[str, Any]) -> Response:
+    """List your links, newest first.
+
+    Status and usage are the last known; read a link to have the network asked. A page past the end
+    is an empty list.
+    """
+    items, total = list_items(container(), caller.organization_id, query)
+    return success(show_page(items, total, query))
+
+
+@blueprint.route("/v1/links", methods=["POST"])
+@operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True)
+@blueprint.arguments(LinkBody, location="json")
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.replies(201, CREATED, headers=_LOCATION | IDEMPOTENCY_REPLAYED)
+def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+    """Create a link with its first plan.
+
+    The price of the plan is charged when an eSIM has been found, and is back before a failure is
+    told. The reply comes when the link is active: allow for half a minute. If it is lost, send the
+    request again with the same `Idempotency-Key`.
+    """
+    parts = container()
+    wanted = LinkRequest(caller.organization_id, body["plan_id"], body["name"], header.get("key"))
+    cause = current_cause()
+    link, replayed = parts.link_create.run(wanted, cause)
+    price = link.requested.price
+    shown = link_data(parts.link_readings.read(link, cause, live=False))
+    data = NewLink(
+        **asdict(shown),
+        activation_url=shown.apple_activation_url,
+        amount_charged=format_amount(price.amount_micros if price is not None else 0),
+        currency=parts.settings.currency,
+    )
+    location = f"{reached(parts.settings.base)}/v1/links/{link.id}"
+    return success(data, 201, headers={"Location": location, **replay_headers(replayed)})
+
+
+@blueprint.route("/v1/links/<identifier>", methods=["GET"])
+@operation(scope="links", resource=find_link, refusals=[errors.NotFound()])
+@blueprint.replies(200, LINK)
+def read_link(_: Caller, link: Link) -> Response:
+    """Read a link, its plans and its usage.
+
+    The network is asked. Where it cannot be reached, what it said last is shown with its
+    `usage_as_of`, and `meta.stale` is true.
+    """
+    return reply_link(link)
+
+
+@blueprint.route("/v1/links/<identifier>/suspend", methods=["POST"])
+@operation(scope="links", resource=find_link, refusals=_SWITCH_REFUSALS, takes_body=True)
+@blueprint.arguments(NoBody, location="json", required=False)
+@blueprint.replies(200, LINK)
+def suspend_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
+    """Stop the traffic of a link.
+
+    Its plans go on to expire. One that is suspended already is left as it is.
+    """
+    return _switch(link, "suspended")
+
+
+@blueprint.route("/v1/links/<identifier>/reactivate", methods=["POST"])
+@operation(scope="links", resource=find_link, refusals=_SWITCH_REFUSALS, takes_body=True)
+@blueprint.arguments(NoBody, location="json", required=False)
+@blueprint.replies(200, LINK)
+def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
+    """Let a link carry traffic again.
+
+    This is for one that is suspended or inactive. An active one is left as it is.
+    """
+    return _switch(link, "active")
+
+
+@blueprint.route("/v1/links/<identifier>/history", methods=["GET"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
+    ],
+)
+@blueprint.arguments(HistoryQuery, location="query")
+@blueprint.replies(200, HISTORY)
+def list_link_history(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
+    """List the transactions that concern a link, newest first.
+
+    These are its activation, its top-ups, their refunds, and the monthly fees that count it.
+    """
+    parts = container()
+    wait_for(parts, parts.transactions.name)
+    with parts.views.reading() as connection:
+        entries, total = parts.transactions.link_history(
+            connection,
+            caller.organization_id,
+            link.id,
+            offset=offset_of(query),
+            limit=query["per_page"],
+        )
+    shown = [show_transaction(entry) for entry in entries]
+    return success(show_page(shown, total, query))
+
+
+@blueprint.route("/v1/links/<identifier>/network-status", methods=["GET"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"live": [NOT_A_FLAG]}),
+        errors.RateLimited(SHARE),
+        errors.NetworkUnavailable(),
+    ],
+)
+@blueprint.arguments(StatusQuery, location="query")
+@blueprint.replies(200, NETWORK_STATUS)
+def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Response:
+    """Read whether and where a link is connected.
+
+    What the network has said within the last minute is given again; with `live` it is always asked.
+    Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
+    """
+    status, cached, stale = container().link_readings.status(link, live=query["live"])
+    return success(show_status(link, status, cached=cached), stale=stale)
+
+
+def _switch(link: Link, target: Target) -> Response:
+    return reply_link(container().link_status.run(link, target, current_cause()))
+
+
+plans_blueprint = Blueprint(
+    "Plans of links",
+    __name__,
+    description="What runs on a link: plans are added for money and removed without.",
+)
+
+_BACK: Final = "4.50 USD has been refunded"
+_STAYS: Final = "what was done before it stays"
+_DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_ID)], "added": []}
+CHANGE_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.ValidationFailed({"remove.0": [NOT_THERE], "add.1": [INCOMPATIBLE]}),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.RateLimited(SHARE),
+    errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.ProvisioningFailed(_BACK, _STAYS, **_DONE),
+    errors.ProvisioningError(errors.LATE, _BACK, _STAYS, **_DONE),
+)
+
+
+@plans_blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
+@operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
+@plans_blueprint.arguments(LinkPlansBody, location="json")
+@plans_blueprint.arguments(IdempotencyHeader, location="headers")
+@plans_blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
+def change_link_plans(
+    caller: Caller, link: Link, body: dict[str, Any], header: dict[str, Any]
+) -> Response:
+    """Remove plans from a link and add others.
+
+    Everything is checked before anything is done. The removals come first and give no money back;
+    all additions are charged at once and made in their order. At the first failure it ends: that
+    addition and the later ones are refunded, and the reply says what has been done.
+    """
+    parts = container()
+    wanted = ChangeRequest(
+        caller.organization_id, link.id, body["remove"], body["add"], header.get("key")
+    )
+    try:
+        change, replayed = parts.link_plans.run(wanted, current_cause())
+    except BoundFailure as bound:
+        return failure(problem_of(bound.refusal), REPLAYED)
+    changed = parts.log.get(Link, link.id)
+    return reply_link(changed, change.kept_micros, replay_headers(replayed))
+
+
+@plans_blueprint.route("/v1/links/<identifier>/topup-plans", methods=["GET"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[errors.NotFound(), errors.ValidationFailed({"country": [NOT_A_COUNTRY]})],
+)
+@plans_blueprint.arguments(TopupQuery, location="query")
+@plans_blueprint.replies(200, TOPUP_PLANS)
+def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
+    """List the plans that can be added to a link, those for where it works first.
+
+    They run on its sponsor profile. Where that is not known, all that you can buy are listed. Those
+    that share a country with a plan of the link come first, then the others, each by price.
+    """
+    parts = container()
+    wait_for(parts, parts.plans.name)
+    profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
+    with parts.views.reading() as connection:
+        rows = parts.plans.compatible(
+            connection, caller.organization_id, profile_id, query.get("country")
+        )
+    return success([show_plan(row) for row in _nearest_first(rows, link)])
+
+
+def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
+    """Order plans that come by name and id: what shares a country with the link, then by price."""
+    here = {code for each in link.current_activations for code in each.plan.countries}
+
+    def rank(row: PlanRow) -> tuple[bool, int]:
+        is_elsewhere = here.isdisjoint(each.country_code for each in row.terms.coverage)
+        return is_elsewhere, row.terms.retail_price_micros
+
+    return sorted(rows, key=rank)

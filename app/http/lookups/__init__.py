@@ -1,0 +1,1 @@
+"""Lookups and jobs over HTTP."""

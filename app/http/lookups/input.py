@@ -1,0 +1,130 @@
+"""Phone numbers as input: one, or the list of a job.
+
+Lookups: the number that is asked for, or the numbers of a job.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
+
+from app.http.edge.input import described
+from app.http.edge.request import container, current_request
+from domain.phone_number import is_e164
+
+PATTERN = r"^\+[1-9][0-9]{1,14}$"
+NOT_E164 = "Must be an E.164 number: a plus sign, then 2 to 15 digits of which the first is not 0."
+NOT_A_STRING = "Not a valid string."
+NOT_A_LIST = "Not a valid list."
+EXAMPLE = "+14155552671"
+
+
+class PhoneNumber(fields.String):
+    """A number in E.164 form (ITU-T E.164), whole and ASCII."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
+        number = super()._deserialize(value, attr, data, **kwargs)
+        if not is_e164(number):
+            raise ValidationError(NOT_E164)
+        return number
+
+
+class PhoneNumbers(fields.List[str]):
+    """The numbers of a job: unique, at least one, at most BULK_NUMBERS_MAX.
+
+    One loop: a field per number would take longer than looking the numbers up.
+    """
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(fields.String(metadata={"pattern": PATTERN}), **kwargs)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> list[Any]:
+        _ = attr, data, kwargs
+        if not isinstance(value, list):
+            raise ValidationError(NOT_A_LIST)
+        limit = container().settings.bulk_numbers_max
+        if not 1 <= len(value) <= limit:
+            message = f"Must hold 1 to {limit} numbers."
+            raise ValidationError(message)
+        errors = _errors(value)
+        if errors:
+            raise ValidationError(errors)
+        return value
+
+
+def _errors(numbers: list[Any]) -> dict[Any, Any]:
+    first: dict[str, int] = {}
+    found: dict[Any, Any] = {}
+    for index, number in enumerate(numbers):
+        if not isinstance(number, str):
+            found[index] = [NOT_A_STRING]
+        elif not is_e164(number):
+            found[index] = [NOT_E164]
+        elif first.setdefault(number, index) != index:
+            found[index] = [f"The same number stands at index {first[number]}."]
+    return found
+
+
+MISSING = "Missing data for required field."
+NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
+
+
+class QueryNumber(PhoneNumber):
+    """A number in a query; form decoding makes a space of a `+` that was not encoded."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> str:
+        meant = f"+{value[1:]}" if value.startswith(" ") else value
+        return super()._deserialize(meant, attr, data, **kwargs)
+
+
+class LookupQuery(Schema):
+    """The number in the query."""
+
+    phone_number = QueryNumber(
+        metadata=NUMBER | {"description": "A number in E.164 form; `+` is written `%2B`."}
+    )
+
+
+def no_number_in_query() -> bool:
+    """Tell whether the number has to stand in the body."""
+    return "phone_number" not in current_request().args
+
+
+class LookupBody(Schema):
+    """The number in the body, for who does not want it in a URL."""
+
+    phone_number = PhoneNumber(metadata=NUMBER)
+
+    @pre_load
+    def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Leave the number of the body alone when there is one in the query."""
+        if not no_number_in_query():
+            return {name: value for name, value in data.items() if name != "phone_number"}
+        return data
+
+    @validates_schema(pass_original=True, skip_on_field_errors=False)
+    def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
+        """Tell of a missing number beside what else is wrong: another name was meant for it."""
+        if "phone_number" not in given and no_number_in_query():
+            raise ValidationError(MISSING, "phone_number")
+
+
+class BulkBody(Schema):
+    """The numbers of a job."""
+
+    phone_numbers = PhoneNumbers(
+        required=True,
+        metadata=described(
+            "Numbers in E.164 form, all different.",
+            minItems=1,
+            maxItems=1000,
+            uniqueItems=True,
+            example=[EXAMPLE, "+971508245915"],
+        ),
+    )

@@ -1,0 +1,132 @@
+"""The replies to single lookups: the facts of a number, and what the answer cost; an example."""
+
+from typing import Annotated, Final, get_args
+from uuid import UUID
+
+from msgspec import UNSET, Struct, UnsetType
+
+from app.http.accounts.replies import TRANSACTION_ID
+from app.http.edge.replies import META, CommonMeta, Moment, Success, common_meta, format_time, means
+from app.http.lookups.input import EXAMPLE, PATTERN
+from domain.lookups.ports import LineType
+from domain.lookups.single import LookupResult
+from domain.money import format_amount
+
+PhoneNumber = Annotated[str, means("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)]
+
+
+class Carrier(Struct):
+    """Who serves a number; what is not known is absent."""
+
+    name: Annotated[
+        str | UnsetType,
+        means(
+            "The carrier that holds the number range. Where numbers can be ported (107 of 245 "
+            "regions) the number may be served by another carrier now.",
+            example="Etisalat",
+        ),
+    ] = UNSET
+    type: Annotated[
+        str | UnsetType, means("The type of line.", enum=get_args(LineType), example="mobile")
+    ] = UNSET
+    mcc: Annotated[
+        str | UnsetType,
+        means(
+            "Mobile Country Code (ITU-T E.212), three digits. Only where all networks that "
+            "carrier and country can mean have the same.",
+            example="424",
+        ),
+    ] = UNSET
+    mnc: Annotated[
+        str | UnsetType,
+        means(
+            "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
+            "country name exactly one network.",
+            example="02",
+        ),
+    ] = UNSET
+
+
+class NumberResult(Struct):
+    """What is known of one number; what is not known is absent.
+
+    Views send NumberFacts of the domain instead, or the JSON in which they are stored: these have
+    the same form, and a reply of a thousand numbers need not be read to be passed on.
+    """
+
+    phone_number: PhoneNumber
+    valid: Annotated[
+        bool | UnsetType,
+        means(
+            "Whether such a number can exist. False is an answer like any other, and is charged."
+        ),
+    ] = UNSET
+    country_code: Annotated[
+        str | UnsetType, means("Country of the number (ISO 3166-1 alpha-2).", example="AE")
+    ] = UNSET
+    national_format: Annotated[
+        str | UnsetType, means("The number as written in its country.", example="050 824 5915")
+    ] = UNSET
+    carrier: Annotated[Carrier | UnsetType, means("Absent for a number that is not valid.")] = UNSET
+
+
+class Charge(Struct):
+    """What a lookup cost."""
+
+    transaction_id: Annotated[UUID, means("The entry in the wallet.")]
+    amount: Annotated[str, means("A decimal.", example="0.005")]
+    currency: Annotated[str, means("ISO 4217.", example="USD")]
+
+
+class LookupMeta(CommonMeta, kw_only=True):
+    """What the reply to a lookup says about itself."""
+
+    lookup_id: Annotated[UUID, means("The lookup in our records.")]
+    source: Annotated[str, means("Where the answer came from.", enum=["live", "cache"])]
+    as_of: Annotated[Moment, means("When the provider said so.")]
+    provider: Annotated[str, means("Who said so.", example="offline")]
+    charge: Annotated[Charge | UnsetType, means("Absent when nothing was charged.")] = UNSET
+
+
+class LookupReply(Success[NumberResult], kw_only=True):
+    """The answer."""
+
+    meta: LookupMeta
+
+
+def lookup_meta(result: LookupResult) -> LookupMeta:
+    """Return what the reply to a lookup says about itself."""
+    answer = result.lookup.answer
+    price = answer.price
+    return LookupMeta(
+        **common_meta(),
+        lookup_id=result.lookup.id,
+        source=answer.source,
+        as_of=format_time(answer.as_of),
+        provider=answer.provider,
+        charge=UNSET
+        if price is None
+        else Charge(price.transaction_id, format_amount(price.amount_micros), price.currency),
+    )
+
+
+RESULT: Final = NumberResult(
+    phone_number="+971508245915",
+    country_code="AE",
+    national_format="050 824 5915",
+    valid=True,
+    carrier=Carrier(name="Etisalat", type="mobile", mcc="424", mnc="02"),
+)
+ANSWER: Final = LookupReply(
+    data=RESULT,
+    meta=LookupMeta(
+        timestamp=META.timestamp,
+        response_time_ms=META.response_time_ms,
+        request_id=META.request_id,
+        lookup_id=UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29"),
+        source="live",
+        as_of="2026-11-21T03:04:05.670Z",
+        provider="offline",
+        charge=Charge(TRANSACTION_ID, "0.005", "USD"),
+    ),
+)

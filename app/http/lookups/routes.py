@@ -1,0 +1,154 @@
+"""Number lookups: one at once, or many as a job that is polled.
+
+Whether a feature is on for a caller; asked before its input is looked at.
+"""
+
+from typing import Any, Final, cast
+
+import msgspec
+from flask import Response
+
+from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, replay_headers
+from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.later import Later
+from app.http.edge.operation import operation
+from app.http.edge.paths import reached
+from app.http.edge.problem_docs import RETRY_AFTER
+from app.http.edge.replies import ETAG, NOT_MODIFIED, json_response, success, tagged
+from app.http.edge.request import container, current_cause, request_context
+from app.http.lookups import ended_jobs, job_replies
+from app.http.lookups.input import NOT_E164, BulkBody, LookupBody, LookupQuery, no_number_in_query
+from app.http.lookups.job_replies import JOB, JOB_ACCEPTED, JobAccepted
+from app.http.lookups.replies import ANSWER, LookupReply, NumberResult, lookup_meta
+from app.security.authorization import Caller
+from domain import errors
+from domain.errors import NumberLookupDisabled
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest, LookupResult
+
+
+def require_lookup(caller: Caller) -> None:
+    """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
+    if not (container().settings.number_lookup_enabled and caller.lookup_enabled):
+        raise NumberLookupDisabled
+
+
+def lookup_price_micros(caller: Caller) -> int:
+    """Return what a lookup costs this caller: its own price, else the general one."""
+    if caller.price_micros is not None:
+        return caller.price_micros
+    return container().settings.price_per_lookup_micros
+
+
+LOOKUP = "/number-lookup"
+POLL_S = "1"
+
+blueprint = Blueprint(
+    "Number lookup",
+    __name__,
+    description="Country, validity and carrier of phone numbers: one at once, or up to 1000 as a "
+    "job. When a lookup has a price, every answer is charged, also a repeated one.",
+)
+
+SINGLE_REFUSALS: Final = (
+    errors.NumberLookupDisabled(),
+    errors.ValidationFailed({"phone_number": [NOT_E164]}),
+    errors.NotFound(errors.KEY_ERASED),
+    errors.IdempotencyKeyReused(),
+    errors.BillingNotConfigured(),
+    errors.InsufficientBalance(5_000, 1_000, "USD"),
+    errors.IdempotencyInProgress(),
+    errors.RateLimited(),
+    errors.NumberLookupUnavailable(),
+)
+BULK_REFUSALS: Final = (
+    errors.NumberLookupDisabled(),
+    errors.ValidationFailed({"phone_numbers.1": ["The same number stands at index 0."]}),
+    errors.NotFound(errors.KEY_ERASED),
+    errors.IdempotencyKeyReused(),
+    errors.RateLimited(),
+    errors.BillingNotConfigured(),
+    errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
+)
+_LOCATION: Final = {"Location": {"description": "Where to poll.", "schema": {"type": "string"}}}
+
+
+@blueprint.route(LOOKUP, methods=["POST"])
+@operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
+@blueprint.arguments(LookupQuery, location="query")
+@blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.replies(200, ANSWER, headers=IDEMPOTENCY_REPLAYED)
+def look_up(
+    caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
+) -> Response | Later:
+    """Look up one number.
+
+    The number stands in the query or in a JSON body; the query wins. A number of the right form
+    that cannot exist is an answer (`valid` is false) and is charged. Without an answer nothing is
+    charged.
+    """
+    parts = container()
+    wanted = LookupRequest(
+        caller.organization_id,
+        {**body, **query}["phone_number"],
+        lookup_price_micros(caller),
+        parts.settings.currency,
+        header.get("key"),
+    )
+    if request_context().at_once:
+        return Later(parts.single_lookup.begin(wanted, current_cause()), _show_lookup)
+    return _show_lookup(parts.single_lookup.run(wanted, current_cause()))
+
+
+@blueprint.route("/number-lookup/bulk", methods=["POST"])
+@operation(scope="lookup", refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
+@blueprint.arguments(BulkBody, location="json")
+@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.replies(202, JOB_ACCEPTED, headers=_LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED)
+def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+    """Look up many numbers as a job.
+
+    The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
+    every 1 to 3 seconds until its status is `completed` or `failed`.
+    """
+    parts = container()
+    wanted = BulkRequest(
+        caller.organization_id,
+        body["phone_numbers"],
+        lookup_price_micros(caller),
+        parts.settings.currency,
+        header.get("key"),
+    )
+    job_id, replayed = parts.bulk_create.run(wanted, current_cause())
+    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job_id}"
+    headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
+    return success(JobAccepted(job_id), 202, headers=headers)
+
+
+@blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
+@operation(scope="lookup", refusals=[errors.NotFound()])
+@blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
+@blueprint.doc(responses=NOT_MODIFIED)
+def read_job(caller: Caller, job_id: str) -> Response:
+    """Read a job.
+
+    `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
+    without a body.
+    """
+    parts, wanted = container(), parse_id(job_id)
+    ended = request_context().parts[ended_jobs.PART]
+    kept = job_replies.find_ended(parts, ended, caller.organization_id, wanted)
+    if kept is not None:
+        return tagged(kept.state, lambda: msgspec.Raw(kept.data))
+    row = job_replies.find_job(parts, caller.organization_id, wanted)
+    numbers = job_replies.open_numbers(parts, row)  # Erased ones are 404 for everybody.
+    headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
+    state = job_replies.encode_state(row)
+    return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
+
+
+def _show_lookup(result: LookupResult) -> Response:
+    facts = cast("NumberResult", result.facts)  # They have the same form.
+    reply = LookupReply(data=facts, meta=lookup_meta(result))
+    return json_response(reply, headers=replay_headers(result.replayed))

@@ -1,0 +1,1 @@
+"""The token endpoint of OAuth."""

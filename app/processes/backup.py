@@ -1,0 +1,282 @@
+"""A backup: a directory with all that cannot be rebuilt, and the way back from it.
+
+It holds the log with the keys of personal data, the own stores, and the directory SIGNING_KEYS with
+the pepper; no read models, which are built from the log. On PostgreSQL the database is copied by
+the server's own program; then the backup holds the keys, and the position that the dump must have.
+"""
+
+import hashlib
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from eventsourcing.utils import TopicError, resolve_topic
+from sqlalchemy.exc import SQLAlchemyError
+
+from app.bootstrap.container import Container
+from app.processes.migrate import migrate, newer_tables, table_versions
+from app.security.key_file import locked, write_file
+from app.security.keys import PEPPER
+from app.security.secrets import SecretHasher
+from domain.log.log import Log
+from projections.audit.auditor import Report
+from projections.audit.auditor import verify as audit
+from projections.engine.rebuild import Progress, ignore_progress
+
+MANIFEST = "manifest.json"  # Written last: without it a directory is no backup.
+KEYS = "keys"
+OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
+FORMAT = 1  # Raise it when an older release must not read what is written here.
+
+
+class NoBackup(Exception):
+    """Raised with one line that says why a directory cannot be written, or restored from."""
+
+
+class File(msgspec.Struct, frozen=True):
+    """A file of a backup: its size in bytes and its SHA-256."""
+
+    size: int
+    sha256: str
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a backup holds. The event at `position` tells whether a log is the one that was copied.
+
+    `secret_pepper` is the fingerprint of the setting, where the pepper is not among the keys.
+    """
+
+    format: int = FORMAT
+    made_at: datetime
+    engine: Literal["sqlite", "postgresql"]
+    position: int
+    stream_id: str
+    stream_version: int
+    state_sha256: str
+    tables: dict[str, int]
+    secret_pepper: str | None
+    files: dict[str, File]
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What became of a restore; without a report the database has still to be restored."""
+
+    manifest: Manifest
+    report: Report | None
+    warnings: list[str]
+
+
+@contextmanager
+def _told(container: Container) -> Iterator[None]:
+    """Tell what the driver of the database says in one line."""
+    persistence = container.persistence
+    try:
+        yield
+    except persistence.error as error:
+        reason = str(error).partition("\n")[0]
+        message = f"DATABASE_URL: cannot use {persistence.place}: {reason}"
+        raise NoBackup(message) from error
+
+
+def back_up(container: Container, directory: Path) -> Manifest:
+    """Make the directory, whole or not at all, while the service runs."""
+    directory = directory.absolute()
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        message = f"{directory}: is not empty; name a directory that does not exist yet"
+        raise NoBackup(message)
+    if not container.persistence.exists():
+        message = f"DATABASE_URL: there is no {container.persistence.place}"
+        raise NoBackup(message)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    name = f"{directory.name}.unfinished-"
+    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # For us alone: mode 0700.
+    try:
+        with _told(container):
+            manifest = _fill(container, draft)
+        draft.rename(directory)
+        _sync(directory.parent)
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return manifest
+
+
+def _fill(container: Container, draft: Path) -> Manifest:
+    end = container.persistence.copy_to(draft)
+    _copy_keys(container, draft / KEYS)
+    manifest = Manifest(
+        made_at=container.clock(),
+        engine=_engine(container),
+        position=end.position,
+        stream_id=end.stream_id,
+        stream_version=end.stream_version,
+        state_sha256=end.state_sha256,
+        tables=table_versions(container),
+        secret_pepper=_fingerprint(container),
+        files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},
+    )
+    write_file(draft / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
+    _sync(draft / KEYS)
+    _sync(draft)
+    return manifest
+
+
+def _copy_keys(container: Container, target: Path) -> None:
+    """Copy the keys; a directory that lacks what this installation has used is refused."""
+    settings = container.settings
+    target.mkdir(mode=0o700)
+    if settings.signing_keys.is_dir():
+        with locked(settings.signing_keys):
+            for file in _files(settings.signing_keys):
+                if not file.name.startswith("."):
+                    write_file(target / file.name, file.read_bytes())
+    lost = _is_noted(container, "signing_keys") and not any(target.glob("*.pem"))
+    if lost or (
+        _is_noted(container, "pepper")
+        and not settings.secret_pepper
+        and not (target / PEPPER).is_file()
+    ):
+        missing = "signing key" if lost else PEPPER
+        message = f"SIGNING_KEYS: {settings.signing_keys}: holds no {missing}, which is in use"
+        raise NoBackup(message)
+
+
+def _is_noted(container: Container, subject: Literal["pepper", "signing_keys"]) -> bool:
+    try:
+        return container.notes.newest(subject) is not None
+    except SQLAlchemyError:  # Tables of an older release, which kept no notes.
+        return False
+
+
+def restore(
+    container: Container, directory: Path, progress: Progress = ignore_progress
+) -> Restored:
+    """Put a backup into an empty place and check all of it; raises NoBackup before it writes."""
+    manifest = read_backup(directory)
+    persistence = container.persistence
+    _require_fit(container, directory, manifest)
+    if (name := persistence.occupied()) is not None:
+        message = f"DATABASE_URL: {name} is there already; restore into an empty place"
+        raise NoBackup(message)
+    _put_keys_back(manifest, directory, container.settings.signing_keys)
+    warnings = _warnings(container, manifest)
+    with _told(container):
+        if not persistence.put_back(directory):
+            return Restored(manifest, None, warnings)
+    if not _holds(container.log, manifest):
+        place, position = persistence.place, manifest.position
+        message = f"{place}: the log is not that of the backup, or ends before position {position}"
+        raise NoBackup(message)
+    migrate(container, progress)
+    container.notes.replace("backup", str(manifest.position), manifest.made_at)
+    report = audit(container.log, container.views, container.positions, container.models, progress)
+    return Restored(manifest, report, warnings)
+
+
+def read_backup(directory: Path) -> Manifest:
+    """Return what a backup holds, if all of it is there as it was written."""
+    try:
+        text = (directory / MANIFEST).read_bytes()
+        known = msgspec.json.decode(text).get("format")
+        if isinstance(known, int) and known > FORMAT:
+            raise NoBackup(_newer(directory, f"the format {known}"))
+        manifest = msgspec.json.decode(text, type=Manifest)
+    except FileNotFoundError:
+        message = f"{directory}: is no backup, or an unfinished one: it has no {MANIFEST}"
+        raise NoBackup(message) from None
+    except (msgspec.MsgspecError, AttributeError):
+        message = f"{directory}: its {MANIFEST} cannot be read"
+        raise NoBackup(message) from None
+    for name, file in manifest.files.items():
+        path = directory / name
+        if not path.is_file() or _seal(path) != file:
+            message = f"{path}: is missing or not as it was written; use another backup"
+            raise NoBackup(message)
+    return manifest
+
+
+def _require_fit(container: Container, directory: Path, manifest: Manifest) -> None:
+    """Refuse a backup of the other engine, and one that a newer release has made."""
+    if manifest.engine != _engine(container):
+        message = f"DATABASE_URL: {directory} is a backup of {manifest.engine}"
+        raise NoBackup(message)
+    for name in newer_tables(manifest.tables):
+        raise NoBackup(_newer(directory, f"its tables of {name}"))
+    with _told(container):
+        topics = container.persistence.topics(directory)
+    for topic in topics:
+        try:
+            resolve_topic(topic)
+        except TopicError:
+            raise NoBackup(_newer(directory, f"the event {topic}")) from None
+
+
+def _newer(directory: Path, what: str) -> str:
+    return f"{directory}: a newer release has made it: this one does not know {what}"
+
+
+def _put_keys_back(manifest: Manifest, directory: Path, target: Path) -> None:
+    """Write the keys; those that are there already must be the same ones."""
+    names = [Path(name).name for name in manifest.files if Path(name).parent == Path(KEYS)]
+    there = {path.name for path in target.glob("*") if not path.name.startswith(".")}
+    for name in sorted(there):
+        copy = directory / KEYS / name
+        if name not in names or copy.read_bytes() != (target / name).read_bytes():
+            message = f"SIGNING_KEYS: {target / name} is there already; restore into an empty place"
+            raise NoBackup(message)
+    with locked(target):
+        for name in names:
+            write_file(target / name, (directory / KEYS / name).read_bytes())
+
+
+def _warnings(container: Container, manifest: Manifest) -> list[str]:
+    same = manifest.secret_pepper == _fingerprint(container)
+    return [] if same else [OTHER_PEPPER]
+
+
+def _fingerprint(container: Container) -> str | None:
+    pepper = container.settings.secret_pepper
+    return SecretHasher(pepper.encode()).fingerprint() if pepper else None
+
+
+def _holds(log: Log, manifest: Manifest) -> bool:
+    """Tell whether the event that was the last one of the backup is in a log."""
+    if manifest.position == 0:
+        return True
+    at = manifest.position
+    found = log.recorder.select_notifications(at, 1, stop=at)
+    if not found:
+        return False
+    event, told = found[0], (manifest.stream_id, manifest.stream_version, manifest.state_sha256)
+    digest = hashlib.sha256(event.state).hexdigest()
+    return (str(event.originator_id), event.originator_version, digest) == told
+
+
+def _engine(container: Container) -> Literal["sqlite", "postgresql"]:
+    is_file = container.settings.database_url.startswith("sqlite:")
+    return "sqlite" if is_file else "postgresql"
+
+
+def _files(directory: Path) -> list[Path]:
+    return sorted(path for path in directory.rglob("*") if path.is_file())
+
+
+def _seal(path: Path) -> File:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256")
+    return File(path.stat().st_size, digest.hexdigest())
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,115 @@
+"""The demo installation: one organization with money and a client, made once, and sample plans."""
+
+import json
+from dataclasses import dataclass
+from os import urandom
+from pathlib import Path
+from uuid import UUID
+
+from app.bootstrap.container import Container
+from app.security.key_file import write_file
+from app.security.secrets import new_client_secret
+from app.settings import Settings, WrongSetting
+from domain.accounts.organization import ApiClient, Organization, api_client_id
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.catalogue.plan_file import read_plans
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.money import format_amount
+
+NAME = "Demo Telecom"
+DEPOSIT_MICROS = 100_000_000
+DEMO_CLIENT_ID = "cl_" + derive_id("demo", "client").hex[:24]
+REQUEST_ID = "serve-demo"
+PLANS = Path(__file__).parents[1] / "data" / "demo_plans.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """What a newcomer needs to call this service."""
+
+    url: str
+    organization: UUID
+    client_id: str
+    client_secret: str
+    balance: str
+    currency: str
+
+
+def prepare_demo(container: Container) -> Demo:
+    """Make what is missing of the demo; its client has the secret that is kept in a file."""
+    cause = Cause(container.clock(), REQUEST_ID)
+    organization_id = derive_id("demo", "organization")
+    client_id = DEMO_CLIENT_ID
+    secret = _kept_secret(container.settings)
+    _ensure_organization(container, organization_id, cause)
+    wallet = container.accounts.deposit(organization_id, DEPOSIT_MICROS, "demo", cause)
+    _ensure_client(container, client_id, secret, organization_id, cause)
+    _import_plans(container, cause)
+    return Demo(
+        url=container.settings.public,
+        organization=organization_id,
+        client_id=client_id,
+        client_secret=secret,
+        balance=format_amount(wallet.balance_micros),
+        currency=wallet.currency,
+    )
+
+
+def _ensure_organization(container: Container, organization_id: UUID, cause: Cause) -> None:
+    log = container.log
+    if log.find(Organization, organization_id) is None:
+        log.append(Organization.register(organization_id, cause, name=NAME))
+    if log.find(Wallet, wallet_id(organization_id)) is None:
+        container.accounts.open_wallet(organization_id, cause)
+
+
+def _ensure_client(
+    container: Container, client_id: str, secret: str, organization_id: UUID, cause: Cause
+) -> None:
+    secret_hash = container.secret_hasher.hash(secret)
+    client = container.log.find(ApiClient, api_client_id(client_id))
+    if client is None:
+        container.accounts.register_client(
+            cause,
+            client_id=client_id,
+            secret_hash=secret_hash,
+            organization_id=organization_id,
+            scopes=[],
+        )
+    elif not container.secret_hasher.matches(secret, client.secret_hashes):
+        # The database is another one than that of the file, or the pepper is.
+        container.accounts.change_client(
+            client_id, lambda held: held.rotate_secret(secret_hash, cause)
+        )
+
+
+def credentials_file(settings: Settings) -> Path:
+    """Return where the credentials of the demo are kept: beside the database, or the keys."""
+    if settings.database_url.startswith("sqlite:"):
+        database = settings.database_path
+        return database.with_name(f"{database.stem}-demo.json")
+    return settings.signing_keys.with_name("service-demo.json")
+
+
+def _kept_secret(settings: Settings) -> str:
+    """Return the secret in the file; a new one is made only where there is no file."""
+    file = credentials_file(settings)
+    try:
+        secret: str = json.loads(file.read_bytes())["client_secret"]
+    except FileNotFoundError:
+        secret = new_client_secret(urandom)
+        kept = {"client_id": DEMO_CLIENT_ID, "client_secret": secret}
+        write_file(file, json.dumps(kept).encode() + b"\n")
+    except (ValueError, TypeError, KeyError):
+        message = f"{file}: holds no client_secret; remove it, and a new one is made"
+        raise WrongSetting(message) from None
+    return secret
+
+
+def _import_plans(container: Container, cause: Cause) -> None:
+    """Make the sample plans what they were; a demo in another currency has the same figures."""
+    currency = container.settings.currency
+    sample = json.loads(PLANS.read_bytes())
+    plans = [{**plan, "currency": currency} for plan in sample["plans"]]
+    container.catalogue.import_plans(read_plans({"plans": plans}, currency), cause)

@@ -1,0 +1,124 @@
+"""What is not ready for production, in words: of the settings, and of the installation itself."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
+
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import lost_keys, missing_keys
+from app.processes.demo import DEMO_CLIENT_ID
+from app.processes.readiness import what_is_missing
+from app.security.keys import SigningKeysError
+from app.settings import Settings
+from domain.accounts.organization import ApiClient, api_client_id
+
+BEHIND_MAX_S = 10.0  # Of a follower; at work it is behind for less than a second.
+CLOCK_OFF_MAX_S = 2.0  # What NTP keeps with ease.
+BACKUP_AGE_MAX = timedelta(days=7)
+TELLS_ALL = "python -m app doctor tells all"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is not ready. A fault has to be mended; advice may be declined with a reason."""
+
+    check: str
+    severity: Literal["fault", "advice"]
+    message: str
+
+
+def examine(container: Container) -> list[Finding]:
+    """Return everything that is not ready; what a missing database hides is left out."""
+    found = [*_settings(container.settings)]
+    if (missing := what_is_missing(container)) is not None:
+        return [*found, Finding("database", "fault", missing)]
+    return [*found, *_keys(container), *_clock(container), *_work(container), *_data(container)]
+
+
+def warn_at_start(settings: Settings) -> None:
+    """Say what is not ready in one line, once a process has all that it needs to work."""
+    if (warning := warning_at_start(settings)) is not None:
+        logger.warning(warning)
+
+
+def warning_at_start(settings: Settings) -> str | None:
+    """Return one line for processes that serve partners, on PostgreSQL or RabbitMQ, or None."""
+    serves_partners = not (settings.database_url.startswith("sqlite:") and settings.has_own_broker)
+    faults = [each.message for each in _settings(settings) if each.severity == "fault"]
+    if not serves_partners or not faults:
+        return None
+    return f"not ready for production: {'; '.join(faults)} ({TELLS_ALL})"
+
+
+def _settings(settings: Settings) -> Iterator[Finding]:
+    if settings.network_provider == "simulated":
+        message = "NETWORK_PROVIDER is simulated: no phone can use the links that are sold"
+        yield Finding("network", "fault", message)
+    if not settings.network_base_plan:
+        message = "NETWORK_BASE_PLAN is not set: every sale of a link ends in 500 CONFIG_ERROR"
+        yield Finding("base plan", "fault", message)
+    if settings.sandbox:
+        message = "SANDBOX is on: some numbers and plans fail on purpose"
+        yield Finding("sandbox", "fault", message)
+    if settings.database_url.startswith("sqlite:"):
+        message = "DATABASE_URL is SQLite: one process on one machine, gone with its disk"
+        yield Finding("sqlite", "advice", message)
+    if not settings.public_url:
+        message = f"PUBLIC_URL is not set: replies and documents name {settings.public}"
+        yield Finding("public url", "advice", message)
+
+
+def _keys(container: Container) -> Iterator[Finding]:
+    notes = container.notes
+    if notes.newest("signing_keys") and (missing := missing_keys(container)):
+        yield Finding("keys", "fault", missing)
+    if notes.newest("pepper"):
+        try:
+            container.secret_hasher.fingerprint()
+        except SigningKeysError as error:
+            yield Finding("keys", "fault", str(error))
+    for lost in lost_keys(container):
+        yield Finding("keys", "fault", lost)
+
+
+def _clock(container: Container) -> Iterator[Finding]:
+    container.time.measure()
+    off_s = abs(container.time.offset_s)
+    if off_s > CLOCK_OFF_MAX_S:
+        message = f"the clock of this machine is {off_s:.1f} s off that of the database: set up NTP"
+        yield Finding("clock", "fault", message)
+
+
+def _work(container: Container) -> Iterator[Finding]:
+    for lag, behind_s in container.follower_lags():
+        if lag.failure is not None:
+            message = f"{lag.name} has stopped at position {lag.position}: {lag.failure}"
+            yield Finding("read models", "fault", message)
+        elif lag.events and (behind_s is None or behind_s > BEHIND_MAX_S):
+            since = "" if behind_s is None else f" since {behind_s:.0f} s"
+            message = f"{lag.name} is behind the log{since}: is its process running?"
+            yield Finding("read models", "fault", message)
+
+
+def _data(container: Container) -> Iterator[Finding]:
+    backup = container.notes.newest("backup")
+    if backup is None and container.log.head():
+        message = (
+            "no backup is known: python -m app backup DIR (copies by other means are not seen)"
+        )
+        yield Finding("backup", "fault", message)
+    elif backup is not None and _is_old(backup.at, container.clock()):
+        message = f"the last backup that is known is of {backup.at:%Y-%m-%d}"
+        yield Finding("backup", "fault", message)
+    demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    if demo is not None and not demo.revoked:
+        message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
+        yield Finding("demo", "fault", message)
+
+
+def _is_old(at: datetime, now: datetime) -> bool:
+    return now - at > BACKUP_AGE_MAX

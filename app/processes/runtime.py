@@ -1,0 +1,145 @@
+"""The work of one process besides HTTP, as threads: any of projector, dispatcher, worker, clock."""
+
+import logging
+import time
+from collections.abc import Callable, Collection
+from threading import Event, Thread
+from typing import Literal
+
+from app.bootstrap.container import Container
+from app.processes.memory import settle_memory
+from app.processes.waiting_worker import WaitingWorker
+from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
+from projections.engine.follower import IDLE_S, PACE_S, Follower, Standby, Step
+from projections.engine.in_parts import PART_ROWS
+from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
+from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
+from workers.schedule import AGAIN, Schedule, Task, keep_time
+
+Role = Literal["projector", "dispatcher", "worker", "clock"]
+ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
+
+DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
+ALONE_S = 2.0  # An idle dispatcher whose only process hears each commit by itself.
+SWEEP_S = 1.0
+MONTHLY_FEES_S = 60.0
+PURGE_S = 60.0  # What lapses within a minute, such as counts of wrong secrets, stays so small.
+PURGE_FIRST_S = 5.0  # Soon, for a clock may never live long, but not amid what else begins.
+PURGE_PARTS = 20  # Of the cache in one go: a second or two, for which the sweeps have to wait.
+RESTART_S = 1.0
+STOP_S = 20.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
+
+logger = logging.getLogger(__name__)
+
+
+class Runtime:
+    """Starts and stops the threads of one process; the tables must be there."""
+
+    def __init__(self, container: Container, roles: Collection[Role] = ROLES) -> None:
+        self._container = container
+        self._roles = roles
+        self._stop = Event()
+        self._threads: list[Thread] = []
+        self._workers: list[WaitingWorker] = []
+        self._standbys: list[Standby] = []
+
+    def start(self) -> None:
+        """Start all threads, then ask again for the work that died with an earlier process."""
+        container, roles = self._container, self._roles
+        self._spawn("time", lambda: container.time.keep(self._stop))
+        if "worker" in roles:
+            self._start_workers()
+        if "projector" in roles:
+            self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)
+        if "dispatcher" in roles:
+            idle_s = IDLE_S
+            if container.settings.has_own_broker:
+                idle_s = ALONE_S
+                container.slices_in_hand.clear()  # Of a former life: there is no other process.
+                container.sweep_everything()  # Its queue began empty.
+            self._follow(
+                "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
+            )
+        if "clock" in roles:
+            tick = self._standby("clock", self._schedule().tick)
+            self._spawn("clock", lambda: keep_time(self._stop, tick))
+        settle_memory()
+
+    def stop(self) -> None:
+        """End all threads; messages that nobody took are swept at the next start."""
+        self._stop.set()
+        self._container.log.appended.call()
+        deadline = time.monotonic() + STOP_S
+        stops = [Thread(target=each.stop, args=(int(STOP_S * 1000),)) for each in self._workers]
+        for stop in stops:
+            stop.start()
+        for stop in stops:
+            stop.join()
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        for standby in self._standbys:
+            standby.release()
+        self._container.close()
+
+    def _start_workers(self) -> None:
+        broker = self._container.broker
+        self._workers = [
+            WaitingWorker(broker, "lookup", LOOKUP_THREADS),
+            WaitingWorker(broker, "provision", PROVISION_THREADS),
+            WaitingWorker(broker, "billing", BILLING_THREADS),
+        ]
+        for worker in self._workers:
+            worker.start()
+        self._spawn("warm", self._container.offline_lookup.warm)
+        beat = self._container.lookup_turns.beat
+        self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
+
+    def _follow(
+        self, name: str, step: Step, pace_s: float, batch_max: int, idle_s: float = IDLE_S
+    ) -> None:
+        standby = self._standby(name, step)
+        follower = Follower(name, standby, self._container.waker, pace_s, batch_max, idle_s)
+        self._spawn(name, lambda: follower.run(self._stop))
+
+    def _standby(self, name: str, step: Step) -> Standby:
+        standby = Standby(self._container.persistence.lock(name), step)
+        self._standbys.append(standby)
+        return standby
+
+    def _schedule(self) -> Schedule:
+        container = self._container
+        return Schedule(
+            [
+                Task("sweep", SWEEP_S, container.sweep.run),
+                Task("provisioning", SWEEP_S, container.provisioning_sweep.run),
+                Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, first_s=0),
+                Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
+            ]
+        )
+
+    def _purge(self) -> object:
+        """Drop what own stores no longer need; of much of it a part, and the rest soon."""
+        container = self._container
+        oldest = container.clock() - container.settings.lookup_cache_ttl
+        container.leases.forget_lapsed()
+        container.throttle.forget_lapsed()
+        forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
+        if forgotten:
+            container.stores.wipe()
+        return AGAIN if forgotten >= PURGE_PARTS * PART_ROWS else None
+
+    def _guard(self, name: str, run: Callable[[], None]) -> None:
+        """Start a thread's work again if it ends by an error that nobody expected."""
+        while not self._stop.is_set():
+            try:
+                run()
+            except Exception:
+                logger.critical("thread %s failed and starts again", name, exc_info=True)
+                self._stop.wait(RESTART_S)
+            else:
+                return
+
+    def _spawn(self, name: str, run: Callable[[], None]) -> None:
+        thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)
+        thread.start()
+        self._threads.append(thread)

@@ -1,0 +1,49 @@
+"""Serves everything from one process: HTTP over the threads of the runtime."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from threading import Event, Thread
+
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
+from app.http.application import create_front
+from app.http.edge.front import Front
+from app.http.edge.listening import bind, listen
+from app.processes import background
+from app.processes.stopping import stop_on_signals
+
+FINISH_S = 18.0  # A creation of a link ends by then; the end takes at most 30 s.
+
+logger = logging.getLogger(__name__)
+
+
+def serve(container: Container, on_listening: Callable[[], None] = lambda: None) -> None:
+    """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once.
+
+    Raises WrongSetting when a port cannot be had.
+    """
+    for line in note_keys(container, made=ensure_keys(container)):
+        logger.warning(line)
+    settings = container.settings
+    listeners = bind(settings.host, settings.port)
+    listen(listeners, settings.host, settings.port)
+    background.listen(container, "serve", keys=partial(missing_keys, container))
+    stop = stop_on_signals()
+    runtime = background.WatchedRuntime(container)
+    try:
+        container.complete()
+        front = create_front(container, listeners, many=False, finish_s=FINISH_S)
+        Thread(target=_stop, args=(front, stop), name="stop", daemon=True).start()
+        runtime.start()
+        logger.info("serving %s", settings.public)
+        on_listening()
+        front.run()
+    finally:
+        logger.info("stopping")
+        runtime.stop()
+
+
+def _stop(front: Front, stop: Event) -> None:
+    stop.wait()
+    front.stop()

@@ -1,0 +1,250 @@
+"""The ring of signing keys that all processes of an installation share, and its pepper; no JWT."""
+
+import logging
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from threading import Lock
+from typing import Literal
+
+from app.security.key_file import (
+    FOREVER,
+    RECHECK,
+    Algorithm,
+    Key,
+    SigningKeysError,
+    generate_key,
+    key_path,
+    locked,
+    read_keys,
+    save_key,
+    write_file,
+)
+from domain.cause import Clock
+
+__all__ = [
+    "Algorithm",
+    "Key",
+    "KeyRing",
+    "ListedKey",
+    "Pepper",
+    "SigningKeysError",
+    "load_or_make_pepper",
+]
+
+State = Literal["signing", "verifying", "retired"]
+
+PEPPER = "pepper"  # The name of its file.
+PEPPER_BYTES = 32
+
+_PEPPER = re.compile(rb"[0-9a-f]{64}")
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedKey:
+    """What an operator sees of a key."""
+
+    kid: str
+    algorithm: Algorithm
+    created_at: datetime
+    state: State
+
+
+class KeyRing:
+    """The keys of one installation; the newest signs. Thread-safe.
+
+    `algorithm` is that of the keys made here: older keys of the other one keep verifying.
+    `retire_after_s` is the lifetime of a token plus the leeway of its verification. Every process
+    that signs calls `ensure` at its start. Each method raises SigningKeysError while there is no
+    ring to read; once read, the last ring serves on while the directory is broken. Keys that were
+    deleted are gone: a directory that holds none is no ring.
+    """
+
+    def __init__(
+        self, directory: Path, algorithm: Algorithm, clock: Clock, retire_after_s: int
+    ) -> None:
+        self._directory = directory
+        self._algorithm = algorithm
+        self._clock = clock
+        self._retire_after_s = retire_after_s
+        self._guard = Lock()
+        self._keys: Mapping[str, Key] = {}  # Oldest first; replaced whole, never changed.
+        self._read_ns: int | None = None  # None: never read, or the last attempt failed.
+        self._checked_at = _LONG_AGO
+        self._outage = _Outage()
+
+    def ensure(self) -> bool:
+        """Make the directory and a first key of the algorithm, unless another process has.
+
+        Tells whether there was no key at all.
+        """
+        with locked(self._directory):
+            newest = _newest(read_keys(self._directory, self._keys))
+            if newest is None or newest.algorithm != self._algorithm:
+                self._make(newest)
+            elif newest.lifetime_s < self._retire_after_s:
+                # The lifetime was raised: the key must outlive the longer tokens, too.
+                save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
+        self._look()
+        return newest is None
+
+    def rotate(self) -> str:
+        """Make a new signing key, delete the retired ones and return the new kid."""
+        with locked(self._directory):
+            keys = read_keys(self._directory, self._keys)
+            made = self._make(_newest(keys))
+            for key in keys.values():
+                if self._clock() >= key.retires_at:
+                    key_path(self._directory, key.kid).unlink(missing_ok=True)
+        self._look()
+        return made.kid
+
+    def signing_key(self) -> Key:
+        """Return the newest key; a rotation elsewhere is noticed within RECHECK."""
+        newest = _newest(self._current())
+        assert newest is not None, "a ring holds a key"
+        return newest
+
+    def verification_key(self, kid: str) -> Key | None:
+        """Return the key of that id, or None if there is none or it has retired.
+
+        An unknown kid costs one stat; the directory is read only when it has changed, so a
+        fresh key serves at once and hostile kids read nothing.
+        """
+        key = self._current().get(kid) or self._current(at_once=True).get(kid)
+        return key if key is not None and self._clock() < key.retires_at else None
+
+    def jwks(self) -> dict[str, Sequence[dict[str, str]]]:
+        """Return the public keys that still verify as a JWK set (RFC 7517 §5)."""
+        now = self._clock()
+        return {"keys": [key.jwk() for key in self._current().values() if now < key.retires_at]}
+
+    def list(self) -> Sequence[ListedKey]:
+        """Return every key of the directory, oldest first."""
+        now = self._clock()
+        return [
+            ListedKey(key.kid, key.algorithm, key.created_at, _state(key, now))
+            for key in self._current(at_once=True).values()
+        ]
+
+    def _make(self, newest: Key | None) -> Key:
+        now = self._clock()
+        if newest is not None:
+            # The newest key signs, so a clock that was set back must not make an older one.
+            now = max(now, newest.created_at + timedelta(microseconds=1))
+        key = generate_key(self._algorithm, now, self._retire_after_s)
+        save_key(self._directory, key)
+        return key
+
+    def _current(self, *, at_once: bool = False) -> Mapping[str, Key]:
+        now = self._clock()
+        recent = timedelta(0) <= now - self._checked_at < RECHECK
+        if self._keys and recent and (self._read_ns is None or not at_once):
+            return self._keys
+        self._checked_at = now
+        try:
+            self._look()
+        except SigningKeysError as error:
+            self._outage.began(error, "the keys read before stay in use" if self._keys else "")
+            if not self._keys:
+                raise
+        else:
+            self._outage.ended("the signing keys can be read again")
+        return self._keys
+
+    def _look(self) -> None:
+        """Read the directory again if it has changed since it was read."""
+        with self._guard:
+            try:
+                # Before the listing: what changes during it is found by the next look.
+                changed_ns = self._directory.stat().st_mtime_ns
+                if changed_ns != self._read_ns:
+                    self._keys = read_keys(self._directory, self._keys)
+                    self._read_ns = changed_ns
+            except (OSError, SigningKeysError) as error:
+                self._read_ns = None
+                if isinstance(error, OSError):
+                    raise SigningKeysError(self._directory, error.strerror) from error
+                raise
+            if not self._keys:
+                self._read_ns = None
+                raise SigningKeysError(self._directory, "holds no signing key")
+
+
+class Pepper:
+    """The pepper of an installation that sets no SECRET_PEPPER, read when it is first wanted.
+
+    Where none was ever `in_use` it is made. One that was used and is gone is not: with a new one
+    every client secret would be refused, and nobody would know why.
+    """
+
+    def __init__(self, directory: Path, in_use: Callable[[], bool]) -> None:
+        self._path = directory / PEPPER
+        self._in_use = in_use
+        self._read: bytes | None = None
+        self._outage = _Outage()
+
+    def __call__(self) -> bytes:
+        if self._read is None:
+            try:
+                self._read = self._load()
+            except SigningKeysError as error:
+                self._outage.began(error, "no client gets a token")
+                raise
+            self._outage.ended("the pepper can be read again")
+        return self._read
+
+    def _load(self) -> bytes:
+        if not self._path.exists() and self._in_use():
+            raise SigningKeysError(self._path, "is missing, and client secrets need it")
+        return load_or_make_pepper(self._path.parent)
+
+
+class _Outage:
+    """Says once that something is broken, and once that it is mended."""
+
+    def __init__(self) -> None:
+        self._lasts = False
+
+    def began(self, error: Exception, consequence: str) -> None:
+        if not self._lasts:
+            self._lasts = True
+            logger.error("%s", "; ".join(filter(None, (str(error), consequence))))
+
+    def ended(self, message: str) -> None:
+        if self._lasts:
+            self._lasts = False
+            logger.warning(message)
+
+
+def load_or_make_pepper(
+    directory: Path, random_bytes: Callable[[int], bytes] = os.urandom
+) -> bytes:
+    """Return the pepper of an installation that sets no SECRET_PEPPER, made at the first call.
+
+    It is text, so that SECRET_PEPPER set to what the file holds gives the same pepper.
+    """
+    path = directory / PEPPER
+    with locked(directory):
+        if not path.exists():
+            write_file(path, random_bytes(PEPPER_BYTES).hex().encode())
+        pepper = path.read_bytes().strip()
+    if _PEPPER.fullmatch(pepper) is None:
+        raise SigningKeysError(path, "is not a pepper of 64 hexadecimal digits")
+    return pepper
+
+
+def _newest(keys: Mapping[str, Key]) -> Key | None:
+    return next(reversed(tuple(keys.values())), None)
+
+
+def _state(key: Key, now: datetime) -> State:
+    if key.retires_at == FOREVER:
+        return "signing"
+    return "verifying" if now < key.retires_at else "retired"

@@ -1,0 +1,280 @@
+"""Access tokens in the profile of RFC 9068; the one module that imports python-jose.
+
+python-jose accepts more than is safe (no `exp`, any `typ`, junk inside base64url, the key of any
+`kid`), and reads the wall clock. So what it should refuse is refused here before it, and what
+depends on the time after it.
+"""
+
+import json
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from jose import jwk, jwt
+from jose.exceptions import JWTClaimsError, JWTError
+
+from app.security.keys import Key, KeyRing, SigningKeysError
+from domain.at_once import may_wait
+from domain.cause import Clock
+from domain.errors import Unauthorized
+
+TOKEN_CHARS_MAX = 8 * 1024
+HEADER_CHARS_MAX = 4 * 1024
+LEEWAY_S = 30  # What the clocks of two machines may differ by.
+TYPE = "at+jwt"
+
+MALFORMED = "The access token is malformed."
+UNKNOWN_KEY = "The access token is signed with a key that is not known here; ask for a new one."
+WRONG_SIGNATURE = "The signature of the access token is wrong."
+WRONG_AUDIENCE = "The access token is meant for another audience."
+WRONG_ISSUER = "The access token comes from another issuer."
+EXPIRED = "The access token has expired; ask for a new one."
+NOT_YET = "The access token is not valid yet."
+
+_LEEWAY = timedelta(seconds=LEEWAY_S)
+_TYPES = {TYPE, f"application/{TYPE}"}  # RFC 9068 §4; compared without case.
+_HEADER = {"alg", "kid", "typ"}  # Exactly these: so no crit, jku, jwk, x5u, x5c, b64 or zip.
+_SEGMENTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_PROVEN_MAX = 4_096  # Tokens that were checked, about 2 KB each.
+_PREPARED_MAX = 64  # Far more keys than verify at one time; a bound all the same.
+
+# `require_exp` and `require_iat` would switch on python-jose's own reading of the wall clock.
+_OPTIONS = {
+    "require_aud": True,
+    "require_iss": True,
+    "require_sub": True,
+    "require_jti": True,
+    "verify_exp": False,
+    "verify_iat": False,
+    "verify_nbf": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a verified token says of its bearer; no organization: a machine-to-machine client."""
+
+    client_id: str
+    organization_id: UUID | None
+    scopes: frozenset[str]
+    token_id: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Proven:
+    """A token whose signature and form are right, as long as its key is one of ours."""
+
+    key: Key
+    begins_at: datetime
+    claims: Claims
+
+
+class TokenIssuer:
+    """Signs access tokens with the newest key; `ttl_s` is their lifetime in seconds."""
+
+    def __init__(  # noqa: PLR0913 - the claims of RFC 9068 need this many sources.
+        self,
+        keys: KeyRing,
+        issuer: str,
+        audience: str,
+        ttl_s: int,
+        clock: Clock,
+        *,
+        new_id: Callable[[], UUID] = uuid4,
+    ) -> None:
+        self.ttl_s = ttl_s
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._clock = clock
+        self._new_id = new_id
+        self._prepared = _PreparedKeys()
+
+    def issue(self, client_id: str, organization_id: UUID | None, scopes: Sequence[str]) -> str:
+        """Return a signed token; without an organization the claim is left out."""
+        key = self._keys.signing_key()
+        issued_at = int(self._clock().timestamp())
+        claims = {
+            "iss": self._issuer,
+            "aud": self._audience,
+            "sub": client_id,
+            "client_id": client_id,
+            "iat": issued_at,
+            "exp": issued_at + self.ttl_s,
+            "jti": str(self._new_id()),
+            "scope": " ".join(scopes),
+        }
+        if organization_id is not None:
+            claims["organization"] = str(organization_id)
+        headers = {"kid": key.kid, "typ": TYPE}
+        signing = self._prepared.get(key, key.private_key)
+        return str(jwt.encode(claims, signing, algorithm=key.algorithm, headers=headers))
+
+
+class TokenVerifier:
+    """Reads access tokens that this installation has issued; thread-safe."""
+
+    def __init__(self, keys: KeyRing, issuer: str, audience: str, clock: Clock) -> None:
+        self._keys = keys
+        self._issuer = issuer
+        self._audience = audience
+        self._clock = clock
+        self._prepared = _PreparedKeys()
+        self._proven: dict[str, _Proven] = {}  # Signatures cost more than all else of a request.
+
+    def verify(self, token: str) -> Claims:
+        """Return the claims of a valid token; Unauthorized for anything else, whatever it is.
+
+        The refusal says what is wrong. It neither quotes the token nor is chained to an error that
+        might. Raises SigningKeysError while there are no keys to verify by.
+        """
+        wrong = MALFORMED
+        try:
+            return self._read(token)
+        except SigningKeysError:  # Nothing is wrong with the token: nobody can tell.
+            raise
+        except Unauthorized as refusal:
+            wrong = str(refusal)
+        except Exception:  # noqa: BLE001, S110 - what a hostile text makes the parsers raise is anybody's guess.
+            pass
+        raise Unauthorized(wrong)
+
+    def _read(self, token: str) -> Claims:
+        proven = self._proven.get(token)
+        if proven is None or self._keys.verification_key(proven.key.kid) is not proven.key:
+            proven = self._prove(token)
+            if len(self._proven) >= _PROVEN_MAX:
+                self._proven.clear()
+            self._proven[token] = proven
+        now = self._clock()
+        _require(now - _LEEWAY < proven.claims.expires_at, EXPIRED)
+        _require(proven.begins_at <= now + _LEEWAY, NOT_YET)
+        return proven.claims
+
+    def _prove(self, token: str) -> "_Proven":
+        """Check all of a token that does not depend on the time."""
+        may_wait()  # For a signature: it takes longer than all else of a request.
+        header, payload = _open(token)
+        key = self._key_of(_parse(header))
+        try:
+            jwt.decode(
+                token,
+                self._prepared.get(key, key.public_key),
+                algorithms=[key.algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                options=_OPTIONS,
+            )
+        except JWTClaimsError:  # The signature is right.
+            self._check_parties(_parse(payload))
+            raise
+        except JWTError:
+            raise Unauthorized(WRONG_SIGNATURE) from None
+        claims = _parse(payload)
+        self._check_parties(claims)  # python-jose takes a list that has our audience, too.
+        begins_at = max(_moment(claims["iat"]), _moment(claims.get("nbf", claims["iat"])))
+        return _Proven(key, begins_at, _claims(claims))
+
+    def _check_parties(self, claims: dict[str, Any]) -> None:
+        _require(claims["aud"] == self._audience, WRONG_AUDIENCE)
+        _require(claims["iss"] == self._issuer, WRONG_ISSUER)
+
+    def _key_of(self, header: dict[str, Any]) -> Key:
+        _require(header.keys() == _HEADER)
+        _require(header["typ"].lower() in _TYPES)
+        key = self._keys.verification_key(header["kid"])
+        if key is None:
+            raise Unauthorized(UNKNOWN_KEY)
+        _require(header["alg"] == key.algorithm, WRONG_SIGNATURE)
+        return key
+
+
+class _PreparedKeys:
+    """The keys as python-jose wants them: parsing one costs a hundred signatures."""
+
+    def __init__(self) -> None:
+        self._by_kid: dict[str, Any] = {}
+
+    def get(self, key: Key, material: object) -> Any:
+        prepared = self._by_kid.get(key.kid)
+        if prepared is None:
+            if len(self._by_kid) >= _PREPARED_MAX:
+                self._by_kid.clear()
+            prepared = self._by_kid[key.kid] = jwk.construct(material, key.algorithm)
+        return prepared
+
+
+def _open(token: str) -> tuple[bytes, bytes]:
+    """Return header and payload of three segments that are base64url and nothing else."""
+    _require(len(token) <= TOKEN_CHARS_MAX)
+    segments = _SEGMENTS.fullmatch(token)
+    if segments is None:
+        raise Unauthorized(MALFORMED)
+    _require(len(segments[1]) <= HEADER_CHARS_MAX)
+    header, payload, _ = (_decode(segment) for segment in segments.groups())
+    return header, payload
+
+
+def _decode(segment: str) -> bytes:
+    decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    # The unused bits of the last character are zero, or one token could be written in many ways.
+    _require(urlsafe_b64encode(decoded).rstrip(b"=") == segment.encode())
+    return decoded
+
+
+def _parse(segment: bytes) -> dict[str, Any]:
+    parsed = json.loads(
+        segment.decode(), object_pairs_hook=_without_twins, parse_constant=_no_constant
+    )
+    _require(isinstance(parsed, dict))
+    return dict(parsed)
+
+
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    _require(len(members) == len(pairs))  # Of two equal names, two readers may see different ones.
+    return members
+
+
+def _no_constant(_: str) -> None:
+    raise Unauthorized(MALFORMED)  # NaN and the infinities are no JSON (RFC 8259 §6).
+
+
+def _claims(claims: dict[str, Any]) -> Claims:
+    client_id = _text(claims["client_id"])
+    _require(claims["sub"] == client_id)
+    organization_id = None
+    if "organization" in claims:
+        organization_id = UUID(_text(claims["organization"]))
+        _require(str(organization_id) == claims["organization"])
+    _require(isinstance(claims["scope"], str))
+    return Claims(
+        client_id=client_id,
+        organization_id=organization_id,
+        scopes=frozenset(filter(None, claims["scope"].split(" "))),
+        token_id=_text(claims["jti"]),
+        expires_at=_moment(claims["exp"]),
+    )
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str) or not value:
+        raise Unauthorized(MALFORMED)
+    return value
+
+
+def _moment(value: object) -> datetime:
+    """Read a NumericDate (RFC 7519 §2); one that no calendar holds raises an error of its own."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Unauthorized(MALFORMED)
+    return datetime.fromtimestamp(value, UTC)
+
+
+def _require(condition: bool, wrong: str = MALFORMED) -> None:  # noqa: FBT001 - it reads as a sentence at each call.
+    if not condition:
+        raise Unauthorized(wrong)

@@ -1,0 +1,123 @@
+"""The port of a process for whoever watches it: `/metrics`, `/livez` and `/readyz`."""
+
+import json
+import logging
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any, NamedTuple
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+
+from app.watch.gauges import ANSWER_S, Asker
+
+REQUEST_S = 10  # Whoever sends slower than this is left.
+
+logger = logging.getLogger(__name__)
+
+# Say what is missing; None: nothing is.
+Need = Callable[[], str | None]
+
+
+class Page(NamedTuple):
+    """One answer."""
+
+    status: int
+    content_type: str
+    body: bytes
+
+
+class Endpoint:
+    """Listens from its making on. Raises OSError when the port is taken."""
+
+    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, *_, address = found[0]
+        server = type("Server", (_Server,), {"address_family": family})
+        handler = type("Handler", (_Handler,), {"pages": pages})
+        self._server: _Server = server(address[:2], handler)
+        self.port = int(self._server.server_address[1])
+        Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+def pages(
+    registry: CollectorRegistry,
+    needs: Mapping[str, Need],
+    facts: Callable[[], Mapping[str, object]] = dict,
+) -> dict[str, Callable[[], Page]]:
+    """Return the pages of a process that needs these things, by name, to work.
+
+    `facts` are told beside, and do not count.
+    """
+    askers = [Asker(name, need) for name, need in needs.items()]
+    return {
+        "/metrics": lambda: Page(200, CONTENT_TYPE_LATEST, generate_latest(registry)),
+        "/livez": lambda: _json(200, {"ok": True}),
+        "/readyz": lambda: _readiness(askers, facts()),
+    }
+
+
+def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> Page:
+    deadline = time.monotonic() + ANSWER_S
+    begun = [(asker.name, asker.begin()) for asker in askers]
+    told: list[str] = []
+    for name, future in begun:
+        try:
+            missing = future.result(max(0.0, deadline - time.monotonic()))
+        except TimeoutError:
+            missing = f"{name}: no answer within {ANSWER_S} s"
+        except Exception as error:  # noqa: BLE001  # Its text may hold a password.
+            missing = f"{name}: {type(error).__name__}"
+        told += [missing] if missing else []
+    return _json(503 if told else 200, {"ok": not told, "missing": told, **facts})
+
+
+def _json(status: int, body: Mapping[str, object]) -> Page:
+    return Page(status, "application/json", json.dumps(body).encode())
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, *_: object) -> None:
+        """Say it as everything is said; whoever has left before the answer is no event."""
+        error = sys.exception()
+        if not isinstance(error, OSError):
+            logger.error("the port of probes and metrics failed", exc_info=error)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    pages: Mapping[str, Callable[[], Page]]
+    timeout = REQUEST_S
+    server_version = "metrics"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        status, content_type, body = self._page()
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _page(self) -> Page:
+        page = self.pages.get(self.path.partition("?")[0])
+        if page is None:
+            return _json(404, {"ok": False})
+        try:
+            return page()
+        except Exception:
+            logger.exception("a page of probes and metrics failed")
+            return _json(500, {"ok": False})
+
+    do_HEAD = do_GET  # noqa: N815  # The name is given by the library.
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # As above.
+        """Say nothing: a scrape is no event."""

@@ -1,0 +1,221 @@
+"""What is asked at each scrape: how far followers are, what waits, and for how long.
+
+Asks databases and brokers that may be away: each in a thread of its own, all within a bound.
+
+What each process has to show: a metric appears where its process has something to say of it.
+
+For how long a follower has been behind.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from datetime import datetime
+from queue import SimpleQueue
+from threading import Lock, Thread
+from typing import Generic, Literal, Protocol, TypeVar
+
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from domain.log.log import Log, Poisoned
+from projections.engine.health import Lag
+
+ANSWER_S = 1.5  # For all questions of one scrape together, which may take 2 s.
+
+T = TypeVar("T")
+
+
+class Asker(Generic[T]):
+    """One question. While an earlier one hangs, no second is begun: all wait for that answer.
+
+    The thread stays, because connections belong to the thread that opened them.
+    """
+
+    def __init__(self, name: str, ask: Callable[[], T]) -> None:
+        self.name = name
+        self._ask = ask
+        self._lock = Lock()
+        self._asked: SimpleQueue[Future[T]] = SimpleQueue()
+        self._pending: Future[T] | None = None
+        self._thread: Thread | None = None
+
+    def begin(self) -> "Future[T]":
+        """Ask, or join those who have asked and wait."""
+        with self._lock:
+            if self._thread is None:
+                self._thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
+                self._thread.start()
+            if self._pending is None or self._pending.done():
+                self._pending = Future()
+                self._asked.put(self._pending)
+            return self._pending
+
+    def _run(self) -> None:
+        while True:
+            future = self._asked.get()
+            try:
+                future.set_result(self._ask())
+            except BaseException as error:  # noqa: BLE001  # Whatever it is, it is the answer.
+                future.set_exception(error)
+
+
+class Asking(Collector):
+    """Asks at each scrape; what cannot be asked in time is left out, and said to be."""
+
+    def __init__(self, askers: list[Asker[list[Metric]]]) -> None:
+        self._askers = askers
+
+    def describe(self) -> list[Metric]:
+        """Say nothing at registration, so that nothing is asked then."""
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield what stands now."""
+        reached = GaugeMetricFamily(
+            "scrape_part_reached",
+            "0 when this part could not be asked at this scrape.",
+            labels=["part"],
+        )
+        deadline = time.monotonic() + ANSWER_S
+        begun = [(asker.name, asker.begin()) for asker in self._askers]
+        for name, future in begun:
+            families = answer_of(future, deadline)
+            reached.add_metric([name], float(families is not None))
+            yield from families or ()
+        yield reached
+
+
+def answer_of(future: "Future[T]", deadline: float) -> T | None:
+    """Return an answer, or None when there is none by a moment of the monotonic clock."""
+    try:
+        return future.result(max(0.0, deadline - time.monotonic()))
+    except Exception:  # noqa: BLE001  # A scrape must not fail with the database.
+        return None
+
+
+Role = Literal["serve", "web", "worker", "dispatcher", "projector", "clock"]
+
+ANSWERING: frozenset[Role] = frozenset({"serve", "web"})
+DECIDING: frozenset[Role] = frozenset({"serve", "web", "worker"})  # These append events.
+WORKING: frozenset[Role] = frozenset({"serve", "worker"})
+WITH_BROKER: frozenset[Role] = frozenset({"serve", "worker", "dispatcher", "clock"})
+WITH_STANDBY: frozenset[Role] = frozenset({"serve", "dispatcher", "projector", "clock"})
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """How many messages of a queue wait, and how many were given up."""
+
+    name: str
+    messages: int
+    dead: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ages:
+    """For how many seconds the oldest unfinished work has lasted or not moved; 0 for none."""
+
+    job_s: float
+    job_idle_s: float
+    link_s: float
+
+
+class Watched(Protocol):
+    """What is asked; every method may raise, or hang while a database is away."""
+
+    def follower_lags(self) -> list[tuple[Lag, float | None]]:
+        """How far each follower is behind, and for how many seconds, where that can be told."""
+        ...
+
+    def ages(self) -> Ages:
+        """How old unfinished work is."""
+        ...
+
+    def queue_states(self) -> list[QueueState]:
+        """What waits in each queue."""
+        ...
+
+    def provider_is_up(self) -> bool:
+        """Whether lookups are let through to the provider."""
+        ...
+
+
+def askers(watched: Watched, role: Role) -> list[Asker[list[Metric]]]:
+    """Return the questions of a process."""
+    parts: dict[str, Callable[[], list[Metric]]] = {
+        "followers": lambda: _followers(watched.follower_lags()),
+        "work": lambda: _work(watched.ages()),
+    }
+    if role in WITH_BROKER:
+        parts["broker"] = lambda: _queues(watched.queue_states())
+    if role in WORKING:
+        parts["provider"] = lambda: [provider_up(up=watched.provider_is_up())]
+    return [Asker(name, ask) for name, ask in parts.items()]
+
+
+def provider_up(*, up: bool) -> Metric:
+    """Return the state of the circuit."""
+    return GaugeMetricFamily("lookup_provider_up", "0 while the circuit is open.", float(up))
+
+
+def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
+    events = GaugeMetricFamily("follower_lag_events", "Events left to follow.", labels=["name"])
+    seconds = GaugeMetricFamily(
+        "follower_lag_seconds", "Since when it has not been at the end.", labels=["name"]
+    )
+    failed = GaugeMetricFamily("follower_failed", "1 when it has stopped.", labels=["name"])
+    for lag, lag_s in lags:
+        events.add_metric([lag.name], lag.events)
+        failed.add_metric([lag.name], float(lag.failure is not None))
+        if lag_s is not None:
+            seconds.add_metric([lag.name], lag_s)
+    return [events, seconds, failed]
+
+
+def _work(ages: Ages) -> list[Metric]:
+    return [
+        GaugeMetricFamily(
+            "oldest_unfinished_job_seconds", "Age of the oldest unfinished job.", ages.job_s
+        ),
+        GaugeMetricFamily(
+            "oldest_unfinished_job_idle_seconds",
+            "Since when the longest idle unfinished job has not moved.",
+            ages.job_idle_s,
+        ),
+        GaugeMetricFamily(
+            "oldest_unfinished_link_seconds",
+            "Age of the oldest unfinished link or change of its plans or status.",
+            ages.link_s,
+        ),
+    ]
+
+
+def _queues(states: Iterable[QueueState]) -> list[Metric]:
+    waiting = GaugeMetricFamily(
+        "queue_messages", "Messages that wait for a worker.", labels=["queue"]
+    )
+    dead = GaugeMetricFamily(
+        "queue_dead_messages", "Messages that were given up.", labels=["queue"]
+    )
+    for state in states:
+        waiting.add_metric([state.name], state.messages)
+        dead.add_metric([state.name], state.dead)
+    return [waiting, dead]
+
+
+def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:
+    """Return since when a follower has not been at the end of the log, in seconds.
+
+    Read models note when they last were. The dispatcher does not, so for it, and for a note from
+    the future (a clock was set back), this is the age of the oldest event that was not followed;
+    None when that event cannot be read.
+    """
+    if lag.caught_up_at is not None and lag.caught_up_at <= now:
+        return (now - lag.caught_up_at).total_seconds()
+    try:
+        ahead = log.read(lag.position, 1)
+    except Poisoned:
+        return None
+    return max(0.0, (now - ahead[0].event.timestamp).total_seconds()) if ahead else 0.0

@@ -1,0 +1,260 @@
+"""Log lines of this process: text for people, JSON for machines; never a number or a secret."""
+
+import json
+import logging
+import math
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from functools import lru_cache
+from types import TracebackType
+from typing import Any, Literal, TextIO
+
+import msgspec
+
+# These say each request or each message at INFO; our own lines say it better.
+QUIET = (
+    "app.adapters.postgres.pool",
+    "dramatiq",
+    "eventsourcing",
+    "pika",
+    "psycopg",
+    "sqlalchemy",
+    "werkzeug",
+)
+DEPTH_MAX = 4  # Of lists and objects in a field.
+INTEGER_END = 10**17  # Longer ones may be an ICCID.
+
+# What must be in no line. Our code passes none of it; the text of a foreign error may.
+SECRET = re.compile(
+    r"""(?P<phone>(?:\+|%2[Bb])[1-9][0-9]{7,14}(?![0-9]))
+    |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
+    |(?P<lpa>LPA:1\$[^\s"'\\,]*)
+    |(?P<token>eyJ[\w-]+\.[\w-]+\.[\w-]+|(?i:\b(?:Bearer|Basic)\s+[\w.~+/=-]{8,}))
+    |(?P<secret>\bcls_[\w-]{8,})
+    |(?P<password>(?<=://)[^\s:@/'"]*:[^\s@'"]+(?=@)|\bpassword=[^\s&'"]+)""",
+    re.VERBOSE,
+)
+
+# Nothing of it is in one of these, and each request has a new one.
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID_CHARS = 36
+_SHORT_CHARS = 64  # Texts that come again: names of fields, routes, roles.
+
+# PostgreSQL says in DETAIL and CONTEXT which values it met; SQLAlchemy lists parameters.
+_VALUES = re.compile(r"^\s*(DETAIL|CONTEXT|\[parameters|LINE \d+):?")
+_OTHERS = re.compile(
+    r"^\s*(HINT:|\[SQL:|\(Background|Traceback|The above|During handling|File \"|$)"
+)
+
+_ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+_work = threading.local()
+
+
+def begin_work(**facts: Any) -> None:
+    """Name the work that this thread begins, in each of its lines until `end_work`."""
+    _work.facts, _work.began_s = facts, time.perf_counter()
+
+
+def work_began_s() -> float:
+    """Return when the work of this thread began, in seconds of `time.perf_counter`."""
+    began_s: float = getattr(_work, "began_s", time.perf_counter())
+    return began_s
+
+
+def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
+    """Learn which request the work of this thread is for; read once, only while it works."""
+    facts = getattr(_work, "facts", None)
+    if facts is not None and "request_id" not in facts:
+        facts.update(read())
+
+
+def end_work() -> None:
+    """Name no work any more."""
+    vars(_work).clear()
+
+
+def mask(text: str) -> str:
+    """Replace what must be in no line by a word for it."""
+    if len(text) > _SHORT_CHARS:
+        return _mask(text)
+    return text if len(text) == _UUID_CHARS and _UUID.fullmatch(text) else _mask_short(text)
+
+
+def _mask(text: str) -> str:
+    return SECRET.sub(lambda found: f"[{found.lastgroup}]", text)
+
+
+_mask_short = lru_cache(1024)(_mask)
+
+
+def without_values(text: str) -> str:
+    """Drop the lines of a traceback in which a database says what values it met."""
+    kept, dropping = [], False
+    for line in text.splitlines():
+        if _VALUES.match(line):
+            dropping = True
+        elif _OTHERS.match(line):
+            dropping = False
+        if not dropping:
+            kept.append(line)
+    return "\n".join(kept)
+
+
+def message_of(record: logging.LogRecord) -> str:
+    """Return the message; one whose arguments do not fit is given without them."""
+    try:
+        return record.getMessage()
+    except Exception:  # noqa: BLE001  # What a `__str__` raises is anybody's guess.
+        return str(record.msg) if isinstance(record.msg, str) else type(record.msg).__name__
+
+
+def fields_of(record: logging.LogRecord) -> dict[str, Any]:
+    """Return what the call has passed as `extra`."""
+    return {k: v for k, v in vars(record).items() if k not in _ORDINARY}
+
+
+class _Formatter(logging.Formatter):
+    def formatException(  # noqa: N802  # The name is given by the library.
+        self,
+        ei: tuple[type[BaseException], BaseException, TracebackType | None]
+        | tuple[None, None, None],
+    ) -> str:
+        try:
+            return mask(without_values(super().formatException(ei)))
+        except Exception:  # noqa: BLE001  # As in `message_of`.
+            return "" if ei[0] is None else ei[0].__name__
+
+
+class JsonFormatter(_Formatter):
+    """One JSON object per line; whatever a call passes as `extra` becomes a field."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": mask(message_of(record)),
+        }
+        fields = {mask(str(name)): _clean(value) for name, value in fields_of(record).items()}
+        line = line | fields | line  # No field takes the place of these four.
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            line["stack"] = mask(record.stack_info)
+        return _encode(line)
+
+
+class TextFormatter(_Formatter):
+    """Time, level, message, then the fields as `name=value`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
+        fields = [f"{name}={_clean(value)}" for name, value in fields_of(record).items()]
+        line = f"{at} {record.levelname:<7} {mask(message_of(record))}"
+        text = " ".join([line, *fields])
+        return f"{text}\n{self.formatException(record.exc_info)}" if record.exc_info else text
+
+
+def _encode(line: dict[str, Any]) -> str:
+    """Return JSON in ASCII, which every terminal and every reader takes."""
+    try:
+        encoded = msgspec.json.encode(line)
+    except UnicodeEncodeError:  # A lone surrogate.
+        return json.dumps(line)
+    return encoded.decode("ascii") if encoded.isascii() else json.dumps(line)
+
+
+def _clean(value: Any, depth: int = 0) -> Any:
+    """Return a value as JSON can hold it, with nothing in it that must not be logged."""
+    if isinstance(value, str):
+        return mask(value)
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, float) and math.isfinite(value):
+        return value
+    if isinstance(value, int) and abs(value) < INTEGER_END:
+        return value
+    if isinstance(value, Mapping) and depth < DEPTH_MAX:
+        return {mask(_text(k)): _clean(v, depth + 1) for k, v in value.items()}
+    if isinstance(value, list | tuple) and depth < DEPTH_MAX:
+        return [_clean(each, depth + 1) for each in value]
+    return mask(_text(value))
+
+
+def _text(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:  # noqa: BLE001  # As in `message_of`.
+        return type(value).__name__
+
+
+class _Lines(logging.StreamHandler[TextIO]):
+    def handle(self, record: logging.LogRecord) -> bool:
+        """Make the line first: so the threads of HTTP wait for each other's writing alone."""
+        if not self.filter(record):
+            return False
+        try:
+            line = self.format(record) + self.terminator
+            assert self.lock is not None
+            with self.lock:
+                self.stream.write(line)
+                self.stream.flush()
+        except Exception:  # noqa: BLE001  # As in the library.
+            self.handleError(record)
+        return True
+
+
+class About(logging.Filter):
+    """Adds what a line is about, where it does not say so itself: request, actor, job or link."""
+
+    def __init__(self, current: Callable[[], str | None]) -> None:
+        super().__init__()
+        self._current = current
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        request_id = self._current()
+        facts = dict(getattr(_work, "facts", {}))
+        if request_id is not None:
+            facts["request_id"] = request_id
+        for name, value in facts.items():
+            if not hasattr(record, name):
+                setattr(record, name, value)
+        return True
+
+
+def configure_logging(
+    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = lambda: None
+) -> None:
+    """Send the lines of this process to standard error, each with the request that it is about.
+
+    Warnings, and errors that end a thread or the process, become lines as well.
+    """
+    # What no line of ours says is not looked for: who called, thread and process.
+    logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
+    handler = _Lines(sys.stderr)
+    handler.addFilter(About(request_id))
+    handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _log_end
+    threading.excepthook = _log_thread_end
+
+
+def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
+    """Log what ends the process, except the end that somebody asked for."""
+    if not issubclass(kind, KeyboardInterrupt):
+        logging.getLogger("app").critical("the process fails", exc_info=(kind, error, at))
+
+
+def _log_thread_end(args: threading.ExceptHookArgs) -> None:
+    if args.exc_value is not None and not isinstance(args.exc_value, SystemExit):
+        exc_info = (args.exc_type, args.exc_value, args.exc_traceback)
+        logging.getLogger("app").critical("a thread fails", exc_info=exc_info)

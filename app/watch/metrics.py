@@ -1,0 +1,308 @@
+"""The metrics of one process: what it counts itself, and what it asks at each scrape.
+
+Which code runs, so that two releases at work at once can be seen.
+
+Counts what was decided, from the events that this process appends.
+"""
+
+import hashlib
+import logging
+import platform
+from collections import Counter as Tally
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from eventsourcing.persistence import StoredEvent
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from app.watch.counted import UNAVAILABLE
+from app.watch.gauges import (
+    ANSWERING,
+    DECIDING,
+    WITH_STANDBY,
+    WORKING,
+    Asking,
+    Role,
+    Watched,
+    askers,
+)
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.lookups.bulk_job import BulkJob
+
+ROOMS = ("app", "domain", "projections", "workers")
+DIGITS = 12
+
+
+def build_info() -> GaugeMetricFamily:
+    """Return a gauge that is always 1 and says what runs."""
+    family = GaugeMetricFamily(
+        "build_info", "Always 1; `release` is a digest of the code.", labels=["release", "python"]
+    )
+    family.add_metric([release(), platform.python_version()], 1)
+    return family
+
+
+def release(root: Path = Path(__file__).parents[2]) -> str:
+    """Return a digest of the source: equal where the same code runs."""
+    digest = hashlib.sha256()
+    for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:DIGITS]
+
+
+MICROS = 1_000_000
+KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")
+# What a refund refers to, as the kind of the charge that it gives back.
+REFUNDED = {"link": "activation", "plan_change": "topup", "job": "bulk_lookup", "lookup": "lookup"}
+STEPS_DONE = {PlanChange.PlanAdditionDone.TOPIC, PlanChange.PlanRemovalDone.TOPIC}
+
+logger = logging.getLogger(__name__)
+
+
+class _Reference(msgspec.Struct):
+    type: str = ""
+
+
+class _Facts(msgspec.Struct):
+    """The few fields of a stored event that are counted; the others are skipped undecoded."""
+
+    kind: str = ""
+    amount_micros: int = 0
+    reference: _Reference = msgspec.field(default_factory=_Reference)
+    indexes: list[int] = []
+
+
+class _Charge(msgspec.Struct, gc=False):
+    """The same of a charge, of which there are more than of all others."""
+
+    kind: str
+    amount_micros: int
+
+
+_decode = msgspec.json.Decoder(_Facts).decode
+_decode_charge = msgspec.json.Decoder(_Charge).decode
+
+
+class EventCounters:
+    """Money and outcomes; told of every insert that has succeeded, and never raises."""
+
+    def __init__(self) -> None:
+        self._charges = _by("kind", "charges", "Charges.")
+        self._charged = _by("kind", "charges_amount", "Sum of charges, in CURRENCY.")
+        self._refunds = _by("kind", "refunds", "Refunds, by the kind of the charge.")
+        self._refunded = _by("kind", "refunds_amount", "Sum of refunds, in CURRENCY.")
+        self._links = _by("outcome", "links_provisioned", "Links whose creation has ended.")
+        self._changes = _by("outcome", "plan_changes", "Plan changes that have ended.")
+        self._items = _by("outcome", "bulk_items", "Items of bulk jobs that have ended.")
+        self._jobs = Counter("bulk_jobs_finished", "Bulk jobs that have ended.", registry=None)
+        self._rules = self._table()
+        self._begin_at_zero()
+
+    @property
+    def collectors(self) -> list[Collector]:
+        """What to register."""
+        money = [self._charges, self._charged, self._refunds, self._refunded]
+        return [*money, self._links, self._changes, self._items, self._jobs]
+
+    def appended(self, stored: Sequence[StoredEvent]) -> None:
+        """Count the events of one commit; many charges of a kind are one step of their counter."""
+        try:
+            charged = defaultdict[str, list[int]](list)
+            has_ended = False
+            for event in stored:
+                if event.topic == Wallet.Charged.TOPIC:
+                    charge = _decode_charge(event.state)
+                    charged[charge.kind].append(charge.amount_micros)
+                elif (rule := self._rules.get(event.topic)) is not None:
+                    rule(_decode(event.state))
+                elif event.topic == PlanChange.Finished.TOPIC:
+                    has_ended = True
+            for kind, amounts in charged.items():
+                self._charges.labels(kind).inc(len(amounts))
+                self._charged.labels(kind).inc(sum(amounts) / MICROS)
+            if has_ended:
+                self._note_changes(stored)
+        except Exception:
+            logger.exception("events were not counted")
+
+    def _table(self) -> dict[str, Callable[[_Facts], None]]:
+        return {
+            Wallet.Refunded.TOPIC: self._refund,
+            Link.Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
+            Link.ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
+            PlanChange.Failed.TOPIC: lambda _: self._changes.labels("failed").inc(),
+            BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", it),
+            BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", it),
+            BulkJob.Finished.TOPIC: lambda _: self._jobs.inc(),
+        }
+
+    def _refund(self, facts: _Facts) -> None:
+        kind = REFUNDED.get(facts.reference.type, "other")
+        self._refunds.labels(kind).inc()
+        self._refunded.labels(kind).inc(facts.amount_micros / MICROS)
+
+    def _end(self, outcome: str, facts: _Facts) -> None:
+        self._items.labels(outcome).inc(len(facts.indexes))
+
+    def _note_changes(self, stored: Sequence[StoredEvent]) -> None:
+        """A change that did all it should finishes in the commit of its last step."""
+        topics: Tally[tuple[object, str]] = Tally((e.originator_id, e.topic) for e in stored)
+        for stream_id, topic in topics:
+            if topic == PlanChange.Finished.TOPIC and any(
+                (stream_id, step) in topics for step in STEPS_DONE
+            ):
+                self._changes.labels("finished").inc()
+
+    def _begin_at_zero(self) -> None:
+        """A rate needs a first value to start from."""
+        for counter in (self._charges, self._charged, self._refunds, self._refunded):
+            for kind in KINDS:
+                counter.labels(kind)
+        for counter, outcomes in (
+            (self._links, ("activated", "failed")),
+            (self._changes, ("finished", "failed")),
+            (self._items, ("completed", "failed")),
+        ):
+            for outcome in outcomes:
+                counter.labels(outcome)
+
+
+def _by(label: str, name: str, text: str) -> Counter:
+    return Counter(name, text, [label], registry=None)
+
+
+STORES = ("lookup_cache", "leases", "network_readings")
+SOURCES = ("live", "cache", UNAVAILABLE)
+
+disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series; nobody asks.
+
+
+class Metrics:
+    """Counts from its making on; `registry` says which of it a process shows."""
+
+    def __init__(self, watched: Watched, places_max: int) -> None:
+        self._watched = watched
+        self._events = EventCounters()
+        self._make_for_http(places_max)
+        self._make_for_work()
+
+    def _make_for_http(self, places_max: int) -> None:
+        self._requests = Counter(
+            "http_requests", "Requests answered.", ["method", "route", "status"], registry=None
+        )
+        self._seconds = Histogram(
+            "http_request_duration_seconds", "Time to answer.", ["route"], registry=None
+        )
+        self._answered: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self.waiting = Gauge(
+            "http_waiting_places_in_use",
+            "Requests that wait for the network.",
+            registry=None,
+            multiprocess_mode="livesum",
+        )
+        self._places = Gauge(
+            "http_waiting_places",
+            "How many requests may wait for the network; beyond it they get 503.",
+            registry=None,
+            multiprocess_mode="livesum",
+        )
+        self._places.set(places_max)
+
+    def _make_for_work(self) -> None:
+        self._lookups = Counter(
+            "lookups",
+            "Numbers looked up, by where the answer came from.",
+            ["source"],
+            registry=None,
+        )
+        for source in SOURCES:
+            self._lookups.labels(source)
+        self._store_errors = Counter(
+            "store_errors", "Errors of own stores that were done without.", ["store"], registry=None
+        )
+        for store in STORES:
+            self._store_errors.labels(store)
+        self._messages = Counter(
+            "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
+        )
+        self._message_seconds = Histogram(
+            "message_duration_seconds", "Time to work on a message.", ["actor"], registry=None
+        )
+        self._active = Gauge(
+            "role_active", "1 in the copy that is active, 0 in a standby.", ["role"], registry=None
+        )
+
+    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one request."""
+        found = self._answered.get((method, route, status))
+        if found is None:  # Looking for labels takes longer than counting.
+            counter = self._requests.labels(method, route, str(status))
+            found = self._answered[method, route, status] = (counter, self._seconds.labels(route))
+        counter, histogram = found
+        counter.inc()
+        histogram.observe(seconds)
+
+    def appended(self, stored: Sequence[StoredEvent]) -> None:
+        """Count the events of one commit."""
+        self._events.appended(stored)
+
+    def looked_up(self, source: str, count: int) -> None:
+        """Count numbers that were answered by one source."""
+        self._lookups.labels(source).inc(count)
+
+    def store_failed(self, store: str) -> None:
+        """Count one error of an own store that nobody else hears of."""
+        self._store_errors.labels(store).inc()
+
+    def worked(self, actor: str, outcome: str, seconds: float) -> None:
+        """Count one message."""
+        self._messages.labels(actor, outcome).inc()
+        self._message_seconds.labels(actor).observe(seconds)
+
+    def activity(self, role: str) -> Callable[[bool], None]:
+        """Return what tells whether this copy of a role is the active one; at first it is not."""
+        return self._active.labels(role).set
+
+    def registry(self, role: Role, counted: Collector | None = None) -> CollectorRegistry:
+        """Return what a process shows; `counted` replaces its own counters by those of others."""
+        registry = CollectorRegistry()
+        for collector in [counted] if counted is not None else self._counted(role):
+            registry.register(collector)
+        registry.register(Asking(askers(self._watched, role)))
+        registry.register(_Constant(build_info()))
+        ProcessCollector(registry=registry)
+        return registry
+
+    def _counted(self, role: Role) -> list[Collector]:
+        http = [self._requests, self._seconds, self.waiting, self._places]
+        shown: list[Collector] = []
+        shown += http if role in ANSWERING else []
+        shown += (
+            [self._lookups, self._store_errors, *self._events.collectors]
+            if role in DECIDING
+            else []
+        )
+        shown += [self._messages, self._message_seconds] if role in WORKING else []
+        shown += [self._active] if role in WITH_STANDBY else []
+        return shown
+
+
+class _Constant(Collector):
+    def __init__(self, family: Metric) -> None:
+        self._family = family
+
+    def collect(self) -> Iterator[Metric]:
+        yield self._family

@@ -1,0 +1,165 @@
+"""The table of networks: what is certain of a code, and how a file of one's own is refused."""
+
+from pathlib import Path
+
+import phonenumbers
+import pytest
+from phonenumbers.carrierdata import CARRIER_DATA
+
+from app.adapters.lookups.mcc_mnc import COLUMNS, SHIPPED, Network, Networks, load_networks
+
+HEADER = ",".join(COLUMNS)
+GOOD = "KE,639,02,Safaricom,,somewhere,2026-11-21"
+
+
+def write(tmp_path: Path, *lines: str) -> Path:
+    path = tmp_path / "networks.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def shipped_rows() -> list[list[str]]:
+    return [line.split(",") for line in SHIPPED.read_text(encoding="utf-8").splitlines()[1:]]
+
+
+def calling_code(region: str) -> str:
+    return str(phonenumbers.country_code_for_region(region))
+
+
+def test_a_name_of_exactly_one_network_gives_both_codes() -> None:
+    networks = Networks([Network("KE", "639", "02", ("Safaricom",))])
+
+    assert networks.find("KE", "Safaricom") == ("639", "02")
+
+
+def test_a_name_of_several_networks_gives_the_mcc_that_they_share() -> None:
+    networks = Networks(
+        [Network("FR", "208", "10", ("SFR",)), Network("FR", "208", "13", ("SFR",))]
+    )
+
+    assert networks.find("FR", "SFR") == ("208", None)
+
+
+def test_a_name_under_two_mccs_gives_nothing() -> None:
+    networks = Networks(
+        [Network("IN", "404", "10", ("Airtel",)), Network("IN", "405", "51", ("Airtel",))]
+    )
+
+    assert networks.find("IN", "Airtel") == (None, None)
+
+
+def test_a_name_of_no_network_gives_nothing() -> None:
+    networks = Networks([Network("KE", "639", "02", ("Safaricom",))])
+
+    assert networks.find("KE", "Vodacom") == (None, None)
+    assert networks.find("TZ", "Safaricom") == (None, None)
+
+
+def test_names_match_whole_and_in_any_case() -> None:
+    networks = Networks([Network("IS", "274", "01", ("Síminn", "Iceland  Telecom"))])
+
+    assert networks.find("IS", "SÍMINN").mnc == "01"
+    assert networks.find("IS", "Si\u0301minn").mnc == "01"
+    assert networks.find("IS", "iceland telecom").mnc == "01"
+    assert networks.find("IS", "Iceland").mnc is None
+
+
+def test_an_alias_that_repeats_the_name_is_still_one_network() -> None:
+    networks = Networks([Network("KE", "639", "02", ("Safaricom", "SAFARICOM"))])
+
+    assert networks.find("KE", "Safaricom").mnc == "02"
+
+
+def test_the_shipped_table_reaches_many_countries() -> None:
+    networks = load_networks(None)
+
+    assert len(networks) > 800
+    assert len(networks.countries) > 190
+
+
+def test_the_shipped_aliases_are_names_that_numbers_of_the_country_carry() -> None:
+    spoken: dict[str, set[str]] = {}
+    for prefix, names in CARRIER_DATA.items():
+        for digits in (1, 2, 3):
+            spoken.setdefault(prefix[:digits], set()).add(names.get("en", ""))
+
+    for country_code, _, _, _, aliases, *_ in shipped_rows():
+        # Ascension has a calling code of its own and counts as SH.
+        regions = ["SH", "AC"] if country_code == "SH" else [country_code]
+        known = {name for region in regions for name in spoken[calling_code(region)]}
+        assert {alias for alias in aliases.split("|") if alias} <= known, country_code
+
+
+def test_the_shipped_rows_are_sorted_and_dated() -> None:
+    rows = shipped_rows()
+
+    assert [row[:3] for row in rows] == sorted(row[:3] for row in rows)
+    assert all(row[5] and row[6] for row in rows)
+
+
+def test_leading_zeros_stay() -> None:
+    assert load_networks(None).find("FK", "Sure").mnc == "001"
+    assert load_networks(None).find("AD", "Andorra Telecom") == ("213", "03")
+
+
+def test_a_file_replaces_the_shipped_table(tmp_path: Path) -> None:
+    networks = load_networks(write(tmp_path, HEADER, "KE,639,99,Safaricom,Saf|M,me,2026-11-21"))
+
+    assert len(networks) == 1
+    assert networks.find("KE", "m") == ("639", "99")
+
+
+def test_a_byte_order_mark_and_empty_lines_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "networks.csv"
+    path.write_bytes(f"\ufeff{HEADER}\r\n{GOOD}\r\n\r\n".encode())
+
+    assert load_networks(path).find("KE", "Safaricom") == ("639", "02")
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ("Kenya,639,02,X,,s,2026-11-21", "column country_code: must be two capital letters"),
+        ("ke,639,02,X,,s,2026-11-21", "column country_code: must be two capital letters"),
+        ("KE,63,02,X,,s,2026-11-21", "column mcc: must be 3 digits, not '63'"),
+        ("KE,639,2,X,,s,2026-11-21", "column mnc: must be 2 or 3 digits, not '2'"),
+        ("KE,639,٠٢,X,,s,2026-11-21", "column mnc: must be 2 or 3 digits"),
+        ("KE,639,03,,,s,2026-11-21", "column network: must be a name"),
+        ("KE,639,03,X,,,2026-11-21", "column source: must be the list"),
+        ("KE,639,03,X,,s,21.11.2026", "column date: must be a date such as"),
+        ("KE,639,03,X,,s,20261121", "column date: must be a date such as"),
+        ("KE,639,02,X,,s,2026-11-21", "column mnc: 639-02 stands here twice"),
+        ("KE,639,03,X", "4 columns instead of 7"),
+        ('KE,639,03,"X"Y,,s,2026-11-21', "not a row of a CSV file"),
+    ],
+)
+def test_a_bad_row_is_refused_in_one_line_with_its_place(
+    tmp_path: Path, bad: str, said: str
+) -> None:
+    with pytest.raises(ValueError, match=r"^networks\.csv line 3\b") as caught:
+        load_networks(write(tmp_path, HEADER, GOOD, bad))
+
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_other_columns_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"line 1: the columns must be {HEADER}"):
+        load_networks(write(tmp_path, "mcc,mnc", "639,02"))
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "networks.csv"
+    path.touch()
+
+    with pytest.raises(ValueError, match="line 1: the columns must be"):
+        load_networks(path)
+
+
+def test_a_file_that_is_missing_or_no_text_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be read as a UTF-8 file: FileNotFoundError"):
+        load_networks(tmp_path / "absent.csv")
+
+    (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match="cannot be read as a UTF-8 file: UnicodeDecodeError"):
+        load_networks(tmp_path / "binary.csv")

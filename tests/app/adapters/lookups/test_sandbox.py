@@ -1,0 +1,161 @@
+"""The sandbox numbers: each does what the contract says, and none of it reaches the provider."""
+
+from collections import Counter
+from contextlib import closing
+from uuid import UUID
+
+import pytest
+
+from app.adapters.circuit import CircuitBreaker
+from app.adapters.lookups.sandbox import NUMBERS, SLOW_S, SandboxLookup, is_sandbox_number
+from domain.lookups.ports import Carrier, NumberFacts
+from domain.provider_errors import Unavailable
+from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+ANOTHER = UUID("00000000-0000-4000-8000-000000000002")
+
+
+class AttemptsInMemory:
+    """Counts attempts for one process, which is all that these tests have."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[UUID, str]] = Counter()
+
+    def count(self, organization_id: UUID, phone_number: str) -> int:
+        self.counts[organization_id, phone_number] += 1
+        return self.counts[organization_id, phone_number]
+
+
+class Sandbox:
+    """A sandbox around a scripted provider, with what can be seen of it from outside."""
+
+    def __init__(self) -> None:
+        self.provider = ScriptedLookup()
+        self.attempts = AttemptsInMemory()
+        self.slept_s: list[float] = []
+        self.lookup = SandboxLookup(self.provider, self.attempts, self.slept_s.append)
+
+    def ask(self, phone_number: str, organization_id: UUID = ORGANIZATION) -> NumberFacts:
+        return self.lookup.look_up(organization_id, phone_number)
+
+
+@pytest.fixture
+def sandbox() -> Sandbox:
+    return Sandbox()
+
+
+@pytest.mark.parametrize("phone_number", ["+15005550001", "+15005550003"])
+def test_the_outage_and_the_malformed_reply_never_end(sandbox: Sandbox, phone_number: str) -> None:
+    for _ in range(5):
+        with pytest.raises(Unavailable):
+            sandbox.ask(phone_number)
+
+
+def test_the_outage_and_the_malformed_reply_can_be_told_apart(sandbox: Sandbox) -> None:
+    with pytest.raises(Unavailable, match="malformed"):
+        sandbox.ask("+15005550003")
+    with pytest.raises(Unavailable, match="unavailable"):
+        sandbox.ask("+15005550001")
+
+
+def test_the_slow_number_answers_after_three_seconds(sandbox: Sandbox) -> None:
+    facts = sandbox.ask("+15005550002")
+
+    assert sandbox.slept_s == [3.0] == [SLOW_S]
+    assert facts == NumberFacts(
+        "+15005550002",
+        valid=True,
+        country_code="US",
+        national_format="(500) 555-0002",
+        carrier=Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="01"),
+    )
+
+
+def test_the_second_attempt_of_an_organization_is_answered(sandbox: Sandbox) -> None:
+    with pytest.raises(Unavailable):
+        sandbox.ask("+15005550004")
+
+    assert sandbox.ask("+15005550004").valid
+    assert sandbox.ask("+15005550004").valid
+    assert sandbox.slept_s == []
+
+
+def test_each_organization_has_a_first_attempt_of_its_own(sandbox: Sandbox) -> None:
+    with pytest.raises(Unavailable):
+        sandbox.ask("+15005550004", ORGANIZATION)
+    with pytest.raises(Unavailable):
+        sandbox.ask("+15005550004", ANOTHER)
+
+    assert sandbox.ask("+15005550004", ANOTHER).valid
+
+
+def test_attempts_are_counted_for_the_one_number_that_needs_it(sandbox: Sandbox) -> None:
+    sandbox.ask("+15005550002")
+    sandbox.ask(VALID_MOBILE)
+    with pytest.raises(Unavailable):
+        sandbox.ask("+15005550001")
+
+    assert sandbox.attempts.counts == {}
+
+
+def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
+    for phone_number in sorted(NUMBERS - {"+15005550002"}):
+        with pytest.raises(Unavailable):
+            sandbox.ask(phone_number)
+    sandbox.ask("+15005550002")
+
+    assert sandbox.provider.calls == 0
+
+
+def test_sandbox_numbers_never_open_the_circuit() -> None:
+    breaker = CircuitBreaker(ScriptedLookup(), failures_max=1, open_s=60.0, probe=lambda: None)
+    lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
+
+    for phone_number in ("+15005550001", "+15005550003", "+15005550004"):
+        with pytest.raises(Unavailable):
+            lookup.look_up(ORGANIZATION, phone_number)
+
+    assert lookup.is_up()
+    assert lookup.look_up(ORGANIZATION, VALID_MOBILE).valid
+
+
+def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
+    provider = ScriptedLookup()
+    provider.play(Fault.TIMES_OUT)
+    breaker = CircuitBreaker(provider, failures_max=1, open_s=60.0, probe=lambda: None)
+    lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
+    with closing(breaker):
+        with pytest.raises(Unavailable):
+            lookup.look_up(ORGANIZATION, VALID_MOBILE)
+
+        assert not lookup.is_up()
+        assert lookup.look_up(ORGANIZATION, "+15005550002").valid
+
+
+def test_every_other_number_is_left_to_the_provider(sandbox: Sandbox) -> None:
+    expected = ScriptedLookup().look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert sandbox.ask(VALID_MOBILE) == expected
+    assert not sandbox.ask("+15005550006").valid
+    assert sandbox.provider.calls == 2
+
+
+def test_the_sandbox_speaks_for_the_provider_inside(sandbox: Sandbox) -> None:
+    assert sandbox.lookup.name == "scripted"
+    assert sandbox.lookup.remote
+
+
+@pytest.mark.parametrize(
+    ("phone_number", "expected"),
+    [
+        ("+15005550001", True),
+        ("+15005550004", True),
+        ("+15005550000", False),
+        ("+15005550005", False),
+        ("+150055500011", False),
+        ("15005550001", False),
+    ],
+)
+def test_the_four_numbers_are_the_sandbox(phone_number: str, *, expected: bool) -> None:
+    assert is_sandbox_number(phone_number) is expected

@@ -1,0 +1,106 @@
+"""What the simulator makes up has the form of the real thing, and follows from the seed alone."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.adapters.networks.simulated.identifiers import Identifiers, check_digit, msisdn_of
+
+COUNT = 20_000
+names = st.text(max_size=20)
+
+
+def test_what_a_seed_gives_never_changes() -> None:
+    """An installation that is upgraded must find its eSIMs as it left them."""
+    made = Identifiers("seed")
+    iccid = made.iccid("sp-atlas", 1)
+    assert iccid == "8988399900891621987"
+    assert msisdn_of(iccid) == "+883999891261980"
+    assert made.lpa(iccid) == "LPA:1$rsp.simulated.example$OA4D-DSJM-MSHK-N4TN"
+    assert made.endpoint_id(iccid, "link-1") == "ep-fe03a3c63e480453c595"
+    assert made.addon_id("ep-1", "topup-1") == "ad-c82919d2d4ee7922bb8f"
+    assert made.roll("network", iccid) == 0.28421769489499105
+
+
+@given(names, names, st.integers(min_value=1))
+def test_an_iccid_has_19_digits_and_a_valid_check_digit(
+    seed: str, sponsor_profile_id: str, serial: int
+) -> None:
+    iccid = Identifiers(seed).iccid(sponsor_profile_id, serial)
+
+    assert re.fullmatch(r"8988[0-9]{15}", iccid)
+    assert is_luhn(iccid)
+
+
+@given(st.from_regex(r"\A[0-9]{1,20}\Z"), st.integers(1, 9), st.data())
+def test_a_check_digit_tells_every_single_mistake(
+    digits: str, off_by: int, data: st.DataObject
+) -> None:
+    whole = digits + check_digit(digits)
+    at = data.draw(st.integers(0, len(whole) - 1))
+    mistaken = str((int(whole[at]) + off_by) % 10)
+
+    assert is_luhn(whole)
+    assert not is_luhn(whole[:at] + mistaken + whole[at + 1 :])
+
+
+def test_the_check_digit_is_that_of_the_example_in_the_standard() -> None:
+    assert check_digit("7992739871") == "3"
+
+
+def test_a_number_is_e164_and_belongs_to_one_esim() -> None:
+    made = Identifiers("seed")
+    iccids = {made.iccid("", serial) for serial in range(COUNT)}
+    numbers = {msisdn_of(iccid) for iccid in iccids}
+
+    assert all(re.fullmatch(r"\+883[0-9]{12}", number) for number in numbers)
+    assert len(numbers) == len(iccids)
+
+
+def test_few_esims_collide() -> None:
+    made = Identifiers("seed")
+
+    assert len({made.iccid("", serial) for serial in range(COUNT)}) >= COUNT - 3
+
+
+@given(names, names)
+def test_an_activation_code_is_one_of_sgp_22_at_a_host_of_nobody(seed: str, iccid: str) -> None:
+    code = Identifiers(seed).lpa(iccid)
+
+    assert re.fullmatch(r"LPA:1\$[a-z.]+\.example\$[A-Z2-7]{4}(-[A-Z2-7]{4}){3}", code)
+
+
+def test_another_seed_gives_others() -> None:
+    first, second = Identifiers("seed"), Identifiers("another seed")
+    iccid = first.iccid("sp-atlas", 1)
+
+    assert second.iccid("sp-atlas", 1) != iccid
+    assert second.lpa(iccid) != first.lpa(iccid)
+
+
+def test_names_do_not_run_together() -> None:
+    made = Identifiers("seed")
+
+    assert made.endpoint_id("1", "23") != made.endpoint_id("12", "3")
+    assert made.addon_id("ep-1", None) != made.addon_id("ep-1", "None")
+
+
+@given(names, names, names, st.tuples(st.floats(0, 10), st.floats(11, 20)))
+def test_dice_stay_within_their_bounds(
+    seed: str, purpose: str, name: str, bounds: tuple[float, float]
+) -> None:
+    made = Identifiers(seed)
+
+    assert 0 <= made.roll(purpose, name) < 1
+    assert bounds[0] <= made.between(bounds, purpose, name) <= bounds[1]
+    assert made.roll(purpose, name) == Identifiers(seed).roll(purpose, name)
+
+
+def is_luhn(digits: str) -> bool:
+    """Check by the other way of stating the formula: digit by digit from the right."""
+    total = 0
+    for place, digit in enumerate(reversed(digits)):
+        value = int(digit) * (1 + place % 2)
+        total += value - 9 if value > 9 else value
+    return total % 10 == 0

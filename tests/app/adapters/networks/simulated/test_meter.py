@@ -1,0 +1,192 @@
+"""The arithmetic of usage: nothing is used twice, before its time, or beyond what there is."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import msgspec
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from app.adapters.networks.simulated.meter import Addon, advance
+
+START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+ROUNDING_MB = 1e-3
+ROUNDING = timedelta(milliseconds=1)
+
+moments = st.timedeltas(timedelta(0), timedelta(days=60)).map(lambda passed: START + passed)
+rates = st.floats(min_value=1e-4, max_value=10)
+
+
+@st.composite
+def purchases(draw: st.DrawFn) -> list[Addon]:
+    """Draw plans that nobody has used, in the order in which they were bought."""
+    bought = sorted(draw(st.lists(moments, min_size=1, max_size=5)))
+    return [
+        an_addon(
+            f"ad-{number}",
+            added_at=moment,
+            data_mb=draw(st.integers(1, 20_000)),
+            validity_days=draw(st.integers(1, 20)),
+            removed=draw(st.integers(0, 4)) == 0,
+        )
+        for number, moment in enumerate(bought)
+    ]
+
+
+def an_addon(
+    addon_id: str = "ad-0",
+    *,
+    added_at: datetime = START,
+    data_mb: int = 1_000,
+    validity_days: int = 7,
+    removed: bool = False,
+) -> Addon:
+    return Addon(
+        addon_id=addon_id,
+        reference=addon_id,
+        provider_plan_id="plan",
+        data_mb=data_mb,
+        validity_days=validity_days,
+        added_at=added_at,
+        removed=removed,
+    )
+
+
+def used(addons: Sequence[Addon]) -> list[float]:
+    return [addon.used_mb for addon in addons]
+
+
+@given(purchases(), moments, moments, rates)
+def test_nothing_is_used_beyond_the_data_the_time_or_the_rate(
+    addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
+) -> None:
+    after = advance(addons, since, until, mb_per_s)
+
+    for addon in after:
+        assert 0 <= addon.used_mb <= addon.data_mb
+        assert 0 <= addon.remaining_mb(until) <= addon.data_mb - addon.used_mb
+    seconds = max(0.0, (until - since).total_seconds())
+    assert sum(used(after)) <= seconds * mb_per_s + ROUNDING_MB
+
+
+@given(purchases(), moments, moments, moments, rates)
+def test_time_only_adds(
+    addons: list[Addon], since: datetime, sooner: datetime, later: datetime, mb_per_s: float
+) -> None:
+    assume(sooner <= later)
+
+    first = advance(addons, since, sooner, mb_per_s)
+    second = advance(addons, since, later, mb_per_s)
+
+    for before, after in zip(first, second, strict=True):
+        assert before.used_mb <= after.used_mb + ROUNDING_MB
+        assert before.started_at in {None, after.started_at}
+        assert before.remaining_mb(sooner) >= after.remaining_mb(later) - ROUNDING_MB
+
+
+@given(purchases(), st.lists(moments, min_size=3, max_size=6), rates)
+def test_a_stretch_of_time_may_be_split_at_every_place(
+    addons: list[Addon], cuts: list[datetime], mb_per_s: float
+) -> None:
+    cuts.sort()
+    whole = advance(addons, cuts[0], cuts[-1], mb_per_s)
+
+    pieces = addons
+    for since, until in pairwise(cuts):
+        pieces = advance(pieces, since, until, mb_per_s)
+
+    assert used(pieces) == pytest.approx(used(whole), abs=ROUNDING_MB)
+    for one, other in zip(pieces, whole, strict=True):
+        if one.started_at is None or other.started_at is None:
+            # A plan may start within the rounding of the last moment.
+            assert one.used_mb == pytest.approx(other.used_mb, abs=ROUNDING_MB)
+        else:
+            assert abs(one.started_at - other.started_at) <= ROUNDING
+
+
+@given(purchases(), moments, moments, rates)
+def test_a_plan_starts_when_the_one_before_can_carry_no_more(
+    addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
+) -> None:
+    after = [addon for addon in advance(addons, since, until, mb_per_s) if not addon.removed]
+
+    for before, addon in pairwise(after):
+        if addon.started_at is not None:
+            assert before.started_at is not None
+            assert before.started_at <= addon.started_at
+            assert before.remaining_mb(addon.started_at) == 0
+            assert max(since, addon.added_at) <= addon.started_at < until
+
+
+@given(purchases(), moments, moments, rates)
+def test_a_plan_that_was_removed_or_is_yet_to_come_is_left_alone(
+    addons: list[Addon], since: datetime, until: datetime, mb_per_s: float
+) -> None:
+    after = advance(addons, since, until, mb_per_s)
+
+    for before, addon in zip(addons, after, strict=True):
+        if before.removed or before.added_at >= until or since >= until:
+            assert addon == before
+
+
+@given(purchases(), moments, st.floats(0.01, 0.99), rates)
+def test_all_that_is_due_is_used_while_the_first_plan_lasts(
+    addons: list[Addon], since: datetime, share: float, mb_per_s: float
+) -> None:
+    first = msgspec.structs.replace(addons[0], removed=False)
+    begin = max(since, first.added_at)
+    lasts_s = min(first.data_mb / mb_per_s, first.validity_days * DAY.total_seconds())
+    until = begin + timedelta(seconds=share * lasts_s)
+
+    after = advance([first, *addons[1:]], since, until, mb_per_s)
+
+    due_mb = (until - begin).total_seconds() * mb_per_s
+    assert used(after) == pytest.approx([due_mb, *[0] * len(addons[1:])])
+
+
+def test_plans_are_used_in_order_and_expire_by_their_own_start() -> None:
+    """At 100 MB an hour: the first is empty after 10 hours, the second expires after 24 more."""
+    bought = [
+        an_addon("first"),
+        an_addon("second", data_mb=5_000, validity_days=1),
+        an_addon("third", added_at=START + 2 * DAY),
+    ]
+
+    def at(passed: timedelta) -> list[Addon]:
+        return advance(bought, START, START + passed, 100 / 3_600)
+
+    assert used(at(5 * HOUR)) == pytest.approx([500, 0, 0])
+    assert [each.expires_at for each in at(5 * HOUR)] == [START + 7 * DAY, None, None]
+    assert used(at(11 * HOUR)) == pytest.approx([1_000, 100, 0])
+    assert at(11 * HOUR)[1].expires_at == START + 10 * HOUR + DAY
+    assert used(at(47 * HOUR)) == pytest.approx([1_000, 2_400, 0])
+    assert at(34 * HOUR)[1].remaining_mb(START + 34 * HOUR) == 0
+    assert used(at(49 * HOUR)) == pytest.approx([1_000, 2_400, 100])
+    assert at(49 * HOUR)[2].started_at == START + 48 * HOUR
+
+
+def test_a_plan_that_has_expired_has_nothing_left_but_what_was_used_is_known() -> None:
+    (addon,) = advance([an_addon(validity_days=1)], START, START + 2 * DAY, 10 / 3_600)
+
+    assert addon.used_mb == pytest.approx(240)
+    assert addon.remaining_mb(START + DAY - timedelta(seconds=1)) == pytest.approx(760)
+    assert addon.remaining_mb(START + DAY) == 0
+
+
+def test_a_plan_that_is_used_up_leaves_none_over() -> None:
+    (addon,) = advance([an_addon(data_mb=7)], START, START + DAY, 0.3)
+
+    assert addon.used_mb == 7
+    assert addon.remaining_mb(START + DAY) == 0
+    assert advance([addon], START + DAY, START + 2 * DAY, 0.3) == [addon]
+
+
+def test_a_listed_plan_is_there_and_was_not_removed() -> None:
+    addon = an_addon(added_at=START + HOUR)
+
+    assert [addon.is_listed(START), addon.is_listed(START + HOUR)] == [False, True]
+    removed = msgspec.structs.replace(addon, removed=True)
+    assert not removed.is_listed(START + HOUR)

@@ -1,0 +1,63 @@
+"""What we write in binary is what the server and the driver read."""
+
+from collections.abc import Iterator
+from typing import Any
+from uuid import UUID
+
+import psycopg
+import pytest
+from psycopg.errors import DivisionByZero
+
+from app.adapters.postgres.connection import BoundedConnection
+from app.adapters.postgres.database import conninfo
+from app.adapters.postgres.log import bigint, bigints, byteas, from_bigint, texts, uuids
+
+IDS = [UUID(int=0), UUID("6f1c1f0e-6d0f-5a39-9b6e-2f5d3c8b7a10")]
+NUMBERS = [0, -1, 2**63 - 1, -(2**63)]
+
+
+@pytest.fixture
+def connection(database_url: str) -> Iterator[BoundedConnection]:
+    connection = BoundedConnection.open(conninfo(database_url))
+    yield connection
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "meant"),
+    [
+        ("uuid", uuids(IDS), IDS),
+        ("uuid", uuids(str(each) for each in IDS), IDS),
+        ("uuid", uuids([]), []),
+        ("bigint", bigints(NUMBERS), NUMBERS),
+        ("bigint", bigints([]), []),
+        ("text", texts(["", "ä€😀", "a,{}\"'\\"]), ["", "ä€😀", "a,{}\"'\\"]),
+        ("bytea", byteas([b"", bytes(range(256))]), [b"", bytes(range(256))]),
+    ],
+)
+def test_an_array_arrives_as_it_was_meant(
+    connection: BoundedConnection, kind: str, written: bytes, meant: list[Any]
+) -> None:
+    read = connection.run_prepared(f"SELECT to_json($1::{kind}[])::text".encode(), [written])
+    direct = connection.execute(f"SELECT to_json(%s::{kind}[])::text", [meant])
+    assert (read.get_value(0, 0) or b"").decode() == (direct.fetchone() or [""])[0]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_goes_there_and_back(connection: BoundedConnection, number: int) -> None:
+    found = connection.run_prepared(b"SELECT $1::bigint", [bigint(number)])
+    assert from_bigint(found.get_value(0, 0)) == number
+
+
+def test_a_statement_is_prepared_once_and_goes_on_after_a_refusal(
+    connection: BoundedConnection,
+) -> None:
+    divide, add = b"SELECT 1 / $1::bigint", b"SELECT 1 + $1::bigint"
+    for _ in range(2):
+        with pytest.raises(DivisionByZero):
+            connection.run_prepared(divide, [bigint(0)])
+        assert from_bigint(connection.run_prepared(add, [bigint(1)]).get_value(0, 0)) == 2
+    with pytest.raises(psycopg.errors.SyntaxError):
+        connection.run_prepared(b"SELEC", [])
+    found = connection.execute("SELECT count(*) FROM pg_prepared_statements").fetchone()
+    assert found == (2,)

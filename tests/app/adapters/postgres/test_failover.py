@@ -1,0 +1,257 @@
+"""A standby takes over, with or without the newest commits; processes live on.
+
+The log is never wrong afterwards: it may be shorter, and then it says so.
+"""
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from uuid import UUID
+
+import psycopg
+import pytest
+
+from app.bootstrap.container import Container
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.errors import Conflict, ServiceUnavailable
+from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import LookupRequest, LookupResult
+from projections.audit.auditor import verify
+from tests.app.adapters.pair import Pair
+from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
+from tests.workers.fees import charged, customer, moment
+
+GAPS = """
+    SELECT originator_id FROM log_events GROUP BY originator_id
+    HAVING max(originator_version) <> count(*) OR min(originator_version) <> 1
+"""
+COMES_BACK_S = 15.0
+
+Seen = dict[int, tuple[UUID, int]]
+
+pytestmark = pytest.mark.timeout(120)  # Two servers, and base backups.
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Pair]:
+    with Pair() as pair:
+        yield pair
+
+
+@pytest.fixture
+def pair(servers: Pair) -> Pair:
+    """A primary and its standby, whatever an earlier test has left."""
+    if not servers.standby.is_running():
+        servers.bring_back()
+    return servers
+
+
+@pytest.fixture
+def installation(tmp_path: Path, pair: Pair) -> Iterator[Installation]:
+    with psycopg.connect(pair.primary.url(), autocommit=True) as connection:
+        connection.execute("DROP SCHEMA public CASCADE")
+        connection.execute("CREATE SCHEMA public")
+    made = Installation(tmp_path, DATABASE_URL=pair.url)
+    yield made
+    made.close()
+
+
+def spend(process: Process, organization: UUID, price_micros: int = 100_000) -> LookupResult:
+    request = LookupRequest(organization, "+14155550100", price_micros, "USD", None)
+    return process.single_lookup.run(request, process.cause())
+
+
+def insist(call: Callable[[], object]) -> None:
+    """Do what fails as long as no server takes writes, as whoever calls the service would."""
+
+    def done() -> bool:
+        try:
+            call()
+        except ServiceUnavailable:
+            return False
+        return True
+
+    wait_until(done, COMES_BACK_S)
+
+
+def everything(process: Process) -> Seen:
+    """Read the log as a follower does; return which event stands where."""
+    found: Seen = {}
+    while batch := process.log.read(max(found, default=0), 500):
+        for each in batch:
+            assert isinstance(each.event.originator_id, UUID)
+            found[each.position] = (each.event.originator_id, each.event.originator_version)
+    return found
+
+
+def check(process: Process, before: Seen) -> list[str]:
+    """Fail unless the log is whole; return the losses that it knows."""
+    process.projector.catch_up()
+    after = everything(process)
+    assert all(before[position] == after[position] for position in before.keys() & after.keys())
+    with process.views.reading() as connection:
+        assert connection.exec_driver_sql(GAPS).all() == []
+    report = verify(process.log, process.views, process.positions, process.models)
+    assert report.failures == []
+    return [loss.reason for loss in report.losses]
+
+
+def balances(process: Container, organization: UUID) -> tuple[int, int, int]:
+    """Return the balance as the ledger adds up, as it can be spent, and as it is shown."""
+    entries = [
+        each
+        for each in process.log.history(wallet_id(organization))
+        if isinstance(each, Wallet.Moved)
+    ]
+    signed = (-1 if isinstance(each, Wallet.Charged) else 1 for each in entries)
+    total = sum(sign * each.amount_micros for sign, each in zip(signed, entries, strict=True))
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        shown = process.wallets.get(connection, organization)
+    assert shown is not None
+    return (
+        total,
+        process.log.get(Wallet, wallet_id(organization)).balance_micros,
+        (shown.balance_micros),
+    )
+
+
+@pytest.mark.parametrize("others", [1, 6])
+def test_a_wallet_goes_on_from_the_log_of_the_new_server(
+    pair: Pair, installation: Installation, others: int
+) -> None:
+    """Another process has made less than was lost, or just as much: then no version tells."""
+    ours, theirs = installation.process(), installation.process()
+    organization = ours.organization("10.00")
+    spend(theirs, organization)
+    pair.lose_sight()
+    for _ in range(6):
+        spend(ours, organization, 1_000_000)
+    before = everything(ours)
+    pair.fail_over()
+    for _ in range(others):
+        insist(lambda: spend(theirs, organization))
+    insist(lambda: spend(ours, organization))
+    expected = 9_900_000 - (others + 1) * 100_000
+    assert balances(ours, organization) == (expected, expected, expected)
+    assert len(check(ours, before)) == 1
+
+
+def test_an_aggregate_that_was_read_before_the_loss_is_not_appended_to(
+    pair: Pair, installation: Installation
+) -> None:
+    """Another event stands at the place of the one that was lost, so no version tells."""
+    ours, theirs = installation.process(), installation.process()
+    organization = ours.organization("")
+    pair.lose_sight()
+    lost = ours.log.get(Organization, organization)
+    lost.change_price(1, ours.cause())
+    ours.log.append(lost)
+    pair.fail_over()
+    insist(lambda: change_price(theirs, organization, 2))
+    lost.change_price(3, ours.cause())
+    with pytest.raises(Conflict):
+        ours.log.append(lost)
+    change_price(ours, organization, 4)
+    prices = [getattr(each, "price_micros", None) for each in ours.log.history(organization)]
+    assert prices == [None, 2, 4]
+    assert len(check(ours, {})) == 1
+
+
+def test_a_process_that_only_appends_goes_on_as_well(
+    pair: Pair, installation: Installation
+) -> None:
+    """A lookup that is free and has no key reads nothing of the log."""
+    process = installation.process()
+    organization = process.organization("")
+    spend(process, organization, 0)
+    pair.keep_up()
+    pair.fail_over()
+    insist(lambda: spend(process, organization, 0))
+    assert check(process, {}) == []
+
+
+def test_followers_go_back_with_the_log(pair: Pair, installation: Installation) -> None:
+    process = installation.process()
+    organization = process.organization("10.00")
+    process.projector.catch_up()
+    process.dispatcher.step()
+    pair.lose_sight()
+    spend(process, organization)
+    process.projector.catch_up()
+    while process.dispatcher.step():
+        pass
+    before = everything(process)
+    pair.fail_over()
+    insist(lambda: spend(process, organization, 1_000_000))
+    assert balances(process, organization) == (9_000_000,) * 3
+    while process.dispatcher.step():
+        pass
+    with process.views.reading() as connection:
+        places = {each.position for each in process.positions.all(process.views).values()}
+        assert connection is not None
+    assert places == {process.log.head()}
+    assert len(check(process, before)) == 1
+
+
+def test_nothing_is_lost_where_commits_wait_for_the_standby(
+    pair: Pair, installation: Installation
+) -> None:
+    process = installation.process()
+    organization = process.organization("10.00")
+    pair.wait_for_standby("ANY 1 (*)")  # As docs/deployment.md says.
+    answered = [spend(process, organization).lookup.id for _ in range(5)]
+    before = everything(process)
+    pair.fail_over()
+    insist(lambda: spend(process, organization))
+    assert balances(process, organization) == (9_400_000,) * 3
+    assert all(process.log.find(NumberLookup, each) for each in answered)
+    assert before.keys() <= everything(process).keys()
+    assert check(process, before) == []
+
+
+def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, installation: Installation) -> None:
+    ours, theirs = installation.process(), installation.process()
+    organization = ours.organization("10.00")
+    before: Seen = {}
+    for _ in range(2):
+        pair.lose_sight()
+        for _ in range(3):
+            spend(ours, organization, 1_000_000)
+        before |= everything(ours)
+        pair.fail_over()
+        with ThreadPoolExecutor() as pool:
+            for each in (ours, theirs, ours, theirs):
+                pool.submit(insist, partial(spend, each, organization)).result(PATIENCE_S)
+        pair.bring_back()
+    assert balances(theirs, organization) == (9_200_000,) * 3
+    assert len(check(theirs, before)) == 2
+
+
+def test_a_monthly_fee_that_was_lost_falls_due_again(
+    pair: Pair, installation: Installation
+) -> None:
+    clock = SetClock(moment("2026-01-15 12:00"))
+    process = installation.process(clock)
+    organization = customer(process)
+    process.projector.catch_up()
+    process.monthly_fees.run()
+    pair.lose_sight()
+    clock.now = moment("2026-02-01 00:02")
+    process.monthly_fees.run()
+    assert charged(process, organization) == [("2026-02", "1.50")]
+    pair.fail_over()
+    for _ in range(2):
+        insist(process.monthly_fees.run)
+        insist(process.projector.catch_up)
+        assert charged(process, organization) == [("2026-02", "1.50")]
+    [loss] = check(process, {})
+    assert "lost the events after position" in loss
+
+
+def change_price(process: Process, organization: UUID, price_micros: int) -> None:
+    read = process.log.get(Organization, organization)
+    read.change_price(price_micros, process.cause())
+    process.log.append(read)

@@ -1,0 +1,102 @@
+"""Behind a pooler: a session that is kept does for everything, any other is refused by name."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from app.adapters.postgres import connection as postgres_connection
+from app.adapters.postgres.connection import BoundedConnection
+from app.adapters.postgres.sessions import NO_ROOM, SHARED
+from app.processes.migrate import CannotMigrate, migrate
+from app.processes.readiness import what_is_missing
+from tests.installation import PATIENCE_S, Process, Settings, wait_until
+from tests.projections.looking import register
+from tests.servers.pgbouncer import PgBouncer
+
+Pooler = Callable[..., PgBouncer]
+SETTINGS_OF_A_SESSION = (
+    "SELECT name, setting FROM pg_settings WHERE source = 'session' AND name <> 'application_name'"
+)
+
+
+def process_at(url: str, home: Path) -> Process:
+    return Process(Settings.from_env({"DATABASE_URL": url, "SIGNING_KEYS": str(home / "keys")}))
+
+
+def test_a_session_of_its_own_does_for_everything(
+    pooler: Pooler, database_url: str, tmp_path: Path
+) -> None:
+    process, other = (process_at(pooler(database_url, "session").url, tmp_path) for _ in range(2))
+    migrate(process)
+    assert what_is_missing(process) is None
+    register(process, 3)
+    process.projector.catch_up()
+    lock, rival = (each.persistence.lock("projector") for each in (process, other))
+    assert lock.hold()
+    assert not rival.hold()
+    turns = process.persistence.turns()
+    assert turns.take([uuid4()])
+    process.waker.start()
+    wait_until(lambda: process.waker.count > 0)
+    seen = process.waker.count
+    register(other, 1)
+    assert process.waker.wait(seen, PATIENCE_S)
+    with process.views.reading() as connection:
+        assert connection.exec_driver_sql("SHOW statement_timeout").scalar() == "30s"
+    turns.close()
+    for each in (lock, rival):
+        each.release()
+    for each in (process, other):
+        each.close()
+
+
+@pytest.mark.parametrize("mode", ["transaction", "statement"])
+def test_sessions_that_are_shared_are_refused_before_one_is_used(
+    pooler: Pooler, database_url: str, tmp_path: Path, mode: str
+) -> None:
+    server = pooler(database_url, mode)
+    process = process_at(server.url, tmp_path)
+    assert what_is_missing(process) == f"DATABASE_URL {SHARED}"
+    with pytest.raises(CannotMigrate, match="pool_mode = session"):
+        migrate(process)
+    with psycopg.connect(server.url, autocommit=True) as next_one:
+        assert next_one.execute(SETTINGS_OF_A_SESSION).fetchall() == []
+    server.start("session")
+    migrate(process)  # It has waited, and goes on by itself.
+    assert what_is_missing(process) is None
+    process.close()
+
+
+def test_a_command_behind_the_wrong_pooler_says_so_in_one_line(
+    pooler: Pooler, database_url: str, tmp_path: Path
+) -> None:
+    changes = {
+        "DATABASE_URL": pooler(database_url, "transaction").url,
+        "SIGNING_KEYS": str(tmp_path / "keys"),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "app", "org", "list"],
+        env={**os.environ, **changes},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: DATABASE_URL {SHARED}\n"
+
+
+def test_a_pool_without_a_second_session_is_named(
+    pooler: Pooler, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedConnection, "answer_s", 0.5)
+    monkeypatch.setattr(postgres_connection, "SPARE_S", 0.5)
+    process = process_at(pooler(database_url, "session", size=1).url, tmp_path)
+    assert what_is_missing(process) == "DATABASE_URL " + NO_ROOM.format(seconds=0.5)
+    process.close()

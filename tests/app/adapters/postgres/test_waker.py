@@ -1,0 +1,235 @@
+"""Whoever waits for the log is woken by a commit, in whatever process and after any outage."""
+
+import time
+from collections.abc import Callable, Iterator
+from uuid import uuid4
+
+import psycopg
+import pytest
+
+from app.adapters.postgres import waker as postgres_waker
+from app.adapters.postgres.connection import BoundedConnection
+from app.adapters.postgres.database import PostgresDatabase, conninfo
+from app.adapters.postgres.waker import CHANNEL, STREAMS_MAX, PostgresWaker, hear, tell
+from domain.log.signal import Signal
+from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
+from tests.projections.histories import create_job
+from tests.projections.looking import register
+from tests.scenarios.relay import Relay
+from tests.servers.postgres import PostgresServer
+
+SOON_S = 1.0  # A wake-up takes milliseconds; without one a waiter waits for PATIENCE_S.
+LISTENING = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE query = 'LISTEN log_events' AND datname = current_database()
+"""
+
+END_LISTENERS = LISTENING.replace("count(*)", "pg_terminate_backend(pid, 20000)")
+
+
+def wakers_in(url: str) -> Iterator[PostgresWaker]:
+    waker = PostgresWaker(Signal(), conninfo(url))
+    yield waker
+    waker.close()
+
+
+@pytest.fixture
+def waker(database_url: str) -> Iterator[PostgresWaker]:
+    yield from wakers_in(database_url)
+
+
+@pytest.fixture
+def shaky_waker(shaky_url: str) -> Iterator[PostgresWaker]:
+    yield from wakers_in(shaky_url)
+
+
+def notify(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_notify(%s, '')", [CHANNEL])
+
+
+def until_it_listens(waker: PostgresWaker, url: str, channel: str = CHANNEL) -> None:
+    """Wait for the LISTEN and for the one wake-up that it brings along."""
+    before = waker.count
+    waker.start()
+    with psycopg.connect(url, autocommit=True) as other:
+        listening = LISTENING.replace(CHANNEL, channel)
+        wait_until(lambda: other.execute(listening).fetchone() != (0,))
+    wait_until(lambda: waker.count > before)
+
+
+def seconds(work: Callable[[], bool]) -> float:
+    started = time.monotonic()
+    assert work()
+    return time.monotonic() - started
+
+
+def test_a_commit_elsewhere_wakes_within_a_second(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    seen = waker.count
+    notify(database_url)
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+
+
+@postgresql_only("on SQLite everything is one process")
+def test_only_commits_that_ask_for_work_wake_the_dispatcher(process: Process) -> None:
+    url = process.settings.database_url
+    with psycopg.connect(url, autocommit=True) as listener:
+        listener.execute("LISTEN log_work")
+        organization_id = process.organization()
+        create_job(process, organization_id, numbers(1))
+        register(process, 1)
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("SELECT pg_notify('log_work', 'the end')")
+        heard = listener.notifies(timeout=PATIENCE_S, stop_after=2)
+        assert [each.payload for each in heard] == ["", "the end"]
+
+
+@postgresql_only("on SQLite everything is one process")
+def test_a_dispatcher_is_woken_by_a_job(process: Process) -> None:
+    organization_id = process.organization()
+    url = process.settings.database_url
+    waker = PostgresDatabase(url, "dispatcher").waker(Signal())
+    until_it_listens(waker, url, "log_work")
+    seen = waker.count
+    create_job(process, organization_id, numbers(1))
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+    waker.close()
+
+
+def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -> None:
+    assert waker.wait(waker.count, PATIENCE_S)
+
+
+def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
+    one, other = uuid4().hex, uuid4().hex
+    assert hear({tell({one}).encode(), tell({other, one}).encode()}) == {one, other}
+    assert hear({tell(()).encode(), tell({one}).encode()}) == {one}
+    assert hear({tell(()).encode()}) == set()
+    assert hear({tell([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
+
+
+def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    assert not waker.wait(waker.count, 0.05)
+
+
+def test_it_listens_again_after_the_server_was_killed(
+    shaky_waker: PostgresWaker, shaky_url: str, postgres_up: PostgresServer
+) -> None:
+    until_it_listens(shaky_waker, shaky_url)
+    postgres_up.kill()
+    seen = shaky_waker.count
+    postgres_up.start()
+    assert shaky_waker.wait(seen, PATIENCE_S)  # What came while nobody listened.
+    until_it_listens_again = shaky_waker.count
+    notify(shaky_url)
+    assert seconds(lambda: shaky_waker.wait(until_it_listens_again, PATIENCE_S)) < SOON_S
+
+
+def lines_of(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [each.getMessage() for each in caplog.records if "LISTEN" in each.getMessage()]
+
+
+def test_a_listener_that_is_ended_says_so_once_and_listens_again(
+    waker: PostgresWaker, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    until_it_listens(waker, database_url)
+    with psycopg.connect(database_url, autocommit=True) as other:
+        other.execute(END_LISTENERS)
+    wait_until(lambda: len(lines_of(caplog)) == 2)
+    seen = waker.count
+    notify(database_url)
+    assert seconds(lambda: waker.wait(seen, PATIENCE_S)) < SOON_S
+    failed, works = lines_of(caplog)
+    assert "failed: OperationalError: consuming input failed: server closed the conn" in failed
+    assert works.endswith("works again")
+
+
+def test_a_deaf_listener_is_noticed_and_replaced(
+    database_url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setattr(postgres_waker, "PROBE_S", 0.2)
+    monkeypatch.setattr(postgres_waker, "PROBE_ANSWER_S", 0.2)
+    with Relay(database_url, 5432) as relay:
+        for waker in wakers_in(relay.url):
+            waker.start()
+            wait_until(lambda heard=waker: heard.count > 2)  # type: ignore[misc]  # It has been asked.
+            assert lines_of(caplog) == []
+            relay.deafen()
+            wait_until(lambda: len(lines_of(caplog)) == 2)
+            seen = waker.count
+            notify(database_url)
+            assert waker.wait(seen, PATIENCE_S)
+    failed, works = lines_of(caplog)
+    assert "failed: ServerSilent: the server has not answered within" in failed
+    assert works.endswith("works again")
+
+
+def test_a_server_that_stays_away_is_complained_of_once(
+    shaky_waker: PostgresWaker,
+    postgres_up: PostgresServer,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(postgres_waker, "RETRY_S", 0.01)
+    tries = watched_connects(monkeypatch)
+    postgres_up.stop()
+    shaky_waker.start()
+    wait_until(lambda: len(tries) > 3)
+    assert len(lines_of(caplog)) == 1
+    assert f"port {postgres_up.port} failed: Connection refused" in lines_of(caplog)[0]
+    postgres_up.start()
+
+
+def watched_connects(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    tries, connect = list[str](), BoundedConnection.open
+
+    def counted(conninfo: str, *more: str) -> BoundedConnection:
+        tries.append(conninfo)
+        return connect(conninfo, *more)
+
+    monkeypatch.setattr(BoundedConnection, "open", counted)
+    return tries
+
+
+def test_without_a_server_it_waits_as_long_as_it_is_told(
+    shaky_waker: PostgresWaker, postgres_up: PostgresServer
+) -> None:
+    postgres_up.stop()
+    assert not shaky_waker.wait(shaky_waker.count, 0.1)
+    postgres_up.start()
+
+
+def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: str) -> None:
+    until_it_listens(waker, database_url)
+    waker.close()
+    with psycopg.connect(database_url, autocommit=True) as other:
+        wait_until(lambda: other.execute(LISTENING).fetchone() == (0,))
+    assert not waker.wait(waker.count, 0.05)
+
+
+def test_the_streams_of_a_commit_are_told_unless_they_are_too_many() -> None:
+    streams = {uuid4().hex for _ in range(STREAMS_MAX)}
+    told = tell(streams).encode()
+    assert len(told) < 8_000, "that is all that the server takes"
+    assert hear([told]) == streams
+    assert hear([told, tell({*streams, uuid4().hex}).encode()]) is None
+
+
+def test_what_the_release_before_tells_is_understood_and_what_nobody_tells_harms_nobody() -> None:
+    first, second = uuid4(), uuid4()
+    assert hear([f"{first},{second}".encode()]) == {first.hex, second.hex}
+    assert hear([first.hex.encode(), b"nonsense \xff"]) is not None
+    assert hear([b""]) is None
+
+
+def test_it_says_whether_it_listens(waker: PostgresWaker, database_url: str) -> None:
+    appended = waker._appended  # noqa: SLF001  # Nobody else has it here.
+    assert not appended.hears_others
+    until_it_listens(waker, database_url)
+    assert appended.hears_others
+    waker.close()
+    assert not appended.hears_others

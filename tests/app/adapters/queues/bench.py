@@ -1,0 +1,74 @@
+"""A broker with an actor that a test can look at, let fail and hold up, and workers for it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Semaphore
+
+import dramatiq
+import pytest
+from dramatiq import Broker, Worker
+
+from app.adapters.queues.rabbitmq import DurableBroker
+from tests.installation import PATIENCE_S
+from tests.servers.given_broker import delete_queues, given_broker
+from workers.actors import RETRIES
+from workers.publisher import DramatiqPublisher
+from workers.routes import QUEUES, Message, Queue
+
+
+class Bench:
+    """Publishes to one broker and remembers what an actor of each queue was called with."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        self.done: list[str] = []
+        self.failed: list[str] = []
+        self.held: list[str] = []
+        self.failing: set[str] = set()
+        self.holding: list[str] = []  # Each is held up once, until `go_on` is released.
+        self.go_on = Semaphore(0)
+        self.publisher = DramatiqPublisher(broker, broker.backlog)  # type: ignore[attr-defined]  # Of both.
+        for queue in QUEUES:
+            dramatiq.actor(
+                self._note, broker=broker, actor_name=f"note_{queue}", queue_name=queue, **RETRIES
+            )
+
+    def _note(self, text: str) -> None:
+        if text in self.holding:
+            self.holding.remove(text)
+            self.held.append(text)
+            self.go_on.acquire(timeout=PATIENCE_S)
+        if text in self.failing:
+            self.failed.append(text)
+            raise KeyError(text)
+        self.done.append(text)
+
+    def publish(self, *texts: str, queue: Queue = "lookup") -> None:
+        for text in texts:
+            self.publisher.publish(Message(f"note_{queue}", queue, (text,)))
+
+    @contextmanager
+    def working(self, threads: int = 2, queue: Queue = "lookup") -> Iterator[Worker]:
+        worker = Worker(self.broker, queues={queue}, worker_threads=threads, worker_timeout=20)
+        worker.start()
+        try:
+            yield worker
+        finally:
+            self.go_on.release(100)
+            worker.stop(timeout=10_000)
+
+
+def durable(url: str, *, quorum: bool = False) -> Bench:
+    return Bench(DurableBroker(url.split(","), quorum=quorum))
+
+
+def fresh_url(request: pytest.FixtureRequest) -> str:
+    """Return a URL without any queue of ours: the given one, or the private server's."""
+    url = given_broker()
+    if url is None:
+        server = request.getfixturevalue("rabbitmq")
+        if not server.is_running():
+            server.start()
+        url = server.url()
+    delete_queues(url)
+    return url

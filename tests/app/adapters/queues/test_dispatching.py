@@ -1,0 +1,76 @@
+"""The dispatcher and RabbitMQ: what it could not publish it publishes later, and never skips."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+
+import pytest
+
+from app.adapters.queues.connection import BrokerAway
+from projections.engine.follower import Follower
+from tests.installation import Installation, Process, numbers, sqlite_only, wait_until
+from tests.projections.histories import create_job
+from tests.servers.given_broker import delete_queues
+from tests.servers.rabbitmq import RabbitServer
+
+pytestmark = sqlite_only("it is the broker that is in trouble")
+ALARM, CALM = "0.000001", "0.4"  # Of the memory: how much may be used before nothing is accepted.
+
+
+@pytest.fixture
+def server(rabbitmq: RabbitServer) -> RabbitServer:
+    if not rabbitmq.is_running():
+        rabbitmq.start()
+    delete_queues(rabbitmq.url())
+    return rabbitmq
+
+
+@pytest.fixture
+def process(server: RabbitServer, installation: Installation) -> Process:
+    installation.environment["BROKER_URL"] = server.url()
+    process = installation.process()
+    while process.dispatcher.step():
+        pass
+    return process
+
+
+@contextmanager
+def following(process: Process, failures: list[Exception]) -> Iterator[None]:
+    stop = Event()
+    follower = Follower("dispatcher", process.dispatcher.step, process.waker)
+    thread = Thread(target=follower.run, args=(stop, failures.append))
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_jobs_accepted_while_the_broker_is_away_are_published_when_it_comes(
+    server: RabbitServer, process: Process
+) -> None:
+    server.kill()
+    create_job(process, process.organization(), numbers(600))
+    failures: list[Exception] = []
+    with following(process, failures):
+        wait_until(lambda: len(failures) >= 2)
+        server.start()
+        wait_until(lambda: process.publisher.backlog("lookup") == 3)
+    assert {type(each) for each in failures} == {BrokerAway}
+
+
+def test_jobs_accepted_during_a_memory_alarm_are_published_after_it(
+    server: RabbitServer, process: Process
+) -> None:
+    failures: list[Exception] = []
+    server._control("set_vm_memory_high_watermark", ALARM)  # noqa: SLF001  # As an operator does.
+    try:
+        create_job(process, process.organization(), numbers(600))
+        with following(process, failures):
+            wait_until(lambda: len(failures) >= 1)
+            server._control("set_vm_memory_high_watermark", CALM)  # noqa: SLF001  # As above.
+            wait_until(lambda: process.publisher.backlog("lookup") >= 3)
+    finally:
+        server._control("set_vm_memory_high_watermark", CALM)  # noqa: SLF001  # As above.
+    assert {type(each) for each in failures} == {BrokerAway}

@@ -1,0 +1,232 @@
+"""RabbitMQ is away, comes and goes, refuses and forgets; work goes on as soon as it can."""
+
+import socket
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from app.adapters.queues.connection import BrokerAway
+from app.adapters.queues.rabbitmq import DurableBroker
+from tests.app.adapters.queues.bench import Bench, durable
+from tests.installation import wait_until
+from tests.servers.given_broker import delete_queues
+from tests.servers.rabbitmq import RabbitServer
+from tests.servers.running import free_port
+
+BACK_S_MAX = 5.0
+ALARM_S_MAX = 8.0  # The time-out of a blocked connection is 5 s.
+
+
+@pytest.fixture
+def url(rabbitmq: RabbitServer) -> str:
+    if not rabbitmq.is_running():
+        rabbitmq.start()
+    delete_queues(rabbitmq.url())
+    return rabbitmq.url()
+
+
+@pytest.fixture
+def bench(url: str) -> Iterator[Bench]:
+    made = durable(url)
+    yield made
+    made.broker.close()
+
+
+def control(server: RabbitServer, *arguments: str) -> None:
+    server._control(*arguments)  # noqa: SLF001  # What an operator does there.
+
+
+def test_without_a_broker_publishing_and_counting_fail_at_once_and_say_why() -> None:
+    bench = durable(f"amqp://user:hush@127.0.0.1:{free_port()}")
+    began = time.monotonic()
+    with pytest.raises(BrokerAway, match=r"BROKER_URL: .*refused") as away:
+        bench.publish("x")
+    with pytest.raises(BrokerAway):
+        bench.publisher.backlog("lookup")
+    assert time.monotonic() - began < 2
+    assert "hush" not in repr(away.value)
+    bench.broker.close()
+
+
+def test_a_broker_that_listens_and_says_nothing_is_away() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        bench = durable(f"amqp://user:hush@127.0.0.1:{port}?stack_timeout=1&socket_timeout=1")
+        with pytest.raises(BrokerAway, match="BROKER_URL: ") as away:
+            bench.publish("x")
+    assert "hush" not in repr(away.value)
+    bench.broker.close()
+
+
+def test_a_wrong_password_and_an_unknown_vhost_are_told_apart_from_absence(url: str) -> None:
+    wrong = [url.replace("guest:guest", "guest:hush"), url.replace("%2F", "nowhere")]
+    told = []
+    for each in wrong:
+        with pytest.raises(BrokerAway) as away:
+            durable(each).publish("x")
+        told.append(str(away.value))
+    assert "ACCESS_REFUSED" in told[0]
+    assert "vhost nowhere not found" in told[1]
+    assert "hush" not in told[0]
+
+
+def test_the_first_of_several_that_answers_is_taken(url: str) -> None:
+    bench = durable(f"amqp://127.0.0.1:{free_port()},{url}")
+    with bench.working():
+        bench.publish("x")
+        wait_until(lambda: bench.done == ["x"])
+    bench.broker.close()
+
+
+def test_a_worker_that_was_there_before_the_broker_begins_when_it_comes(
+    rabbitmq: RabbitServer, bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    rabbitmq.stop()
+    with bench.working():
+        wait_until(lambda: "connection error" in caplog.text)
+        rabbitmq.start()
+        up = time.monotonic()
+        bench.publish("x")
+        wait_until(lambda: bench.done == ["x"])
+        assert time.monotonic() - up < BACK_S_MAX
+    complaints = [each for each in caplog.records if "connection error" in each.message]
+    assert len(complaints) <= 3, "one line each 15 s, whoever tries"
+    assert not any(each.name.startswith("pika") for each in caplog.records)
+    assert "guest" not in caplog.text
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_what_was_confirmed_outlives_the_broker_and_its_consumers_come_back(
+    rabbitmq: RabbitServer, bench: Bench, end: str
+) -> None:
+    texts = [f"message-{index}" for index in range(200)]
+    bench.publish(*texts)
+    bench.holding += texts[:2]
+    with bench.working(threads=2):
+        wait_until(lambda: len(bench.held) == 2)
+        getattr(rabbitmq, end)()
+        with pytest.raises(BrokerAway):
+            bench.publish("refused")
+        rabbitmq.start()
+        up = time.monotonic()
+        bench.go_on.release(2)
+        wait_until(lambda: set(texts) <= set(bench.done))
+        assert time.monotonic() - up < BACK_S_MAX
+        wait_until(lambda: bench.publisher.backlog("lookup") == 0)
+    assert len(bench.done) <= len(texts) + 2, "only what was in hand may come twice"
+
+
+def test_a_late_acknowledgement_does_not_take_another_message_away(
+    rabbitmq: RabbitServer, bench: Bench
+) -> None:
+    """Each connection counts its messages from 1, so the number in hand is used on the next too."""
+    bench.holding += ["x", "x"]
+    with bench.working(threads=1) as worker:
+        bench.publish("x")
+        wait_until(lambda: bench.held == ["x"])
+        control(rabbitmq, "close_all_connections", "test")
+        wait_until(lambda: worker.work_queue.qsize() == 1)
+        bench.go_on.release()
+        wait_until(lambda: bench.held == ["x", "x"])
+        control(rabbitmq, "close_all_connections", "test")
+        wait_until(lambda: worker.work_queue.qsize() == 1)
+        bench.go_on.release()
+        wait_until(lambda: bench.done == ["x", "x", "x"])
+        wait_until(lambda: worker.work_queue.unfinished_tasks == 0)
+    assert bench.publisher.backlog("lookup") == 0
+
+
+def test_a_publisher_whose_idle_connection_was_lost_makes_another_one(
+    rabbitmq: RabbitServer, bench: Bench
+) -> None:
+    bench.publish("a")
+    control(rabbitmq, "close_all_connections", "test")
+    bench.publish("b")
+    control(rabbitmq, "close_all_connections", "test")
+    assert bench.publisher.backlog("lookup") == 2
+
+
+def test_a_deleted_queue_is_made_again_by_who_publishes(url: str, bench: Bench) -> None:
+    bench.publish("lost")
+    delete_queues(url)
+    bench.publish("kept")
+    assert bench.publisher.backlog("lookup") == 1
+
+
+def test_a_worker_whose_queue_is_deleted_makes_it_again(url: str, bench: Bench) -> None:
+    with bench.working():
+        bench.publish("before")
+        wait_until(lambda: bench.done == ["before"])
+        delete_queues(url)
+        deleted = time.monotonic()
+        bench.publish("after")
+        wait_until(lambda: bench.done == ["before", "after"])
+        assert time.monotonic() - deleted < BACK_S_MAX
+
+
+def test_during_a_memory_alarm_publishing_fails_in_time_and_goes_on_after_it(
+    rabbitmq: RabbitServer, bench: Bench
+) -> None:
+    bench.publish("before")
+    control(rabbitmq, "set_vm_memory_high_watermark", "0.000001")
+    try:
+        began = time.monotonic()
+        with pytest.raises(BrokerAway, match=r"[Bb]locked"):
+            bench.publish("during")
+        assert time.monotonic() - began < ALARM_S_MAX
+        assert bench.publisher.backlog("lookup") == 1
+    finally:
+        control(rabbitmq, "set_vm_memory_high_watermark", "0.4")
+    bench.publish("after")
+    with bench.working():
+        wait_until(lambda: {"before", "after"} <= set(bench.done))
+
+
+def test_a_retry_that_the_broker_refuses_becomes_a_dead_letter(
+    rabbitmq: RabbitServer, bench: Bench
+) -> None:
+    bench.holding.append("x")
+    bench.failing.add("x")
+    bench.publish("x")
+    with bench.working():
+        wait_until(lambda: bench.held == ["x"])
+        control(rabbitmq, "set_vm_memory_high_watermark", "0.000001")
+        try:
+            bench.go_on.release()
+            assert isinstance(bench.broker, DurableBroker)
+            wait_until(lambda: bench.broker.dead("lookup") == 1)
+        finally:
+            control(rabbitmq, "set_vm_memory_high_watermark", "0.4")
+
+
+def test_many_threads_publish_and_count_at_once(bench: Bench) -> None:
+    texts = [f"message-{index}" for index in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda text: (bench.publish(text), bench.publisher.backlog("lookup")), texts))
+    wait_until(lambda: bench.publisher.backlog("lookup") == 200)
+
+
+def test_an_idle_connection_lives_longer_than_its_heartbeats(url: str) -> None:
+    bench = durable(f"{url}?heartbeat=1")
+    bench.publish("a")
+    line = bench.broker._line._connection  # noqa: SLF001  # Whether it is still the same.
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 3)
+    bench.publish("b")
+    assert bench.broker._line._connection is line  # noqa: SLF001  # As above.
+    bench.broker.close()
+
+
+def test_without_quorum_wanted_where_it_is_one_line_names_the_setting(
+    url: str, bench: Bench, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench.publish("classic")
+    other = durable(url, quorum=True)
+    other.publish("more")
+    with other.working():
+        wait_until(lambda: other.done == ["classic", "more"])
+    lines = [each.message for each in caplog.records if "QUORUM_QUEUES=true" in each.message]
+    assert len(lines) == 3, "the queue, its delayed and its dead messages"
+    other.broker.close()

@@ -1,0 +1,48 @@
+"""What a BROKER_URL says, and what becomes known of it."""
+
+import ssl
+
+import pytest
+
+from app.adapters.queues.rabbitmq import DurableBroker, parameters
+from app.settings import WrongSetting
+
+
+def test_a_url_is_given_time_limits() -> None:
+    read = parameters("amqp://host")
+    assert (read.host, read.port, read.virtual_host) == ("host", 5672, "/")
+    assert read.heartbeat == 15
+    assert read.blocked_connection_timeout == 5
+    assert read.socket_timeout == 5
+
+
+def test_what_a_url_says_itself_stands() -> None:
+    read = parameters("amqp://u:p@host:1234/a%2Fb?heartbeat=7&socket_timeout=2")
+    assert (read.port, read.virtual_host, read.heartbeat) == (1234, "a/b", 7)
+    assert (read.socket_timeout, read.blocked_connection_timeout) == (2, 5)
+
+
+def test_tls_checks_the_certificate_and_its_name() -> None:
+    options = parameters("amqps://u:p@broker.example/vhost").ssl_options
+    assert options is not None
+    assert options.context.verify_mode is ssl.CERT_REQUIRED
+    assert options.context.check_hostname
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "amqp://user:hush/hush@host/v",
+        "amqp://user:hush@host:port/v",
+        "amqp://user:hush@host/v?unknown=1",
+        "amqp://user:hush@host/v?heartbeat=often",
+        "amqp://user:hush@[host/v",
+    ],
+)
+def test_a_wrong_url_is_refused_without_a_word_of_it(url: str) -> None:
+    with pytest.raises(WrongSetting) as refused:
+        DurableBroker([url], quorum=False)
+    assert "hush" not in str(refused.value)
+    assert "BROKER_URL" in str(refused.value)
+    assert refused.value.__cause__ is None
+    assert refused.value.__suppress_context__

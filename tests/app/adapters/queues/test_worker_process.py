@@ -1,0 +1,110 @@
+"""`python -m app worker` on a real broker is killed in the midst of its work: nothing is lost."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from domain.lookups.bulk_job import BulkJob
+from projections.audit.auditor import verify
+from tests.app.adapters.queues.bench import fresh_url
+from tests.installation import PATIENCE_S, Installation, Process, numbers, wait_until
+from tests.projections.histories import create_job
+
+ROOT = Path(__file__).parents[4]
+SLOW = "+15005550002"  # The sandbox answers it after three seconds.
+LIFE_S_MAX = 60.0  # Of a process: its start alone takes seconds when the cores are busy.
+
+
+@pytest.fixture
+def process(request: pytest.FixtureRequest, installation: Installation) -> Process:
+    installation.environment["BROKER_URL"] = fresh_url(request)
+    return installation.process()
+
+
+@contextmanager
+def worker(installation: Installation) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a worker; at the end it is killed, unless it has ended."""
+    path = os.environ.get("PATH", "")
+    with (installation.directory / "worker.log").open("ab") as lines:
+        started = subprocess.Popen(
+            [sys.executable, "-m", "app", "worker"],
+            cwd=ROOT,
+            env={**installation.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
+            stdout=lines,
+            stderr=lines,
+            start_new_session=True,
+        )
+        try:
+            yield started
+        finally:
+            if started.poll() is None:
+                os.killpg(started.pid, signal.SIGKILL)
+                started.wait(PATIENCE_S)
+
+
+def job_with_slices(process: Process, count: int, *extra: str) -> BulkJob:
+    """Accept a job and put its messages into the queue."""
+    while process.dispatcher.step():
+        pass
+    wanted = [*extra, *numbers(250 * count - len(extra))]
+    job_id = create_job(process, process.organization(), wanted)
+    while process.dispatcher.step():
+        pass
+    process.projector.catch_up()
+    return process.log.get(BulkJob, job_id)
+
+
+def starts(process: Process, job: BulkJob) -> list[int]:
+    return [
+        each.event.slice_index
+        for each in process.log.read(0, 10_000)
+        if isinstance(each.event, BulkJob.SliceStarted) and each.event.originator_id == job.id
+    ]
+
+
+def is_finished(process: Process, job: BulkJob) -> bool:
+    return process.log.get(BulkJob, job.id).finished_at is not None
+
+
+def check(process: Process) -> None:
+    process.projector.catch_up()
+    report = verify(process.log, process.views, process.positions, process.models)
+    assert report.failures == []
+
+
+def test_a_worker_that_is_killed_in_the_midst_leaves_its_messages_to_the_next_one(
+    installation: Installation, process: Process
+) -> None:
+    job = job_with_slices(process, 4, SLOW)
+    with worker(installation) as killed:
+        wait_until(lambda: 0 in starts(process, job), LIFE_S_MAX)
+        os.killpg(killed.pid, signal.SIGKILL)
+        assert killed.wait(PATIENCE_S) == -signal.SIGKILL
+    assert not is_finished(process, job)
+    with worker(installation) as second:
+        wait_until(lambda: is_finished(process, job), LIFE_S_MAX)
+        second.terminate()
+        assert second.wait(30) == 0
+    assert starts(process, job).count(0) == 2
+    assert [process.publisher.backlog("lookup"), process.broker.dead("lookup")] == [0, 0]
+    check(process)
+
+
+def test_a_worker_that_is_told_to_end_finishes_what_it_has_begun(
+    installation: Installation, process: Process
+) -> None:
+    job = job_with_slices(process, 1, SLOW)
+    with worker(installation) as stopped:
+        wait_until(lambda: starts(process, job) == [0], LIFE_S_MAX)
+        stopped.terminate()
+        assert stopped.wait(30) == 0
+    assert is_finished(process, job)
+    assert starts(process, job) == [0]
+    assert process.publisher.backlog("lookup") == 0
+    check(process)

@@ -1,0 +1,130 @@
+"""Purges and erasures outgrow no statement: rows are changed in parts, however many there are."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import event
+
+from app.processes import runtime
+from app.processes.runtime import Runtime
+from domain.lookups.ports import CachedFacts, NumberFacts
+from projections.engine import in_parts
+from projections.engine.database import Database, to_micros
+from tests.installation import (
+    Installation,
+    Process,
+    SetClock,
+    numbers,
+    postgresql_only,
+    wait_until,
+)
+from workers import schedule
+
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LATER = NOON + timedelta(days=365)
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+ROWS = 100_000
+LIMIT_MS = 150  # All of these rows in one statement take several times as long.
+
+EACH = f"FROM generate_series(1, {ROWS}) AS i"
+ID = "md5(i::text)::uuid"
+NUMBER = "'+1415' || lpad(i::text, 7, '0')"
+AT = to_micros(NOON)
+FILL = {
+    "lookup_cache": f"SELECT '{ORGANIZATION}'::uuid, {NUMBER}, {AT} + i, ''::bytea {EACH}",
+    "network_readings": f"SELECT {ID}, '{ORGANIZATION}'::uuid, NULL, NULL, {AT} + i {EACH}",
+    "leases": f"SELECT {ID}, {ID}, '', {AT} + i {EACH}",
+    "personal_keys": f"SELECT {ID}, '2026-03', ''::bytea {EACH}",
+}
+
+Forget = Callable[[Process], int]
+WAYS: dict[str, tuple[str, Forget]] = {
+    "cache": ("lookup_cache", lambda it: it.lookup_cache.forget(LATER)),
+    "cache of one": ("lookup_cache", lambda it: it.lookup_cache.forget(LATER, ORGANIZATION)),
+    "readings": ("network_readings", lambda it: it.readings.forget(LATER, ORGANIZATION)),
+    "leases": ("leases", lambda it: it.leases.forget_lapsed()),
+    "keys": ("personal_keys", lambda it: it.vault.erase("2027-03")),
+}
+
+
+def fill(database: Database, table: str) -> None:
+    with database.writing() as connection:
+        # Of a table just restored it knows nothing yet: the worst plans are made then.
+        connection.exec_driver_sql(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+        connection.exec_driver_sql(f"INSERT INTO {table} {FILL[table]}")
+
+
+def left(database: Database, table: str) -> int:
+    with database.reading() as connection:
+        count: int = connection.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar_one()  # noqa: S608  # Our own name.
+    return count
+
+
+def limit(database: Database) -> None:
+    """Let the server end every statement of new connections that takes long."""
+    database.engine.dispose()
+
+    @event.listens_for(database.engine, "connect")
+    def set_limit(connection: Any, _: Any) -> None:
+        connection.execute(f"SET statement_timeout = {LIMIT_MS}")
+        connection.commit()
+
+
+@postgresql_only("SQLite ends no statement")
+@pytest.mark.parametrize("way", WAYS)
+def test_a_table_of_any_size_is_emptied(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    monkeypatch.setattr(in_parts, "PART_ROWS", 2_000)
+    process = installation.process(SetClock(LATER))
+    table, forget = WAYS[way]
+    database = process.vault.database if table == "personal_keys" else process.stores
+    fill(database, table)
+    limit(database)
+    assert forget(process) == ROWS
+    wanted = " WHERE key IS NOT NULL" if table == "personal_keys" else ""
+    assert left(database, table + wanted) == 0
+
+
+def keep(process: Process, count: int, at: datetime) -> None:
+    """Keep answers of one moment and its next microseconds."""
+    facts = [NumberFacts(number, valid=False) for number in numbers(count)]
+    moments = (at + timedelta(microseconds=index) for index in range(count))
+    answers = [
+        CachedFacts(each, "offline", moment) for each, moment in zip(facts, moments, strict=True)
+    ]
+    process.lookup_cache.keep(ORGANIZATION, answers)
+    process.lookup_cache.flush()
+
+
+def test_what_is_cut_off_halfway_is_completed_by_the_next_call(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_parts, "PART_ROWS", 10)
+    keep(process, 45, NOON)
+    assert process.lookup_cache.forget(LATER, parts_max=2) == 20
+    assert process.lookup_cache.forget(LATER, ORGANIZATION, parts_max=1) == 10
+    assert left(process.stores, "lookup_cache") == 15
+    assert process.lookup_cache.forget(NOON + timedelta(microseconds=44)) == 14
+    assert process.lookup_cache.forget(LATER, ORGANIZATION) == 1
+
+
+def test_a_clock_purges_soon_after_its_start_and_goes_on_at_the_next_tick(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_parts, "PART_ROWS", 10)
+    monkeypatch.setattr(runtime, "PART_ROWS", 10)
+    monkeypatch.setattr(runtime, "PURGE_PARTS", 2)
+    monkeypatch.setattr(runtime, "PURGE_FIRST_S", 0.0)
+    monkeypatch.setattr(schedule, "TICK_S", 0.01)
+    process = installation.process()
+    keep(process, 45, NOON)
+    clock = Runtime(process, {"clock"})
+    clock.start()
+    try:
+        wait_until(lambda: left(process.stores, "lookup_cache") == 0, 10.0)
+    finally:
+        clock.stop()

@@ -1,0 +1,223 @@
+"""What the network last told: the newest of each kind, for every process, and never in the way."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from msgspec.structs import replace
+
+from app.processes.migrate import is_migrated, migrate
+from domain.links.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
+from projections.engine.hot_reads import Quick, QuickReads
+from tests.installation import Installation, Process
+
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+LINK = UUID("3d7a5c1e-4b2f-5e8d-9a6c-0f1e2d3c4b5a")
+NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+LATER = NOON + timedelta(microseconds=1)
+MSISDN = "+883510012345678"
+
+
+def usage(at: datetime = NOON, used_mb: float = 12.125, msisdn: str | None = MSISDN) -> Usage:
+    addon = AddonUsage("addon-1", "eu-5gb-30d", used_mb, 5000.0 - used_mb, NOON)
+    return Usage("active", [addon], at, installed_at=NOON, first_used_at=None, msisdn=msisdn)
+
+
+def status(at: datetime = NOON, *, connected: bool = True) -> NetworkStatus:
+    network = ServingNetwork("DE", "Acme", "262", "01", "4G") if connected else None
+    return NetworkStatus("active", connected, network, NOON, at)
+
+
+def test_a_reading_is_kept_whole_for_every_process(
+    installation: Installation, process: Process
+) -> None:
+    other = uuid4()
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    process.readings.keep_status(ORGANIZATION, LINK, status())
+    process.readings.keep_status(ORGANIZATION, other, status(connected=False))
+    for each in (process, installation.process()):
+        assert each.readings.find([LINK, other, uuid4()]) == {
+            LINK: Reading(usage(), status()),
+            other: Reading(None, status(connected=False)),
+        }
+        assert each.readings.find([]) == {}
+
+
+@pytest.mark.parametrize("first", [NOON, LATER])
+def test_an_older_reading_never_replaces_a_newer_one(process: Process, first: datetime) -> None:
+    second = LATER if first == NOON else NOON
+    for at in (first, second):
+        process.readings.keep_usage(ORGANIZATION, LINK, usage(at, used_mb=at.microsecond))
+        process.readings.keep_status(ORGANIZATION, LINK, status(at, connected=at == LATER))
+    found = process.readings.find([LINK])[LINK]
+    assert found == Reading(usage(LATER, used_mb=1), status(LATER))
+
+
+def test_of_two_readings_of_one_moment_the_later_call_counts(process: Process) -> None:
+    for used_mb in (1.0, 2.0):
+        process.readings.keep_usage(ORGANIZATION, LINK, usage(used_mb=used_mb))
+    assert process.readings.find([LINK])[LINK].usage == usage(used_mb=2.0)
+
+
+def test_usage_and_status_have_each_an_age_of_their_own(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER))
+    process.readings.keep_status(ORGANIZATION, LINK, status(NOON))
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
+    assert process.readings.find([LINK])[LINK] == Reading(usage(LATER), status(NOON))
+
+
+def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER, msisdn=None))
+    assert process.readings.find([LINK])[LINK].usage == usage(LATER, msisdn=MSISDN)
+    changed = usage(LATER, msisdn="+88351")
+    process.readings.keep_usage(ORGANIZATION, LINK, changed)
+    assert process.readings.find([LINK])[LINK].usage == changed
+    assert process.readings.with_msisdn(ORGANIZATION, MSISDN, 9) == []
+
+
+def test_a_link_without_a_msisdn_has_none(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(msisdn=None))
+    assert process.readings.find([LINK])[LINK].usage == usage(msisdn=None)
+    assert process.readings.with_msisdn(ORGANIZATION, "", 9) == []
+
+
+def test_the_msisdn_stands_in_its_column_only(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    with process.stores.reading() as connection:
+        (row,) = connection.exec_driver_sql("SELECT msisdn, usage FROM network_readings").all()
+    assert row.msisdn == MSISDN
+    assert json.loads(row.usage)["msisdn"] is None
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [("+883", 3), ("12345678", 1), ("00", 3), ("%", 0), ("_", 0), ("\\", 0), ("9999", 0)],
+)
+def test_links_are_found_by_a_part_of_their_msisdn(
+    process: Process, part: str, expected: int
+) -> None:
+    links = sorted(uuid4() for _ in range(3))
+    for link_id, end in zip(links, ("12345678", "22222222", "33333333"), strict=True):
+        process.readings.keep_usage(ORGANIZATION, link_id, usage(msisdn=f"+8835100{end}"))
+    process.readings.keep_usage(uuid4(), uuid4(), usage())
+    assert process.readings.with_msisdn(ORGANIZATION, part, 9) == links[:expected]
+    assert process.readings.with_msisdn(ORGANIZATION, part, 2) == links[: min(expected, 2)]
+    assert process.readings.with_msisdn(uuid4(), part, 9) == []
+
+
+def test_many_links_are_read_in_one_statement(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    links = [uuid4() for _ in range(100)]
+    for link_id in links:
+        process.readings.keep_status(ORGANIZATION, link_id, status())
+    asked: list[Quick] = []
+    read = QuickReads.rows
+
+    def noted(reads: QuickReads, quick: Quick, values: Any) -> Any:
+        asked.append(quick)
+        return read(reads, quick, values)
+
+    monkeypatch.setattr(QuickReads, "rows", noted)
+    assert set(process.readings.find(links)) == set(links)
+    assert len(asked) == 1
+
+
+def test_writers_that_race_leave_the_newest(installation: Installation, process: Process) -> None:
+    readings = [process.readings, installation.process().readings]
+    moments = [NOON + timedelta(seconds=second) for second in range(40)]
+
+    def keep(turn: int) -> None:
+        at = moments[turn * 17 % 40]
+        readings[turn % 2].keep_usage(ORGANIZATION, LINK, usage(at))
+        readings[turn % 2].keep_status(ORGANIZATION, LINK, status(at))
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(keep, range(40)))
+    newest = Reading(usage(moments[-1]), status(moments[-1]))
+    assert readings[0].find([LINK]) == {LINK: newest}
+
+
+def test_what_is_old_is_forgotten_for_all_or_for_one_organization(process: Process) -> None:
+    readings, other = process.readings, uuid4()
+    owners = {uuid4(): ORGANIZATION, uuid4(): other}
+    fresh, half = uuid4(), uuid4()
+    for link_id, owner in owners.items():
+        readings.keep_usage(owner, link_id, usage(NOON))
+    readings.keep_usage(ORGANIZATION, fresh, usage(LATER))
+    readings.keep_usage(ORGANIZATION, half, usage(LATER))
+    readings.keep_status(ORGANIZATION, half, status(NOON))
+    assert readings.forget(LATER, ORGANIZATION) == 2
+    assert set(readings.find([*owners, fresh, half])) == {[*owners][1], fresh}
+    assert readings.forget(LATER) == 1
+    assert readings.forget(LATER) == 0
+    assert set(readings.find([*owners, fresh, half])) == {fresh}
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE network_readings SET usage = 'broken'",
+        """UPDATE network_readings SET status = '{"as_of": 1}'""",
+        "DROP TABLE network_readings",
+    ],
+)
+def test_a_store_that_is_broken_is_one_that_has_seen_nothing(process: Process, damage: str) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    process.readings.keep_status(ORGANIZATION, LINK, status())
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql(damage)
+    assert process.readings.find([LINK]) == {}
+    process.readings.keep_usage(ORGANIZATION, LINK, replace(usage(), as_of=LATER))
+    process.readings.keep_status(ORGANIZATION, LINK, replace(status(), as_of=LATER))
+    assert len(process.readings.with_msisdn(ORGANIZATION, MSISDN, 9)) == (
+        0 if damage.startswith("DROP") else 1
+    )
+
+
+def count_of_parts(process: Process) -> int:
+    with process.stores.reading() as connection:
+        statement = "SELECT count(*) FROM network_number_parts"
+        return int(connection.exec_driver_sql(statement).scalar_one())
+
+
+def test_another_number_leaves_nothing_of_the_first(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    assert count_of_parts(process) == len(MSISDN)
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER, msisdn="+4670"))
+    assert count_of_parts(process) == 5
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
+    assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == []
+    assert process.readings.with_msisdn(ORGANIZATION, "67", 9) == [LINK]
+
+
+def test_a_number_whose_digits_repeat_finds_its_link_once(process: Process) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(msisdn="+7777777"))
+    assert process.readings.with_msisdn(ORGANIZATION, "77", 9) == [LINK]
+
+
+def test_what_is_forgotten_leaves_no_part_of_a_number(process: Process) -> None:
+    other = uuid4()
+    process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON))
+    process.readings.keep_usage(ORGANIZATION, other, usage(LATER, msisdn="+4670"))
+    process.readings.forget(LATER)
+    assert count_of_parts(process) == 5
+    assert process.readings.with_msisdn(ORGANIZATION, "+", 9) == [other]
+
+
+def test_numbers_of_a_release_without_parts_are_found_after_the_migration(
+    process: Process,
+) -> None:
+    process.readings.keep_usage(ORGANIZATION, LINK, usage())
+    with process.stores.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE network_number_parts")
+        connection.exec_driver_sql("DELETE FROM schema_versions WHERE name = 'network_numbers'")
+    assert not is_migrated(process)
+    migrate(process)
+    assert is_migrated(process)
+    assert process.readings.with_msisdn(ORGANIZATION, "12345678", 9) == [LINK]
+    assert process.readings.find([LINK])[LINK].usage == usage()

@@ -1,0 +1,194 @@
+"""Personal data opens for its own subject only, and for nobody once its key is erased."""
+
+import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import text
+
+from app.adapters.stores import personal_keys
+from app.adapters.stores.personal_keys import HELD_S, PACKED
+from domain.errors import ServiceUnavailable
+from domain.personal import Sealed
+from tests.installation import Installation, Process, sqlite_only, wait_until
+
+ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
+SUBJECT = UUID("3f1f7a5e-8c6d-4f0c-9c3e-2a4b8f1d7e60")
+CLEAR = b"+14155550100"
+SCHEDULING_S = 0.5  # What a busy machine may add to the time that a key is held.
+MARCH, APRIL = "2026-03", "2026-04"
+
+
+@pytest.fixture
+def sealed(process: Process) -> Sealed:
+    return process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+
+
+def test_what_was_sealed_opens_in_every_process(
+    installation: Installation, process: Process, sealed: Sealed
+) -> None:
+    for vault in (process.vault, installation.process().vault):
+        assert vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
+
+
+def test_a_box_shows_nothing_of_what_is_in_it(process: Process, sealed: Sealed) -> None:
+    again = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert sealed.month == MARCH
+    assert CLEAR not in sealed.box
+    assert again.box != sealed.box
+
+
+def test_a_box_opens_for_no_other_subject(process: Process, sealed: Sealed) -> None:
+    with pytest.raises(ValueError, match="was not sealed for it") as refused:
+        process.vault.open(ORGANIZATION, uuid4(), sealed)
+    assert CLEAR.decode() not in str(refused.value)
+
+
+def test_a_box_opens_for_no_other_organization_or_month(process: Process, sealed: Sealed) -> None:
+    other = uuid4()
+    process.vault.seal(other, MARCH, SUBJECT, CLEAR)
+    process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
+    with pytest.raises(ValueError, match="was not sealed for it"):
+        process.vault.open(other, SUBJECT, sealed)
+    with pytest.raises(ValueError, match="was not sealed for it"):
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(APRIL, sealed.box))
+
+
+@pytest.mark.parametrize("place", [0, 11, 12, -1])
+def test_a_box_that_was_changed_does_not_open(process: Process, sealed: Sealed, place: int) -> None:
+    box = bytearray(sealed.box)
+    box[place] ^= 1
+    with pytest.raises(ValueError, match="was not sealed for it"):
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, bytes(box)))
+
+
+@pytest.mark.parametrize("length", [0, 5, 12, 20])
+def test_a_box_that_was_cut_does_not_open(process: Process, sealed: Sealed, length: int) -> None:
+    with pytest.raises(ValueError, match=r"was not sealed for it|Nonce"):
+        process.vault.open(ORGANIZATION, SUBJECT, Sealed(MARCH, sealed.box[:length]))
+
+
+LONG = b'{"facts": [' + b'{"valid": true}, ' * 1_000 + b"]}"
+
+
+@pytest.mark.parametrize(
+    "clear",
+    [b"", b"x", LONG, PACKED, PACKED + b"text", PACKED + LONG, bytes(range(256)) * 8],
+    ids=["nothing", "one byte", "long", "the mark", "marked", "long and marked", "noise"],
+)
+def test_whatever_was_sealed_opens(process: Process, clear: bytes) -> None:
+    box = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, clear)
+    assert process.vault.open(ORGANIZATION, SUBJECT, box) == clear
+
+
+def test_what_is_long_is_packed_and_what_an_earlier_release_sealed_still_opens(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, LONG)
+    assert len(packed.box) < len(LONG) / 8
+    monkeypatch.setattr(personal_keys, "_pack", bytes)
+    plain = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, LONG)
+    assert len(plain.box) > len(LONG)
+    assert process.vault.open(ORGANIZATION, SUBJECT, plain) == LONG
+
+
+def test_many_first_boxes_of_a_month_share_one_key(installation: Installation) -> None:
+    vaults = [installation.process().vault for _ in range(3)]
+
+    def seal(number: int) -> Sealed:
+        return vaults[number % 3].seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+
+    with ThreadPoolExecutor(6) as pool:
+        boxes = list(pool.map(seal, range(12)))
+    for box in boxes:
+        assert installation.process().vault.open(ORGANIZATION, SUBJECT, box) == CLEAR
+
+
+def test_an_erased_month_opens_no_more_and_others_do(process: Process, sealed: Sealed) -> None:
+    april = process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
+    assert process.vault.erase(APRIL) == 1
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
+    assert process.vault.open(ORGANIZATION, SUBJECT, april) == CLEAR
+    assert process.vault.erase(APRIL) == 0
+
+
+def test_an_erasure_may_concern_one_organization(process: Process, sealed: Sealed) -> None:
+    other = uuid4()
+    kept = process.vault.seal(other, MARCH, SUBJECT, CLEAR)
+    assert process.vault.erase(APRIL, ORGANIZATION) == 1
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
+    assert process.vault.open(other, SUBJECT, kept) == CLEAR
+
+
+def test_an_erased_month_cannot_be_sealed_again(
+    installation: Installation, process: Process, sealed: Sealed
+) -> None:
+    process.vault.erase(APRIL)
+    for vault in (process.vault, installation.process().vault):
+        with pytest.raises(ValueError, match=MARCH):
+            vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+        assert vault.open(ORGANIZATION, SUBJECT, sealed) is None
+
+
+def test_an_erasure_elsewhere_is_seen_within_a_second(
+    installation: Installation, process: Process, sealed: Sealed
+) -> None:
+    elsewhere = installation.process().vault
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR
+    elsewhere.erase(APRIL)
+    wait_until(
+        lambda: process.vault.open(ORGANIZATION, SUBJECT, sealed) is None,
+        timeout_s=HELD_S + SCHEDULING_S,
+    )
+    with pytest.raises(ValueError, match=MARCH):
+        process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+
+
+@sqlite_only("PostgreSQL keeps its files to itself: what was erased goes with VACUUM and the WAL")
+def test_an_erased_key_is_in_no_file_any_more(installation: Installation, process: Process) -> None:
+    for subject in range(50):
+        process.vault.seal(uuid4(), MARCH, UUID(int=subject), CLEAR)
+    with process.vault.database.reading() as connection:
+        keys = connection.execute(text("SELECT key FROM personal_keys")).scalars().all()
+    assert process.vault.erase(APRIL) == 50
+    stored = b"".join(each.read_bytes() for each in installation.directory.glob("service.db*"))
+    assert [key for key in keys if key in stored] == []
+
+
+def test_a_lost_key_store_is_no_erasure(process: Process, sealed: Sealed) -> None:
+    with process.vault.database.writing() as connection:
+        connection.execute(text("ALTER TABLE personal_keys RENAME TO elsewhere"))
+    process.vault.__dict__["_held"].clear()
+    with pytest.raises(ServiceUnavailable) as refused:
+        process.vault.open(ORGANIZATION, SUBJECT, sealed)
+    assert refused.value.retryable
+    with pytest.raises(ServiceUnavailable):
+        process.vault.seal(ORGANIZATION, APRIL, SUBJECT, CLEAR)
+
+
+@sqlite_only("a reader holds up SQLite's write-ahead log")
+def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
+    process: Process, sealed: Sealed
+) -> None:
+    with closing(sqlite3.connect(process.settings.database_path)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM personal_keys").fetchall()
+        with process.vault.database.reading() as connection:
+            connection.exec_driver_sql("PRAGMA busy_timeout = 100")
+        with pytest.raises(ServiceUnavailable, match="run it again"):
+            process.vault.erase(APRIL)
+    process.vault.erase(APRIL)
+    assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None
+
+
+def test_a_key_that_a_failover_has_lost_is_not_held(
+    installation: Installation, process: Process
+) -> None:
+    process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    with process.vault.database.writing() as connection:
+        connection.execute(text("DELETE FROM personal_keys"))
+    process.log.server = "another"
+    sealed = process.vault.seal(ORGANIZATION, MARCH, SUBJECT, CLEAR)
+    assert installation.process().vault.open(ORGANIZATION, SUBJECT, sealed) == CLEAR

@@ -1,0 +1,48 @@
+"""Real processes charge one wallet on PostgreSQL: none is lost, doubled, or held up for long."""
+
+import signal
+import subprocess
+
+from tests.app.adapters.charging import charging
+from tests.domain.writers import balance, ledger
+from tests.installation import Installation, Process, postgresql_only, wait_until
+
+CHARGES = 200
+PATIENCE_S = 60.0
+
+pytestmark = postgresql_only("turns are taken there")
+
+
+def told(process: subprocess.Popen[bytes]) -> int:
+    """Return how many charges a process was told of, once it has ended."""
+    assert process.stdout is not None
+    output = process.stdout.read()
+    assert process.wait(PATIENCE_S) == 0
+    return int(output)
+
+
+def test_every_charge_of_three_processes_is_made_once(
+    installation: Installation, process: Process
+) -> None:
+    organization = process.organization("100.00")
+    url = installation.environment["DATABASE_URL"]
+    with charging(url, organization, CHARGES, processes=3) as running:
+        assert [told(each) for each in running] == [CHARGES + 1] * 3
+    assert len(ledger(process.log, organization)) == 1 + 3 * (CHARGES + 1)
+    assert balance(process.log, organization) == "93.97"
+
+
+def test_a_process_that_is_killed_and_one_that_stands_still_take_nobody_with_them(
+    installation: Installation, process: Process
+) -> None:
+    organization = process.organization("100.00")
+    url = installation.environment["DATABASE_URL"]
+    with charging(url, organization, CHARGES, processes=3) as (killed, stopped, steady):
+        begun = process.log.head()
+        wait_until(lambda: process.log.head() > begun + 50)  # They race each other.
+        killed.kill()
+        stopped.send_signal(signal.SIGSTOP)
+        assert told(steady) == CHARGES + 1
+        stopped.send_signal(signal.SIGCONT)
+        assert told(stopped) == CHARGES + 1
+    assert len(ledger(process.log, organization)) >= 1 + 2 * (CHARGES + 1)

@@ -1,0 +1,286 @@
+"""The circuit breaker: when it opens, how it closes by itself, and what never escapes it."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from queue import Queue
+from typing import Protocol
+from uuid import UUID
+
+import pytest
+
+from app.adapters.circuit import CircuitBreaker
+from domain.lookups.ports import NumberFacts, NumberLookup
+from domain.provider_errors import Unavailable
+from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+AT_ONCE_S = 0.001  # Between opening and the first probe; tests wait for the probe, not for this.
+NEVER_S = 3600.0
+PATIENCE_S = 10.0  # How long a test waits for what must happen, before it fails.
+
+
+class Make(Protocol):
+    def __call__(
+        self,
+        inner: NumberLookup,
+        *,
+        failures_max: int = 3,
+        open_s: float = NEVER_S,
+        probe: Callable[[], object] = lambda: None,
+    ) -> CircuitBreaker: ...
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    """Make breakers that are closed at the end of the test, their threads with them."""
+    made: list[CircuitBreaker] = []
+
+    def make_breaker(
+        inner: NumberLookup,
+        *,
+        failures_max: int = 3,
+        open_s: float = NEVER_S,
+        probe: Callable[[], object] = lambda: None,
+    ) -> CircuitBreaker:
+        made.append(CircuitBreaker(inner, failures_max=failures_max, open_s=open_s, probe=probe))
+        return made[-1]
+
+    yield make_breaker
+    for breaker in made:
+        breaker.close()
+    assert probers() == []
+
+
+@pytest.fixture
+def provider() -> ScriptedLookup:
+    return ScriptedLookup()
+
+
+def probers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "scripted-probe"]
+
+
+def fail(breaker: CircuitBreaker, times: int) -> None:
+    for _ in range(times):
+        with pytest.raises(Unavailable):
+            breaker.look_up(ORGANIZATION, VALID_MOBILE)
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    """Wait for what a thread does next; it has done the slow part when this is called."""
+    pulse = threading.Event()
+    for _ in range(int(PATIENCE_S / 0.001)):
+        if condition():
+            return
+        pulse.wait(0.001)
+    pytest.fail("it did not happen")
+
+
+class ScriptedProbe:
+    """A probe that raises until it is told to succeed, and tells when it ran."""
+
+    def __init__(self) -> None:
+        self.down = threading.Event()
+        self.down.set()
+        self.ran: Queue[bool] = Queue()
+
+    def __call__(self) -> None:
+        down = self.down.is_set()
+        self.ran.put(not down)
+        if down:
+            message = f"no route to {VALID_MOBILE}"
+            raise ConnectionError(message)
+
+
+def test_failures_in_a_row_open_the_circuit(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=3)
+    provider.play(Fault.TIMES_OUT, Fault.REFUSES, Fault.MALFORMED)
+
+    fail(breaker, 2)
+    assert breaker.is_up()
+
+    fail(breaker, 1)
+    assert not breaker.is_up()
+
+
+def test_an_open_circuit_fails_fast(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=1)
+    provider.play(Fault.TIMES_OUT)
+    fail(breaker, 1)
+
+    with pytest.raises(Unavailable, match="circuit of the lookup provider scripted is open"):
+        breaker.look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert provider.calls == 1
+
+
+def test_an_answer_in_between_starts_the_count_anew(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=2)
+    for _ in range(3):
+        provider.play(Fault.TIMES_OUT)
+        fail(breaker, 1)
+        assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+
+    assert breaker.is_up()
+
+
+def test_a_number_that_is_not_valid_is_no_failure(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=1)
+
+    assert not breaker.look_up(ORGANIZATION, NOT_VALID).valid
+    assert breaker.is_up()
+
+
+def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: ScriptedLookup) -> None:
+    probe = ScriptedProbe()
+    breaker = make(provider, failures_max=1, open_s=AT_ONCE_S, probe=probe)
+    provider.play(Fault.TIMES_OUT)
+    fail(breaker, 1)
+
+    assert not probe.ran.get(timeout=PATIENCE_S)
+    assert not probe.ran.get(timeout=PATIENCE_S)
+    assert not breaker.is_up()
+
+    probe.down.clear()
+    wait_until(breaker.is_up)
+    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+    wait_until(lambda: probers() == [])
+
+
+def test_a_circuit_that_closed_opens_again(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=2, open_s=AT_ONCE_S)
+    for _ in range(3):
+        provider.play(Fault.TIMES_OUT, Fault.TIMES_OUT)
+        fail(breaker, 2)
+        wait_until(breaker.is_up)
+
+    assert provider.calls == 6
+
+
+def test_nothing_runs_while_the_circuit_is_closed(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider)
+    breaker.look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert probers() == []
+
+
+def test_one_thread_probes_however_many_lookups_fail_at_once(make: Make) -> None:
+    breaker = make(FailsTogether(8), failures_max=1)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: fail(breaker, 1), range(8)))
+
+    assert len(probers()) == 1
+
+
+class FailsTogether:
+    """Refuses its calls when so many of them are under way, all in the same moment."""
+
+    name = "scripted"
+    remote = True
+
+    def __init__(self, calls: int) -> None:
+        self.barrier = threading.Barrier(calls, timeout=PATIENCE_S)
+
+    def is_up(self) -> bool:
+        return True
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
+        self.barrier.wait()
+        raise Unavailable
+
+
+def test_a_late_answer_does_not_close_an_open_circuit(make: Make) -> None:
+    late = LateLookup()
+    breaker = make(late, failures_max=1)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(breaker.look_up, ORGANIZATION, VALID_MOBILE)
+        assert late.entered.wait(PATIENCE_S)
+        fail(breaker, 1)
+        late.release.set()
+        assert answer.result(PATIENCE_S).valid
+
+    assert not breaker.is_up()
+
+
+class LateLookup:
+    """Holds its first call back and refuses every other one."""
+
+    name = "scripted"
+    remote = True
+
+    def __init__(self) -> None:
+        self.entered = threading.Event()
+        self.release = threading.Event()
+
+    def is_up(self) -> bool:
+        return True
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
+        if self.entered.is_set():
+            raise Unavailable
+        self.entered.set()
+        assert self.release.wait(PATIENCE_S)
+        return NumberFacts(phone_number, valid=True)
+
+
+def test_closing_ends_the_thread_and_may_be_repeated(make: Make, provider: ScriptedLookup) -> None:
+    breaker = make(provider, failures_max=1, open_s=NEVER_S)
+    provider.play(Fault.TIMES_OUT)
+    fail(breaker, 1)
+    assert len(probers()) == 1
+
+    breaker.close()
+    breaker.close()
+
+    assert probers() == []
+
+
+def test_a_foreign_exception_is_unavailable_and_counts(
+    make: Make, provider: ScriptedLookup, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    breaker = make(provider, failures_max=1)
+    provider.play(Fault.CRASHES)
+
+    with pytest.raises(Unavailable) as caught:
+        breaker.look_up(ORGANIZATION, VALID_MOBILE)
+
+    assert not breaker.is_up()
+    assert caught.value.__suppress_context__
+    assert "KeyError" in caplog.text
+
+
+def test_no_number_reaches_a_log(
+    make: Make, provider: ScriptedLookup, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    probe = ScriptedProbe()
+    breaker = make(provider, failures_max=2, open_s=AT_ONCE_S, probe=probe)
+    provider.play(Fault.CRASHES, Fault.TIMES_OUT)
+    fail(breaker, 2)
+    probe.ran.get(timeout=PATIENCE_S)
+    probe.down.clear()
+    wait_until(breaker.is_up)
+    wait_until(lambda: "circuit closed" in caplog.text)
+
+    assert "ConnectionError" in caplog.text
+    assert VALID_MOBILE[1:] not in caplog.text
+
+
+def test_the_circuit_stays_closed_when_no_thread_is_to_be_had(
+    make: Make, provider: ScriptedLookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        message = "can't start new thread"
+        raise RuntimeError(message)
+
+    breaker = make(provider, failures_max=1)
+    provider.play(Fault.TIMES_OUT)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        fail(breaker, 1)
+
+    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid

@@ -1,0 +1,57 @@
+"""Waiting for read models: no longer than they need, and never for ever."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from projections.engine.freshness import wait_until_projected
+from tests.app.http.service import Service
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Service:
+    made = Service(tmp_path)
+    made.tenant()
+    return made
+
+
+def wait(service: Service, *names: str, wait_s: float = 0.25) -> bool:
+    parts = service.container
+    return wait_until_projected(parts.log, parts.views, parts.positions, names, wait_s)
+
+
+def test_who_stands_at_the_head_is_not_waited_for(service: Service) -> None:
+    service.container.projector.catch_up()
+    assert wait(service, "wallets", "transactions", wait_s=0)
+
+
+def test_who_comes_along_in_time_is_waited_for(tmp_path: Path) -> None:
+    service = Service(tmp_path).start()
+    try:
+        service.tenant()
+        assert wait(service, "wallets", "transactions", wait_s=10)
+    finally:
+        service.stop()
+
+
+def test_who_stands_still_is_given_up(service: Service) -> None:
+    started = time.monotonic()
+    assert not wait(service, "wallets")
+    assert 0.2 < time.monotonic() - started < 2
+    service.stop()
+
+
+def test_who_has_failed_is_not_waited_for(service: Service) -> None:
+    parts = service.container
+    with parts.views.writing() as connection:
+        place = parts.positions.get(connection, "wallets")
+        assert place is not None
+        parts.positions.fail(connection, place, "KeyError", parts.clock())
+    started = time.monotonic()
+    assert not wait(service, "wallets", wait_s=10)
+    assert time.monotonic() - started < 5
+
+
+def test_a_name_that_nobody_has_is_given_up(service: Service) -> None:
+    assert not wait(service, "nobody", wait_s=0.01)

@@ -1,0 +1,91 @@
+"""A server that is gone is told within seconds; one that is back is used by the very next call."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy.exc import OperationalError
+
+from app.processes.migrate import migrate
+from domain.errors import ServiceUnavailable
+from projections.engine.database import is_outage
+from tests.installation import Process, Settings
+from tests.projections.looking import register
+from tests.servers.postgres import PostgresServer
+
+SOON_S = 5.0
+
+
+@pytest.fixture
+def process(shaky_url: str, tmp_path: Path) -> Iterator[Process]:
+    """A migrated process whose connections are all in use once, so that they can break."""
+    keys = str(tmp_path / "keys")
+    made = Process(Settings.from_env({"DATABASE_URL": shaky_url, "SIGNING_KEYS": keys}))
+    migrate(made)
+    register(made, 3)
+    made.projector.catch_up()
+    yield made
+    made.close()
+
+
+def within(work: Callable[[], object], error: type[Exception]) -> Exception:
+    """Return the error that a call ends with, which it does soon."""
+    started = time.monotonic()
+    with pytest.raises(error) as raised:
+        work()
+    assert time.monotonic() - started < SOON_S
+    return raised.value
+
+
+def read_views(process: Process) -> int:
+    return len(process.positions.all(process.views))
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_calls_fail_soon_while_the_server_is_away(
+    process: Process, postgres_up: PostgresServer, end: str
+) -> None:
+    getattr(postgres_up, end)()
+    for call in (process.log.head, lambda: process.log.read(0, 10), lambda: register(process, 1)):
+        within(call, ServiceUnavailable)
+    assert is_outage(within(lambda: read_views(process), OperationalError))
+    postgres_up.start()
+
+
+@pytest.mark.parametrize("end", ["stop", "kill"])
+def test_the_first_call_after_a_restart_succeeds(
+    process: Process, postgres_up: PostgresServer, end: str
+) -> None:
+    register(process, 1)
+    getattr(postgres_up, end)()
+    postgres_up.start()
+    assert len(process.log.read(0, 10)) == 4
+    getattr(postgres_up, end)()
+    postgres_up.start()
+    register(process, 1)
+    assert len(process.log.read(0, 10)) == 5
+    assert read_views(process) == len(process.models)
+
+
+def test_the_first_call_after_an_outage_that_was_seen_succeeds(
+    process: Process, postgres_up: PostgresServer
+) -> None:
+    postgres_up.kill()
+    within(process.log.head, ServiceUnavailable)
+    postgres_up.start()
+    register(process, 1)
+    assert len(process.log.read(0, 10)) == 4
+
+
+def test_what_was_committed_before_a_kill_is_there(
+    process: Process, postgres_up: PostgresServer
+) -> None:
+    organizations = register(process, 7)
+    postgres_up.kill()
+    postgres_up.start()
+    events = process.log.read(0, 100)
+    assert [each.event.originator_id for each in events][-7:] == organizations
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        assert process.organizations.get(connection, organizations[-1]) is not None

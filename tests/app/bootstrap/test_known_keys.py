@@ -1,0 +1,133 @@
+"""Keys that are made anew beside clients are told from the first ones, whenever it is asked."""
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.adapters.stores.notes import Notes
+from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
+from app.cli.installation import cause_of
+from app.watch.database_clock import DatabaseClock
+from domain.accounts.organization import api_client_id
+from tests.installation import Installation, Process, SetClock
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def started(installation: Installation, clock: SetClock) -> Process:
+    """A process of an installation that has been at work for a month, with two clients."""
+    process = installation.process(clock)
+    note_pepper(process)
+    process.client(process.organization())
+    process.client(None)
+    assert start(process) == []
+    clock.forward(days=30)
+    return process
+
+
+def start(process: Process) -> list[str]:
+    """Start as `web` and `serve` do."""
+    process.projector.catch_up()
+    for name in ("keys", "secret_hasher"):
+        process.__dict__.pop(name, None)
+    return note_keys(process, made=ensure_keys(process))
+
+
+def keys_of(process: Process) -> Path:
+    return process.settings.signing_keys
+
+
+def test_the_first_start_after_clients_were_made_is_no_loss(started: Process) -> None:
+    assert start(started) == []
+
+
+def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
+    for _ in range(3):
+        started.keys.rotate()
+        clock.forward(days=1)
+    assert start(started) == []
+
+
+def test_a_start_without_keys_says_what_clients_have_lost(
+    started: Process, clock: SetClock
+) -> None:
+    shutil.rmtree(keys_of(started))
+    tokens, secrets = start(started)
+    assert "signing keys were made anew" in tokens
+    assert "secrets of 2 clients" in secrets
+    assert lost_keys(started) == [tokens, secrets]
+    clock.forward(seconds=started.settings.token_ttl_s + 31)
+    assert start(started) == [secrets], "every token of before would have ended by now"
+
+
+def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: SetClock) -> None:
+    shutil.rmtree(keys_of(started))
+    clock.forward(days=1)
+    start(started)
+    clock.forward(days=1)
+    with started.views.reading() as connection:
+        clients = [row.client_id for row in started.clients.all(connection)]
+    started.accounts.change_client(clients[0], lambda each: each.revoke(started.cause()))
+    started.accounts.change_client(
+        clients[1], lambda each: each.rotate_secret("1" * 64, started.cause())
+    )
+    assert started.log.history(api_client_id(clients[1]))
+    assert start(started) == []
+
+
+def test_a_directory_that_comes_back_ends_the_loss(
+    started: Process, tmp_path: Path, clock: SetClock
+) -> None:
+    away = keys_of(started).rename(tmp_path / "away")
+    assert len(start(started)) == 2
+    clock.forward(days=1)
+    shutil.rmtree(keys_of(started))
+    away.rename(keys_of(started))
+    assert start(started) == []
+
+
+@pytest.mark.usefixtures("started")
+def test_another_pepper_by_setting_is_noticed(installation: Installation, clock: SetClock) -> None:
+    installation.environment["SECRET_PEPPER"] = "another"
+    other = installation.process(clock)
+    (told,) = start(other)
+    assert "pepper" in told
+    assert "another" not in told
+
+
+def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
+    started: Process, clock: SetClock
+) -> None:
+    shutil.rmtree(keys_of(started))
+    ensure_keys(started)
+    for name in ("keys", "secret_hasher"):
+        started.__dict__.pop(name, None)
+    clock.forward(days=1)
+    started.time = started.clock = DatabaseClock(clock, lambda: clock() - timedelta(seconds=2))
+    with started.views.reading() as connection:
+        clients = [row.client_id for row in started.clients.all(connection)]
+    note_pepper(started)  # As `client rotate-secret` does, before anything has measured.
+    cause = cause_of(started)
+    for each in clients:
+        started.accounts.change_client(each, lambda held: held.rotate_secret("1" * 64, cause))
+    started.projector.catch_up()
+    assert lost_keys(started) == []
+
+
+def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(
+    installation: Installation, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = installation.process(clock)
+    process.client(process.organization())
+    with monkeypatch.context() as both:
+        both.setattr(Notes, "newest", lambda *_: None)  # Each looks before the other one writes.
+        start(process)
+        clock.forward(seconds=0.01)
+        start(process)
+    assert lost_keys(process) == []

@@ -1,0 +1,72 @@
+"""What is sold is read each time; what is shown of a plan afterwards may be a second old."""
+
+import pytest
+
+from app.bootstrap import known_plans
+from app.bootstrap.known_plans import KnownPlans
+from domain.catalogue.plan import PlanTerms
+from tests.installation import Process
+from tests.plan_files import import_plans, plan, stored
+
+
+@pytest.fixture
+def plans(process: Process, monkeypatch: pytest.MonkeyPatch) -> KnownPlans:
+    monkeypatch.setattr(known_plans, "KEPT_S", 60.0)
+    import_plans(process, plan())
+    process.projector.catch_up()
+    return KnownPlans(process.views, process.plans)
+
+
+def offered(process: Process, plans: KnownPlans) -> PlanTerms | None:
+    return plans.offer(process.organization(), stored(process).id)
+
+
+def test_what_was_offered_is_not_read_again(
+    process: Process, plans: KnownPlans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    terms = offered(process, plans)
+    monkeypatch.delattr(type(process.plans), "by_id")
+    assert plans.terms_of({stored(process).id}) == {stored(process).id: terms}
+
+
+def test_who_buys_is_told_of_a_change_at_once_and_who_reads_then_too(
+    process: Process, plans: KnownPlans
+) -> None:
+    before, plan_id = offered(process, plans), stored(process).id
+    import_plans(process, plan(id=str(plan_id), data_mb=5))
+    process.projector.catch_up()
+    assert plans.terms_of([plan_id]) == {plan_id: before}
+    now = offered(process, plans)
+    assert now is not None
+    assert now.data_mb == 5
+    assert plans.terms_of([plan_id]) == {plan_id: now}
+
+
+def test_after_a_second_it_is_read_anew(
+    process: Process, plans: KnownPlans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan_id = stored(process).id
+    plans.terms_of([plan_id])
+    import_plans(process, plan(id=str(plan_id), data_mb=5))
+    process.projector.catch_up()
+    monkeypatch.setattr(known_plans, "KEPT_S", 0.0)
+    assert plans.terms_of([plan_id])[plan_id].data_mb == 5
+
+
+def test_what_nobody_knows_is_looked_for_each_time(process: Process, plans: KnownPlans) -> None:
+    other = process.organization()
+    assert plans.terms_of([other]) == {}
+    assert plans.offer(other, other) is None
+
+
+def test_it_does_not_grow_without_end(
+    process: Process, plans: KnownPlans, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(known_plans, "PLANS_MAX", 2)
+    for number in range(5):
+        import_plans(process, plan(f"Plan {number}", provider_plan_id=f"p-{number}"))
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        ids = [row.id for row in process.plans.all(connection)]
+    assert plans.terms_of(ids).keys() == set(ids)
+    assert len(plans._known) <= 2  # noqa: SLF001  # What it holds.

@@ -1,0 +1,69 @@
+"""Without a projector replies say that they are old, and since when; while nothing happens not."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from app.http.edge.replies import format_time
+from tests.app.http.service import Service, Tenant
+from tests.installation import numbers
+from tests.seeds import Seed
+
+PATHS = ["/v1/links", "/v1/transactions", "/v1/plans", "/number-lookup/bulk/{job}"]
+
+
+@pytest.fixture
+def stopped(tmp_path: Path, migrated: Seed, monkeypatch: pytest.MonkeyPatch) -> Iterator[Service]:
+    """A service without threads, which looks anew at each request."""
+    monkeypatch.setattr("projections.engine.freshness.LOOK_S", 0.0)
+    url = migrated.copy(tmp_path)
+    service = Service(tmp_path, DATABASE_URL=url)
+    yield service
+    service.stop()
+    migrated.drop(url)
+
+
+def project_ten_seconds_ago(service: Service) -> str:
+    parts = service.container
+    parts.projector.catch_up()
+    then = parts.clock() - timedelta(seconds=10)
+    with parts.views.writing() as connection:
+        for name, place in parts.positions.all(parts.views).items():
+            parts.positions.caught_up(connection, [name], place.position, then)
+    return format_time(then)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
+    stopped: Service, path: str
+) -> None:
+    tenant: Tenant = stopped.tenant()
+    path = path.format(job=tenant.create_job(numbers(1)).json["data"]["job_id"])
+    then = project_ten_seconds_ago(stopped)
+    quiet = tenant.get(path).json["meta"]
+    assert "stale" not in quiet
+    assert "as_of" not in quiet
+    assert tenant.create_job(numbers(1)).status_code == 202
+    old = tenant.get(path).json["meta"]
+    assert (old["stale"], old["as_of"]) == (True, then)
+    balance = tenant.get("/v1/wallet").json
+    assert (balance["data"]["balance"], "stale" in balance["meta"]) == ("99.99", False)
+    stopped.container.projector.catch_up()
+    assert "stale" not in tenant.get(path).json["meta"]
+
+
+def test_a_clock_that_was_set_back_does_not_make_old_replies_new(stopped: Service) -> None:
+    tenant = stopped.tenant()
+    parts = stopped.container
+    parts.projector.catch_up()
+    ahead = parts.clock() + timedelta(hours=1)
+    with parts.views.writing() as connection:
+        for name, place in parts.positions.all(parts.views).items():
+            parts.positions.caught_up(connection, [name], place.position, ahead)
+    assert tenant.create_job(numbers(1)).status_code == 202
+    assert tenant.get("/v1/transactions").json["meta"]["stale"] is True
+    newest = parts.log.head()
+    behind = {lag.name: seconds for lag, seconds in parts.follower_lags() if lag.position < newest}
+    assert behind["transactions"]

@@ -1,0 +1,293 @@
+"""Lookups that the front answers without a thread, and each way in which a thread takes over."""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.client import HTTPConnection
+from threading import Event, Thread
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from eventsourcing.persistence import OperationalError, StoredEvent
+
+import domain.accounts.committer
+from app.http.application import create_front
+from app.http.edge import calling
+from app.http.edge.listening import bind, listen
+from domain.at_once import WouldWait
+from domain.cause import Cause
+from domain.lookups.single import Begun, LookupRequest, SingleLookup
+from tests.app.http.service import Service, Tenant
+from tests.seeds import Seed
+from tests.servers.guard import wait_for
+
+NUMBER, OTHER = "+971508245915", "+14155552671"
+KEY = "Idempotency-Key"
+PATIENCE_S = 20.0
+
+
+class House:
+    """A service behind its front, which says what became of each lookup at once."""
+
+    def __init__(self, service: Service) -> None:
+        self.service = service
+        listeners = bind("127.0.0.1", 0)
+        listen(listeners, "127.0.0.1", 0)
+        self.front = create_front(service.container, listeners, many=True, finish_s=10)
+        self.port = int(self.front.addresses[0][1])
+        self.begun: list[bool] = []
+        self.thread = Thread(target=self.front.run)
+        self.thread.start()
+
+    def close(self) -> None:
+        self.front.stop()
+        self.thread.join(PATIENCE_S)
+        assert not self.thread.is_alive()
+
+    def ask(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> "Reply":
+        return Reply(self.sent(tenant, number, **headers))
+
+    def sent(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> HTTPConnection:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        path = f"/number-lookup?phone_number={number.replace('+', '%2B')}"
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        connection.request("POST", path, headers={**tenant.headers, **named})
+        return connection
+
+    def warm(self, tenant: Tenant) -> None:
+        """Have lookups of a tenant answered until one of them needs no thread."""
+
+        def is_warm() -> bool:
+            self.begun.clear()
+            assert self.ask(tenant).status == 200
+            return self.begun == [True]
+
+        assert wait_for(is_warm, PATIENCE_S)
+
+
+class Reply:
+    def __init__(self, connection: HTTPConnection) -> None:
+        response = connection.getresponse()
+        self.status, self.headers = response.status, response.headers
+        self.json: dict[str, Any] = json.loads(response.read())
+        connection.close()
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[Service]:
+    """A service without a sandbox, whose lookups wait for nothing but their commit."""
+    directory = tmp_path_factory.mktemp("at-once")
+    url = migrated.copy(directory)
+    service = Service(directory, DATABASE_URL=url, SANDBOX="false").start()
+    service.container.waker.start()
+    service.container.log.appended.hears_others = True  # On SQLite: all are in this process.
+    yield service
+    service.stop()
+    migrated.drop(url)
+
+
+@pytest.fixture
+def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
+    made = House(alone)
+    begin = SingleLookup.begin
+
+    def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Begun:
+        try:
+            begun = begin(self, request, cause)
+        except WouldWait:
+            made.begun.append(False)
+            raise
+        made.begun.append(True)
+        return begun
+
+    monkeypatch.setattr(SingleLookup, "begin", noted)
+    yield made
+    made.close()
+
+
+@contextmanager
+def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bool]]:
+    """Let commits stand still in a block; what is lent tells whether one does."""
+    go_on, stands = Event(), Event()
+    insert = service.container.log.recorder.insert_events
+
+    def held(stored: list[StoredEvent], **options: Any) -> Any:
+        stands.set()
+        assert go_on.wait(PATIENCE_S)
+        return insert(stored, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(service.container.log.recorder, "insert_events", held)
+        try:
+            yield lambda: stands.wait(PATIENCE_S)
+        finally:
+            go_on.set()
+
+
+def test_it_is_the_reply_of_a_thread(house: House) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    before = len(tenant.transactions(kind="lookup"))
+    at_once = house.ask(tenant, X_Request_Id="mine")
+    house.begun.clear()
+    by_a_thread = tenant.look_up(NUMBER)
+    assert house.begun == []
+    assert at_once.json.keys() == by_a_thread.json.keys()
+    assert at_once.json["data"] == by_a_thread.json["data"]
+    assert at_once.json["meta"].keys() == by_a_thread.json["meta"].keys()
+    assert {*at_once.headers} - {"Date"} == {*by_a_thread.headers.keys()}
+    assert at_once.headers["X-Request-Id"] == at_once.json["meta"]["request_id"] == "mine"
+    charges = tenant.transactions(kind="lookup")
+    assert len(charges) == before + 2
+    assert at_once.json["meta"]["charge"]["transaction_id"] in {each["id"] for each in charges}
+
+
+def test_a_key_gives_its_first_answer_again(house: House) -> None:
+    tenant, key = house.service.tenant(), {KEY: str(uuid4())}
+    house.warm(tenant)
+    house.begun.clear()
+    first, again = house.ask(tenant, **key), house.ask(tenant, **key)
+    assert house.begun == [True, True]
+    assert first.json["meta"]["lookup_id"] == again.json["meta"]["lookup_id"]
+    assert (first.headers.get("Idempotency-Replayed"), again.headers["Idempotency-Replayed"]) == (
+        None,
+        "true",
+    )
+    reused = house.ask(tenant, OTHER, **key)
+    assert reused.json["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
+
+
+def test_a_flood_of_one_key_is_one_charge_and_fails_nobody_else(house: House) -> None:
+    tenant, other, key = house.service.tenant(), house.service.tenant(), {KEY: str(uuid4())}
+    house.warm(tenant)
+    house.warm(other)
+    balance = tenant.balance()
+    flood = [house.sent(tenant, **key) for _ in range(40)]
+    beside = [house.sent(other) for _ in range(10)]
+    answers = [Reply(each) for each in flood]
+    assert {each.status for each in answers} == {200}
+    assert len({each.json["meta"]["lookup_id"] for each in answers}) == 1
+    assert {Reply(each).status for each in beside} == {200}
+    assert round(float(balance) - float(tenant.balance()), 3) == 0.005
+
+
+def test_the_last_cents_are_spent_once(house: House) -> None:
+    tenant = house.service.tenant("0.05")
+    house.warm(tenant)
+    sent = [house.sent(tenant) for _ in range(20)]
+    statuses = [Reply(each).status for each in sent]
+    assert set(statuses) == {200, 402}
+    assert tenant.balance() == "0.00"
+    assert len(tenant.transactions(kind="lookup")) == 10
+
+
+def test_a_revoked_client_is_refused_within_a_second(house: House) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    cause = house.service.cause()
+    house.service.container.accounts.change_client(
+        tenant.client_id, lambda client: client.revoke(cause)
+    )
+    revoked_s = time.monotonic()
+    while (status := house.ask(tenant).status) == 200:
+        assert time.monotonic() - revoked_s < 1.0
+    assert status == 401
+
+
+def test_a_client_that_leaves_costs_nobody_else(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    before = len(tenant.transactions(kind="lookup"))
+    with held_up(house.service, monkeypatch) as stands:
+        house.sent(tenant).close()
+        assert stands()
+    assert house.ask(tenant).status == 200
+    assert len(tenant.transactions(kind="lookup")) == before + 2
+
+
+def test_the_front_is_free_while_commits_stand_still(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    with held_up(house.service, monkeypatch) as stands:
+        sent = [house.sent(tenant) for _ in range(3)]
+        assert stands()
+        with socket.create_connection(("127.0.0.1", house.port), timeout=PATIENCE_S) as probe:
+            probe.sendall(b"GET /livez HTTP/1.0\r\n\r\n")
+            assert probe.recv(100).startswith(b"HTTP/1.1 200 OK")
+    assert [Reply(each).status for each in sent] == [200] * 3
+
+
+def test_the_end_waits_for_what_has_begun(alone: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    house, tenant = House(alone), alone.tenant()
+    assert house.ask(tenant).status == 200
+    with held_up(alone, monkeypatch) as stands:
+        sent = [house.sent(tenant) for _ in range(3)]
+        assert stands()
+        house.front.stop()
+        assert wait_for(lambda: not _accepts(house.port), PATIENCE_S)
+    assert [Reply(each).status for each in sent] == [200] * 3
+    house.close()
+
+
+def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    before = len(tenant.transactions(kind="lookup"))
+    recorder, inserted = house.service.container.log.recorder, Event()
+    insert = recorder.insert_events
+
+    def lost(stored: list[StoredEvent], **options: Any) -> Any:
+        if not inserted.is_set():
+            inserted.set()
+            insert(stored, **options)
+        raise OperationalError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(domain.accounts.committer, "SETTLE_S", 0.0)
+        patch.setattr(house.service.container.committer, "_settle_s", 0.0)
+        patch.setattr(recorder, "insert_events", lost)
+        assert house.ask(tenant).status == 503
+    assert inserted.is_set()
+    house.service.until(lambda: len(tenant.transactions(kind="lookup")) == before + 1)
+
+
+def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    with held_up(house.service, monkeypatch) as stands:
+        taken = house.sent(tenant)
+        assert stands()
+        waiting = house.sent(tenant)
+        monkeypatch.setattr(domain.accounts.committer, "WAIT_S", 0.01)
+        assert (Reply(taken).status, Reply(waiting).status) == (503, 503)
+    monkeypatch.undo()
+    assert wait_for(lambda: house.ask(tenant).status == 200, PATIENCE_S)
+
+
+def test_what_is_too_much_for_one_round_goes_to_threads(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    monkeypatch.setattr(calling, "AT_ONCE_MAX", 0)
+    assert house.ask(tenant).status == 200  # The round in which it comes had begun before.
+    house.begun.clear()
+    assert house.ask(tenant).status == 200
+    assert house.begun == []
+
+
+def _accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S).close()
+    except OSError:
+        return False
+    return True

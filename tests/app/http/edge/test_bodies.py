@@ -1,0 +1,102 @@
+"""What a body may be: at most 1 MiB of strict JSON, or nothing."""
+
+import gzip
+import json
+
+import pytest
+
+from app.http.edge.input import BODY_BYTES_MAX
+from tests.app.http.service import Tenant, code_of, fields_of
+
+JSON = {"Content-Type": "application/json"}
+BULK = "/number-lookup/bulk"
+
+NOT_JSON = {
+    "words": b"hello",
+    "cut short": b'{"phone_numbers": ["+14155552671"',
+    "single quotes": b"{'phone_numbers': []}",
+    "a comment": b'{"phone_numbers": []} // none',
+    "two values": b"{} {}",
+    "NaN": b'{"phone_numbers": NaN}',
+    "an infinity": b'{"phone_numbers": [-Infinity]}',
+    "a member twice": b'{"phone_numbers": [], "phone_numbers": ["+14155552671"]}',
+    "UTF-16": '{"phone_numbers": []}'.encode("utf-16"),
+    "bytes that are no UTF-8": b'{"phone_numbers": ["\xff"]}',
+    "a byte order mark": b'\xef\xbb\xbf{"phone_numbers": []}',
+    "a lone surrogate as a name": b'{"\\ud800": 1}',
+    "lists without end": b"[" * 200_000,
+    "deep objects": b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    "white space": b"   ",
+    "a number too long to read": b"[" + b"9" * 10_000 + b"]",
+}
+
+
+@pytest.mark.parametrize("name", NOT_JSON)
+def test_a_body_that_is_not_json_is_a_400(acme: Tenant, name: str) -> None:
+    reply = acme.post(BULK, data=NOT_JSON[name], headers=JSON)
+    assert (reply.status_code, code_of(reply)) == (400, "BAD_REQUEST")
+
+
+@pytest.mark.parametrize(
+    "body", [[], "x", 3, None, True, ["+14155552671"], [{"phone_numbers": []}]]
+)
+def test_json_that_is_no_object_lacks_the_field(acme: Tenant, body: object) -> None:
+    assert list(fields_of(acme.post(BULK, json=body))) == ["phone_numbers"]
+    assert list(fields_of(acme.post("/number-lookup", json=body))) == ["phone_number"]
+
+
+@pytest.mark.parametrize(
+    "media_type",
+    ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""],
+)
+def test_a_body_of_another_type_is_a_415(acme: Tenant, media_type: str) -> None:
+    reply = acme.post(BULK, data=b'{"phone_numbers": []}', headers={"Content-Type": media_type})
+    assert (reply.status_code, code_of(reply)) == (415, "UNSUPPORTED_MEDIA_TYPE")
+
+
+def test_a_compressed_body_is_a_415(acme: Tenant) -> None:
+    body = gzip.compress(json.dumps({"phone_numbers": ["+14155552671"]}).encode())
+    reply = acme.post(BULK, data=body, headers={**JSON, "Content-Encoding": "gzip"})
+    assert code_of(reply) == "UNSUPPORTED_MEDIA_TYPE"
+
+
+@pytest.mark.parametrize(
+    "media_type", ["application/json", "application/json; charset=utf-8", "application/vnd.a+json"]
+)
+def test_json_may_be_declared_in_its_ways(acme: Tenant, media_type: str) -> None:
+    body = json.dumps({"phone_numbers": ["+14155552671"]}).encode()
+    reply = acme.post(BULK, data=body, headers={"Content-Type": media_type})
+    assert reply.status_code == 202
+
+
+@pytest.mark.parametrize("media_type", ["application/json", "text/plain"])
+def test_an_empty_body_is_no_body(acme: Tenant, media_type: str) -> None:
+    headers = {"Content-Type": media_type}
+    assert acme.get("/v1/wallet", headers=headers).status_code == 200
+    assert acme.look_up("+14155552671", **headers).status_code == 200
+    assert list(fields_of(acme.post(BULK, headers=headers))) == ["phone_numbers"]
+
+
+def test_a_body_over_one_mebibyte_is_a_413(acme: Tenant) -> None:
+    fits = b'{"phone_numbers": []' + b" " * (BODY_BYTES_MAX - 21) + b"}"
+    assert len(fits) == BODY_BYTES_MAX
+    assert list(fields_of(acme.post(BULK, data=fits, headers=JSON))) == ["phone_numbers"]
+    reply = acme.post(BULK, data=fits + b" ", headers=JSON)
+    assert (reply.status_code, code_of(reply)) == (413, "PAYLOAD_TOO_LARGE")
+
+
+def test_a_get_with_a_large_or_foreign_body_is_refused_too(acme: Tenant) -> None:
+    large = acme.get("/v1/wallet", data=b" " * (BODY_BYTES_MAX + 1), headers=JSON)
+    assert code_of(large) == "PAYLOAD_TOO_LARGE"
+    foreign = acme.get("/v1/wallet", data=b"x", headers={"Content-Type": "text/plain"})
+    assert code_of(foreign) == "UNSUPPORTED_MEDIA_TYPE"
+
+
+@pytest.mark.parametrize("path", [BULK, "/number-lookup?phone_number=%2B14155552671"])
+def test_unknown_fields_are_refused_in_bodies_and_ignored_in_queries(
+    acme: Tenant, path: str
+) -> None:
+    assert "colour" in fields_of(acme.post(path, json={"colour": "red"}))
+    assert acme.get("/v1/transactions?colour=red").status_code == 200
+    assert acme.look_up("+14155552671&colour=red").status_code == 422
+    assert acme.post("/number-lookup?phone_number=%2B14155552671&colour=red").status_code == 200

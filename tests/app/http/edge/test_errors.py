@@ -1,0 +1,184 @@
+"""Every exception has one status and one code, and leaks nothing."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from eventsourcing.persistence import OperationalError
+from flask import Flask
+from sqlalchemy.exc import InterfaceError
+from werkzeug.exceptions import Gone, RequestURITooLarge
+from werkzeug.test import TestResponse
+
+from app.http.edge.problems import STATUS, problem_of, problem_of_status
+from app.http.edge.replies import META, failure_body
+from app.http.links.routes import CHANGE_REFUSALS, CREATE_REFUSALS
+from app.http.lookups.routes import BULK_REFUSALS, SINGLE_REFUSALS
+from domain.errors import (
+    Conflict,
+    IdempotencyInProgress,
+    InsufficientBalance,
+    NetworkUnavailable,
+    NumberLookupUnavailable,
+    ProvisioningError,
+    RateLimited,
+    Refused,
+    ServiceUnavailable,
+    ValidationFailed,
+)
+from domain.ids import derive_id
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Tenant, code_of
+
+CANARY = "+14155550199"
+
+
+def every_subclass(kind: type[Refused]) -> Iterator[type[Refused]]:
+    for subclass in kind.__subclasses__():
+        if subclass.__module__.startswith("domain."):
+            yield subclass
+            yield from every_subclass(subclass)
+
+
+def example_of(kind: type[Refused]) -> Refused:
+    if kind is InsufficientBalance:
+        return InsufficientBalance(5_000, 1_000, "USD")
+    return ValidationFailed({"name": ["Wrong."]}) if kind is ValidationFailed else kind()
+
+
+def test_every_refusal_has_one_status_and_a_code_of_its_own() -> None:
+    refusals = set(every_subclass(Refused))
+    assert set(STATUS) == refusals
+    assert len({refusal.code for refusal in refusals}) == len(refusals)
+
+
+@pytest.mark.parametrize("kind", STATUS)
+def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type[Refused]) -> None:
+    problem = problem_of(example_of(kind))
+    details = problem.details_sent()
+    stated = problem.status in {409, 429} or problem.status >= 500
+    retryable = {
+        IdempotencyInProgress,
+        RateLimited,
+        NetworkUnavailable,
+        NumberLookupUnavailable,
+        ProvisioningError,
+        ServiceUnavailable,
+    }
+    assert ("retryable" in details) == stated
+    assert details.get("retryable", False) == (kind in retryable)
+    assert ("Retry-After" in problem.headers) == (kind in retryable)
+
+
+def test_a_validation_error_ends_with_its_first_problem() -> None:
+    refusal = ValidationFailed({"add.0": ["It is not.", "Nor that."], "add.1": ["No."]})
+    assert problem_of(refusal).message == "The request is not valid. add.0: It is not."
+    assert "add.0" not in str(refusal)  # The name of a field may be its sender's secret.
+    long = problem_of(ValidationFailed({"x" * 5_000: ["Unknown field."]})).message
+    assert len(long) < 200
+
+
+def test_empty_details_are_never_sent() -> None:
+    for kind in STATUS:
+        assert failure_body(problem_of(example_of(kind)), META).error.details != {}
+
+
+def test_the_documented_refusals_are_sendable() -> None:
+    lookups, links = (*SINGLE_REFUSALS, *BULK_REFUSALS), (*CREATE_REFUSALS, *CHANGE_REFUSALS)
+    common = {402, 403, 409, 422}
+    assert {problem_of(each).status for each in lookups} == common | {404, 429, 503}
+    assert {problem_of(each).status for each in links} == common | {404, 429, 500, 502}
+
+
+def raising(app: Flask, error: Exception) -> TestResponse:
+    def fail() -> None:
+        raise error
+
+    app.add_url_rule("/fail", view_func=fail)
+    return app.test_client().get("/fail")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code", "retry_after"),
+    [
+        (ValueError(CANARY), 500, "INTERNAL_ERROR", None),
+        (KeyError(CANARY), 500, "INTERNAL_ERROR", None),
+        (RecursionError(CANARY), 500, "INTERNAL_ERROR", None),
+        (InterfaceError(CANARY, {"n": CANARY}, Exception(CANARY)), 503, "SERVICE_UNAVAILABLE", "5"),
+        (OperationalError(CANARY), 503, "SERVICE_UNAVAILABLE", "5"),
+        (Conflict(derive_id("some", "stream")), 503, "SERVICE_UNAVAILABLE", "5"),
+        (ServiceUnavailable(), 503, "SERVICE_UNAVAILABLE", "5"),
+        (RateLimited(), 429, "RATE_LIMITED", "1"),
+        (IdempotencyInProgress(), 409, "IDEMPOTENCY_IN_PROGRESS", "1"),
+        (RequestURITooLarge(CANARY), 414, "REQUEST_URI_TOO_LONG", None),
+        (Gone(CANARY), 410, "GONE", None),
+    ],
+)
+def test_an_exception_is_answered_without_a_word_of_its_own(  # noqa: PLR0913 - a table and its fixtures.
+    make_service: MakeService,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+    status: int,
+    code: str,
+    retry_after: str | None,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    reply = raising(make_service().app, error)
+    assert (reply.status_code, code_of(reply)) == (status, code)
+    assert reply.headers.get("Retry-After") == retry_after
+    if status >= 500 or status in {409, 429}:
+        assert reply.json["error"]["details"]["retryable"] is (retry_after is not None)
+    assert CANARY not in reply.text + caplog.text
+
+
+def test_an_unexpected_error_is_logged_with_its_place(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    raising(make_service().app, ValueError(CANARY))
+    (record,) = [each for each in caplog.records if each.name == "app.http.edge.errors"]
+    assert "ValueError" in record.getMessage()
+    assert "in fail" in record.getMessage()
+
+
+def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unknown(Refused):
+        """Raised for nothing; it has no status."""
+
+    reply = raising(make_service().app, Unknown(CANARY))
+    assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")
+    assert CANARY not in reply.text + caplog.text
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", "/number-lookup?phone_number=%2B14155552671"),
+        ("GET", "/number-lookup/bulk/8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"),
+        ("GET", "/v1/wallet"),
+        ("GET", "/v1/transactions"),
+    ],
+)
+def test_while_the_database_is_away_callers_are_told_to_come_back(
+    acme: Tenant, tmp_path: Path, method: str, path: str
+) -> None:
+    away = acme.service.without_its_database(tmp_path)
+    reply = away.client.open(path, method=method, headers=acme.headers)
+    assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
+    assert reply.json["error"]["details"] == {"retryable": True}
+    assert reply.headers["Retry-After"] == "5"
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (500, "INTERNAL_ERROR"),
+        (503, "SERVICE_UNAVAILABLE"),
+        (501, "NOT_IMPLEMENTED"),
+        (431, "REQUEST_HEADER_FIELDS_TOO_LARGE"),
+    ],
+)
+def test_a_status_of_the_server_has_a_code(status: int, code: str) -> None:
+    assert problem_of_status(status).code == code

@@ -1,0 +1,151 @@
+"""What is computed when a link is shown: sums, addresses, the union of coverage."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+
+from app.http.edge.replies import format_time
+from app.http.links.replies import show_link, show_status
+from domain.catalogue.plan import CountryCoverage, Operator, PlanTerms
+from domain.links import network
+from domain.links.bought_plan import BoughtPlan
+from domain.links.readings import LinkReading, PlanUsage, plans_of
+from tests.domain.build import START, cause
+from tests.domain.build_links import ACTIVE, CHANGE, bought, new_link, plan_added
+
+WIDE, NARROW = bought(name="Wide"), msgspec.structs.replace(bought(name="Narrow"), countries=["AT"])
+
+
+def terms(**countries: list[Operator]) -> PlanTerms:
+    return PlanTerms(
+        name="Any",
+        provider_plan_id="any",
+        retail_price_micros=0,
+        currency="USD",
+        data_mb=1,
+        validity_days=1,
+        coverage_type="regional",
+        sponsor_profiles=[],
+        coverage=[CountryCoverage(code, networks) for code, networks in countries.items()],
+    )
+
+
+def reading(*plans: BoughtPlan, lpa: str | None = None) -> LinkReading:
+    """Return a link with these plans, none of which has been used."""
+    link = new_link(plans[0])
+    for step in ACTIVE:
+        step(link)
+    link.open_plan_change(CHANGE, cause())
+    for each in plans[1:]:
+        plan_added(uuid4(), each)(link)
+    return LinkReading(link, None, plans_of(link, None, START), lpa, stale=False, is_live=False)
+
+
+def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkReading:
+    plans = [
+        PlanUsage(each.activation, mb, each.remaining_mb - mb, None, is_expired=expired)
+        for each, mb in zip(asked.plans, used_mb, strict=True)
+    ]
+    return LinkReading(asked.link, None, plans, None, stale=False, is_live=False)
+
+
+def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
+    shown = show_link(asked, {plan.plan_id: offered for plan, offered in known})
+    return {
+        each.country_code: {every.name: every.network_types for every in each.operators}
+        for each in shown.coverage_data
+    }
+
+
+def test_sums_are_rounded_to_a_kilobyte() -> None:
+    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {})
+    assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7)
+    assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
+
+
+def test_an_activation_code_is_encoded_to_its_last_character() -> None:
+    shown = show_link(reading(WIDE, lpa="LPA:1$a.example/b$C+D E&é"), {})
+    encoded = "LPA%3A1%24a.example%2Fb%24C%2BD%20E%26%C3%A9"
+    for maker in ("apple", "android"):
+        start = f"https://esimsetup.{maker}.com/esim_qrcode_provisioning?carddata="
+        assert getattr(shown, f"{maker}_activation_url") == start + encoded
+
+
+def test_without_an_activation_code_there_are_no_addresses() -> None:
+    shown = show_link(reading(WIDE), {})
+    for name in ("lpa_profile", "apple_activation_url", "android_activation_url"):
+        assert getattr(shown, name) is None
+
+
+def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
+    a1, magenta = Operator("A1", ["4G"]), Operator("Magenta", ["3G", "4G"])
+    wide = terms(DE=[Operator("O2", ["4G"])], AT=[a1, magenta])
+    narrow = terms(AT=[Operator("Drei", ["5G"]), Operator("A1", ["5G", "4G"])])
+    union = coverage(reading(WIDE, NARROW), (WIDE, wide), (NARROW, narrow))
+    assert union == {
+        "AT": {"A1": ["4G", "5G"], "Magenta": ["3G", "4G"], "Drei": ["5G"]},
+        "DE": {"O2": ["4G"]},
+    }
+    assert list(union) == ["AT", "DE"]
+
+
+def test_countries_are_those_that_were_bought() -> None:
+    today = terms(AT=[Operator("A1", ["4G"])], FR=[Operator("SFR", ["4G"])])
+    assert coverage(reading(WIDE), (WIDE, today)) == {"AT": {"A1": ["4G"]}, "DE": {}}
+    assert coverage(reading(WIDE)) == {"AT": {}, "DE": {}}
+
+
+@pytest.mark.parametrize(("status", "covered"), [("expired", {}), ("active", {"AT": {}})])
+def test_only_a_plan_that_has_expired_covers_nothing(status: str, covered: object) -> None:
+    empty = used(reading(NARROW), 5_000.0, expired=status == "expired")
+    shown = show_link(empty, {})
+    assert [each.status for each in shown.activations] == [status]
+    assert coverage(empty) == covered
+
+
+def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:
+    """Return a link with a plan for each: MB used, the day of its end, whether that is past."""
+    asked = reading(*[bought(name=str(number)) for number, _ in enumerate(stages)])
+    plans = [
+        PlanUsage(
+            each.activation,
+            used_mb,
+            0.0 if is_expired else each.remaining_mb - used_mb,
+            START + timedelta(days=day) if day is not None else None,
+            is_expired=is_expired,
+        )
+        for each, (used_mb, day, is_expired) in zip(asked.plans, stages, strict=True)
+    ]
+    return LinkReading(asked.link, None, plans, None, stale=False, is_live=False)
+
+
+@pytest.mark.parametrize(
+    ("stages", "day"),
+    [
+        ([(1.0, 3, False), (1.0, 2, False)], 3),
+        ([(5_000.0, 9, False), (1.0, 2, False)], 2),  # The first has nothing left.
+        ([(1.0, -1, True), (0.0, None, False)], None),
+        ([(5_000.0, 9, False)], None),
+    ],
+)
+def test_a_link_ends_with_the_last_plan_that_is_in_use(
+    stages: list[tuple[float, int | None, bool]], day: int | None
+) -> None:
+    shown = show_link(ends(*stages), {})
+    end = None if day is None else format_time(START + timedelta(days=day))
+    assert shown.expires_at == end
+    assert shown.data_total_mb == 5_000.0 * len(stages)
+
+
+def test_the_network_that_serves_a_link_is_shown_as_it_was_told() -> None:
+    serving = network.ServingNetwork("FR", "Orange", "208", "01", "5G")
+    told = network.NetworkStatus(
+        "active", connected=True, network=serving, last_seen_at=START, as_of=START
+    )
+    asked = reading(WIDE)
+    shown = msgspec.to_builtins(show_status(asked.link, told, cached=True))
+    assert shown["network"] == msgspec.to_builtins(serving)
+    assert (shown["last_seen_at"], shown["cached"]) == (format_time(START), True)

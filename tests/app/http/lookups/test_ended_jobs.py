@@ -1,0 +1,106 @@
+"""An ended job that was read before: the same bytes for its owner, and gone with an erasure."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.bootstrap.container import Container
+from app.http.lookups.ended_jobs import PART, EndedJobs, Shown
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, code_of
+from tests.seeds import Seed
+
+NUMBERS = ["+14155550100", "+971508245915", "+15005550001"]
+
+
+@pytest.fixture
+def stands(tmp_path: Path, migrated: Seed) -> Iterator[Service]:
+    """A service whose threads stand still, on each database in turn."""
+    url = migrated.copy(tmp_path)
+    service = Service(tmp_path, DATABASE_URL=url)
+    yield service
+    service.stop()
+    migrated.drop(url)
+
+
+def ended_job(tenant: Tenant) -> str:
+    """Return the path of a job that has ended and was read."""
+    job_id = tenant.create_job(NUMBERS).json["data"]["job_id"]
+    tenant.service.container.bulk_lookup.work(UUID(job_id), 0)
+    tenant.service.container.projector.catch_up()
+    path = f"/number-lookup/bulk/{job_id}"
+    assert tenant.get(path).json["data"]["status"] == "completed"
+    return path
+
+
+def kept(tenant: Tenant, path: str) -> Shown | None:
+    jobs = tenant.service.app.extensions[PART]
+    assert isinstance(jobs, EndedJobs)
+    return jobs.find(tenant.id, UUID(path.rpartition("/")[2]))
+
+
+def test_it_is_opened_once_and_told_alike(stands: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = stands.tenant()
+    path = ended_job(tenant)
+    first = kept(tenant, path)
+    assert first is not None
+    monkeypatch.setattr(stands.container.vault, "open", None)  # Whoever opens it now fails.
+    again = tenant.get(path)
+    assert again.json["data"]["job_id"] == path.rpartition("/")[2]
+    assert first.data in again.data
+    assert [each["phone_number"] for each in again.json["data"]["items"]] == NUMBERS
+    assert tenant.get(path, headers={"If-None-Match": again.headers["ETag"]}).status_code == 304
+
+
+def test_another_process_erases_it_within_the_second_that_a_key_is_held(
+    stands: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = stands.tenant()
+    path = ended_job(tenant)
+    tag = tenant.get(path).headers["ETag"]
+    other = Container(stands.container.settings)
+    other.vault.erase("9999-12")
+    other.close()
+    assert tenant.get(path).status_code == 200  # The key is held still.
+    monkeypatch.setattr("app.adapters.stores.personal_keys.HELD_S", 0.0)
+    for headers in ({}, {"If-None-Match": tag}):
+        assert code_of(tenant.get(path, headers=headers)) == "NOT_FOUND"
+    assert kept(tenant, path) is None
+
+
+def test_nobody_else_gets_it(stands: Service) -> None:
+    tenant, rival = stands.tenant(), stands.tenant()
+    path = ended_job(tenant)
+    assert code_of(rival.get(path)) == "NOT_FOUND"
+    assert kept(tenant, path) is not None
+
+
+def test_a_job_that_has_not_ended_is_not_kept(make_service: MakeService) -> None:
+    tenant = make_service().tenant()
+    path = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"
+    assert tenant.get(path).json["data"]["finished_at"] is None
+    assert kept(tenant, path) is None
+
+
+def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeService) -> None:
+    tenant = make_service().tenant()
+    path = ended_job(tenant)
+    jobs: EndedJobs = tenant.service.app.extensions[PART]
+    was = kept(tenant, path)
+    assert was is not None
+    jobs.keep(tenant.id, UUID(path.rpartition("/")[2]), was._replace(state=b"{}", data=b"{}"))
+    assert tenant.get(path).json["data"]["status"] == "completed"
+    assert kept(tenant, path) == was
+
+
+def test_what_was_unread_for_longest_makes_room() -> None:
+    jobs, owner, ids = EndedJobs(bytes_max=10), uuid4(), [uuid4() for _ in range(3)]
+    for each in ids[:2]:
+        jobs.keep(owner, each, Shown(b"", b"12345", frozenset()))
+    assert jobs.find(owner, ids[0]) is not None
+    jobs.keep(owner, ids[2], Shown(b"", b"123", frozenset()))
+    assert [jobs.find(owner, each) is not None for each in ids] == [True, False, True]
+    jobs.keep(owner, ids[1], Shown(b"", b"12345678901", frozenset()))
+    assert [jobs.find(owner, each) is not None for each in ids] == [False, False, False]

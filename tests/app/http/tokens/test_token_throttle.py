@@ -1,0 +1,115 @@
+"""Repeated wrong secrets are slowed down, of a client at an address and of all clients there."""
+
+import pytest
+from werkzeug.test import TestResponse
+
+from app.adapters.stores.throttle import ADDRESS_FAILURES_MAX, FAILURES_MAX
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service
+
+
+def ask(
+    service: Service, client_id: str, secret: str, address: str = "192.0.2.1", **headers: str
+) -> TestResponse:
+    return service.client.post(
+        "/auth/token",
+        data={
+            "grant_type": "client_credentials",
+            "client_id": client_id,
+            "client_secret": secret,
+        },
+        environ_overrides={"REMOTE_ADDR": address},
+        headers=headers,
+    )
+
+
+@pytest.fixture
+def client_id(service: Service) -> str:
+    return service.register_client(None)
+
+
+def fail_too_often(service: Service, client_id: str, **where: str) -> None:
+    for _ in range(FAILURES_MAX):
+        assert ask(service, client_id, "wrong", **where).status_code == 401
+
+
+def test_too_many_wrong_secrets_have_to_wait(service: Service, client_id: str) -> None:
+    fail_too_often(service, client_id)
+    for secret in ("wrong", f"s-{client_id}"):
+        reply = ask(service, client_id, secret)
+        assert (reply.status_code, reply.json["error"]) == (429, "slow_down")
+        assert 1 <= int(reply.headers["Retry-After"]) <= 60
+        assert reply.headers["Cache-Control"] == "no-store"
+
+
+def test_a_right_secret_from_elsewhere_is_not_locked_out(service: Service, client_id: str) -> None:
+    fail_too_often(service, client_id)
+    assert ask(service, client_id, f"s-{client_id}", "192.0.2.2").status_code == 200
+
+
+def test_another_client_at_the_same_address_is_not_locked_out(
+    service: Service, client_id: str
+) -> None:
+    fail_too_often(service, client_id)
+    other = service.register_client(None)
+    assert ask(service, other, f"s-{other}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("one", "same", "other"),
+    [
+        ("198.51.100.1", "198.51.100.1", "198.51.100.2"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+    ],
+)
+def test_made_up_clients_are_no_way_around(
+    service: Service, client_id: str, one: str, same: str, other: str
+) -> None:
+    statuses = [
+        ask(service, f"cl_{name}", "wrong", one).status_code
+        for name in range(ADDRESS_FAILURES_MAX + 5)
+    ]
+    assert statuses == [401] * ADDRESS_FAILURES_MAX + [429] * 5
+    reply = ask(service, "cl_new", "wrong", same)
+    assert (reply.status_code, reply.json["error"]) == (429, "slow_down")
+    assert 1 <= int(reply.headers["Retry-After"]) <= 60
+    assert ask(service, client_id, f"s-{client_id}", other).status_code == 200
+
+
+def test_right_secrets_and_other_errors_do_not_count(service: Service, client_id: str) -> None:
+    for _ in range(2 * FAILURES_MAX):
+        assert ask(service, client_id, f"s-{client_id}").status_code == 200
+        assert ask(service, client_id, "").status_code == 401
+    assert ask(service, client_id, f"s-{client_id}").status_code == 200
+
+
+def test_an_unknown_client_is_slowed_down_alike(service: Service) -> None:
+    fail_too_often(service, "nobody\0at all")
+    assert ask(service, "nobody\0at all", "wrong").status_code == 429
+
+
+def test_white_space_makes_no_other_client(service: Service, client_id: str) -> None:
+    fail_too_often(service, client_id)
+    assert ask(service, f"{client_id}\n", "wrong").status_code == 429
+
+
+def test_without_trusted_proxies_a_forwarded_address_is_only_a_claim(
+    service: Service, client_id: str
+) -> None:
+    for host in range(FAILURES_MAX):
+        ask(service, client_id, "wrong", **{"X-Forwarded-For": f"198.51.100.{host}"})
+    assert ask(service, client_id, "wrong", **{"X-Forwarded-For": "203.0.113.9"}).status_code == 429
+
+
+def test_behind_trusted_proxies_the_address_is_what_the_first_of_them_saw(
+    make_service: MakeService,
+) -> None:
+    service = make_service(TRUSTED_PROXIES="2")
+    client_id = service.register_client(None)
+    for claim in range(FAILURES_MAX):
+        forwarded = f"10.9.9.{claim}, 198.51.100.7, 10.0.0.1"
+        ask(service, client_id, "wrong", **{"X-Forwarded-For": forwarded})
+    same = {"X-Forwarded-For": "10.8.8.8, 198.51.100.7, 10.0.0.2"}
+    other = {"X-Forwarded-For": "10.8.8.8, 198.51.100.8, 10.0.0.2"}
+    assert ask(service, client_id, "wrong", **same).status_code == 429
+    assert ask(service, client_id, "wrong", **other).status_code == 401

@@ -1,0 +1,101 @@
+"""The demo: what it makes, once, in whatever currency."""
+
+import json
+from functools import partial
+from stat import S_IMODE
+from uuid import UUID
+
+import pytest
+
+from app.processes.demo import DEMO_CLIENT_ID, PLANS, credentials_file, prepare_demo
+from app.settings import WrongSetting
+from domain.accounts.organization import ApiClient, api_client_id
+from domain.catalogue.plan import Plan, PlanTerms
+from tests.installation import Installation, Process
+
+SAMPLES = json.loads(PLANS.read_bytes())["plans"]
+
+
+def catalogue(process: Process) -> dict[UUID, PlanTerms]:
+    process.projector.catch_up()
+    with process.views.reading() as connection:
+        return {row.id: row.terms for row in process.plans.all(connection)}
+
+
+def test_the_sample_plans_are_imported_once(process: Process) -> None:
+    first = prepare_demo(process)
+    plans, head = catalogue(process), process.log.head()
+    assert sorted(each.name for each in plans.values()) == sorted(e["name"] for e in SAMPLES)
+    second = prepare_demo(process)
+    assert catalogue(process) == plans
+    assert process.log.head() == head
+    assert second == first
+
+
+def test_the_demo_organization_sees_every_sample(process: Process) -> None:
+    demo = prepare_demo(process)
+    catalogue(process)
+    with process.views.reading() as connection:
+        seen = process.plans.compatible(connection, demo.organization, None)
+    assert len(seen) == len(SAMPLES)
+
+
+@pytest.mark.parametrize("currency", ["EUR", "JPY"])
+def test_a_demo_in_another_currency_has_the_same_figures(
+    installation: Installation, currency: str
+) -> None:
+    installation.environment["CURRENCY"] = currency
+    process = installation.process()
+    assert prepare_demo(process).currency == currency
+    plans = catalogue(process).values()
+    assert {each.currency for each in plans} == {currency}
+    assert len(plans) == len(SAMPLES)
+
+
+def is_good(process: Process, secret: str) -> bool:
+    client = process.log.get(ApiClient, api_client_id(DEMO_CLIENT_ID))
+    return process.secret_hasher.matches(secret, client.secret_hashes)
+
+
+def test_the_credentials_are_kept_for_the_owner_alone(process: Process) -> None:
+    demo = prepare_demo(process)
+    file = credentials_file(process.settings)
+    assert S_IMODE(file.stat().st_mode) == 0o600
+    kept = {"client_id": demo.client_id, "client_secret": demo.client_secret}
+    assert json.loads(file.read_bytes()) == kept
+
+
+def test_a_new_secret_is_made_only_when_the_file_is_gone(process: Process) -> None:
+    first = prepare_demo(process)
+    credentials_file(process.settings).unlink()
+    second = prepare_demo(process)
+    assert first.client_secret != second.client_secret
+    assert is_good(process, second.client_secret)
+
+
+def test_the_kept_secret_is_good_for_another_database_and_after_rotations(
+    process: Process,
+) -> None:
+    demo = prepare_demo(process)
+    for secret_hash in ("0" * 64, "1" * 64):
+        change = partial(ApiClient.rotate_secret, secret_hash=secret_hash, cause=process.cause())
+        process.accounts.change_client(DEMO_CLIENT_ID, change)
+    assert not is_good(process, demo.client_secret)
+    assert prepare_demo(process).client_secret == demo.client_secret
+    assert is_good(process, demo.client_secret)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"client_id": "cl_1"}'])
+def test_a_file_without_a_secret_is_named(process: Process, text: str) -> None:
+    file = credentials_file(process.settings)
+    file.write_text(text)
+    with pytest.raises(WrongSetting, match=file.name):
+        prepare_demo(process)
+
+
+def test_what_operators_have_switched_off_stays_off(process: Process) -> None:
+    prepare_demo(process)
+    plan_id = next(iter(catalogue(process)))
+    process.catalogue.switch(plan_id, process.cause(), enabled=False)
+    prepare_demo(process)
+    assert not process.log.get(Plan, plan_id).enabled

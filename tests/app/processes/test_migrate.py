@@ -1,0 +1,162 @@
+"""Migrate makes what is missing, once, whoever calls it, and says what stands in its way."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from app.processes.migrate import CannotMigrate, migrate
+from app.settings import Settings
+from domain.errors import WrongCurrency
+from projections.audit.auditor import verify
+from tests.installation import Installation, Process
+from tests.projections.histories import Life
+from tests.projections.looking import tables
+
+
+def environment(directory: Path, **more: str) -> dict[str, str]:
+    return {"DATABASE_URL": f"sqlite:///{directory}/deep/service.db", **more}
+
+
+@pytest.fixture
+def processes() -> Iterator[list[Process]]:
+    opened: list[Process] = []
+    yield opened
+    for each in opened:
+        each.close()
+
+
+def process_of(processes: list[Process], directory: Path, **more: str) -> Process:
+    processes.append(Process(Settings.from_env(environment(directory, **more))))
+    return processes[-1]
+
+
+def test_everything_is_made_from_nothing(tmp_path: Path, processes: list[Process]) -> None:
+    process = process_of(processes, tmp_path)
+    assert migrate(process) == [model.name for model in process.models]
+    assert process.log.head() == 0
+    organization_id = process.organization()
+    process.projector.catch_up()
+    assert verify(process.log, process.views, process.positions, process.models).ok
+    assert process.vault.seal(organization_id, "2026-03", organization_id, b"") is not None
+    assert process.throttle.wait_s("nobody", "nowhere") == 0
+
+
+def test_a_second_time_changes_nothing(tmp_path: Path, processes: list[Process]) -> None:
+    process = process_of(processes, tmp_path)
+    migrate(process)
+    Life(process, seed=41).go_on(20)
+    process.projector.catch_up()
+    before, head = tables(process), process.log.head()
+    assert migrate(process) == []
+    assert migrate(process_of(processes, tmp_path)) == []
+    assert (tables(process), process.log.head()) == (before, head)
+    assert verify(process.log, process.views, process.positions, process.models).ok
+
+
+def test_read_models_that_were_lost_are_made_from_the_log(
+    tmp_path: Path, processes: list[Process]
+) -> None:
+    process = process_of(processes, tmp_path)
+    migrate(process)
+    Life(process, seed=42).go_on(30)
+    process.close()
+    for path in tmp_path.glob("deep/service-*"):
+        path.unlink()
+    again = process_of(processes, tmp_path)
+    assert migrate(again) == [model.name for model in again.models]
+    assert verify(again.log, again.views, again.positions, again.models).failures == []
+
+
+def test_threads_that_migrate_at_once_build_every_model_once(
+    tmp_path: Path, processes: list[Process]
+) -> None:
+    several = [process_of(processes, tmp_path) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        built = [name for names in pool.map(migrate, several) for name in names]
+    assert sorted(built) == sorted(model.name for model in several[0].models)
+
+
+def test_processes_that_migrate_at_once_do_not_disturb_each_other(
+    tmp_path: Path, processes: list[Process]
+) -> None:
+    program = (
+        "import sys; from app.bootstrap.container import Container;"
+        " from app.processes.migrate import migrate;"
+        "from app.settings import Settings;"
+        "print(len(migrate(Container(Settings.from_env({'DATABASE_URL': sys.argv[1]})))))"
+    )
+    command = [sys.executable, "-c", program, environment(tmp_path)["DATABASE_URL"]]
+    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    told = sorted(each.communicate(timeout=60)[0].strip() for each in started)
+    process = process_of(processes, tmp_path)
+    assert told == ["0", str(len(process.models))]
+    assert migrate(process) == []
+
+
+def test_the_currency_of_wallets_cannot_change(tmp_path: Path, processes: list[Process]) -> None:
+    process = process_of(processes, tmp_path)
+    migrate(process)
+    assert migrate(process_of(processes, tmp_path, CURRENCY="EUR")) == []
+    process.organization()  # Nothing of it is projected yet.
+    with pytest.raises(WrongCurrency, match="CURRENCY must stay USD"):
+        migrate(process_of(processes, tmp_path, CURRENCY="EUR"))
+
+
+def a_directory(path: Path) -> None:
+    path.mkdir()
+
+
+def no_database(path: Path) -> None:
+    path.write_bytes(b"a letter to a friend, and no database at all" * 100)
+
+
+@pytest.mark.parametrize("obstacle", [a_directory, no_database])
+def test_what_cannot_be_used_is_named_in_one_line(
+    tmp_path: Path, processes: list[Process], obstacle: object
+) -> None:
+    (tmp_path / "deep").mkdir()
+    obstacle(tmp_path / "deep" / "service.db")  # type: ignore[operator]  # one of the two above
+    with pytest.raises(CannotMigrate) as refused:
+        migrate(process_of(processes, tmp_path))
+    assert str(refused.value).startswith(f"DATABASE_URL: the database {tmp_path}/deep/service.db")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_directory_that_is_a_file_is_named_in_one_line(
+    tmp_path: Path, processes: list[Process]
+) -> None:
+    (tmp_path / "deep").write_text("a file")
+    with pytest.raises(CannotMigrate, match="DATABASE_URL: cannot use"):
+        migrate(process_of(processes, tmp_path))
+
+
+@pytest.mark.parametrize("name", ["my service.db", "what?mode=ro.db", "50%20.db", "a#b.db", "ä.db"])
+def test_odd_names_of_files_are_taken_literally(
+    tmp_path: Path, processes: list[Process], name: str
+) -> None:
+    url = f"sqlite:///{tmp_path}/{name}"
+    processes.append(Process(Settings.from_env({"DATABASE_URL": url})))
+    migrate(processes[0])
+    stem = name.removesuffix(".db")
+    made = {path.name for path in tmp_path.iterdir()}
+    assert {name, f"{stem}-views.db", f"{stem}-stores.db"} <= made
+    others = {
+        f"{stem}{part}.db{end}" for part in ("", "-views", "-stores") for end in ("-wal", "-shm")
+    }
+    assert made <= {name, f"{stem}-views.db", f"{stem}-stores.db", f"{stem}-migrate.lock", *others}
+
+
+def test_nothing_of_the_log_is_touched_when_it_is_read_again(tmp_path: Path) -> None:
+    installation = Installation(tmp_path)
+    process = installation.process()
+    Life(process, seed=43).go_on(20)
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    before = process.log.recorder.select_notifications(1, 1_000)
+    assert len(migrate(process)) == len(process.models)
+    assert process.log.recorder.select_notifications(1, 1_000) == before
+    installation.close()

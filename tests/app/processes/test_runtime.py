@@ -1,0 +1,74 @@
+"""The threads of one process: they outlive an error, and end when they are told to."""
+
+import sqlite3
+from threading import Event, Thread
+
+import pytest
+
+from app.processes.runtime import Runtime
+from domain.log.signal import Signal
+from projections.engine.follower import Follower
+from tests.installation import PATIENCE_S, Process, sqlite_only, wait_until
+from tests.projections.looking import places, register
+
+
+class FailingWaker:
+    """Fails the first times that somebody waits."""
+
+    count = 0
+
+    def __init__(self, failures: int) -> None:
+        self.failures = failures
+        self.waited = Event()
+
+    def wait(self, seen: int, timeout_s: float) -> bool:
+        del seen, timeout_s
+        if self.failures:
+            self.failures -= 1
+            message = "disk I/O error"
+            raise sqlite3.OperationalError(message)
+        self.waited.set()
+        return False
+
+
+def test_a_follower_goes_on_when_its_waker_fails() -> None:
+    stop, waker, errors = Event(), FailingWaker(2), list[Exception]()
+    follower = Follower("projector", lambda: False, waker)
+    thread = Thread(target=follower.run, args=(stop, errors.append))
+    thread.start()
+    assert waker.waited.wait(PATIENCE_S)
+    stop.set()
+    thread.join(PATIENCE_S)
+    assert not thread.is_alive()
+    assert [type(error) for error in errors] == [sqlite3.OperationalError] * 2
+
+
+@sqlite_only("the waker of SQLite looks at a file")
+def test_a_waker_whose_file_is_gone_still_wakes_its_own_process(process: Process) -> None:
+    process.settings.database_path.with_name("gone.db")
+    waker = type(process.waker)(Signal(), process.settings.database_path / "no directory")
+    assert not waker.wait(waker.count, 0.05)
+
+
+def test_a_thread_that_fails_starts_again(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.processes.runtime.RESTART_S", 0.01)
+    runs = iter([RuntimeError("nobody expected it"), None])
+    real = Follower.run
+
+    def run(self: Follower, stop: Event) -> None:
+        error = next(runs, None) if self.name == "projector" else None
+        if error is not None:
+            raise error
+        real(self, stop)
+
+    monkeypatch.setattr(Follower, "run", run)
+    runtime = Runtime(process)
+    runtime.start()
+    try:
+        register(process, 1)
+        head = process.log.head()
+        wait_until(lambda: set(places(process).values()) == {head})
+    finally:
+        runtime.stop()

@@ -1,0 +1,25 @@
+"""The fixtures of the token tests: one directory, one clock, one ring over them."""
+
+from pathlib import Path
+
+import pytest
+
+from app.security.keys import KeyRing
+from tests.app.security.rings import HandClock, ring_of
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Path:
+    return tmp_path / "var" / "keys"
+
+
+@pytest.fixture
+def ring(directory: Path, clock: HandClock) -> KeyRing:
+    made = ring_of(directory, clock)
+    made.ensure()
+    return made

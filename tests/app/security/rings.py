@@ -1,0 +1,90 @@
+"""What tests of tokens share: a clock moved by hand, a ring, and a ring in another process."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from app.security.keys import Algorithm, KeyRing
+
+ROOT = Path(__file__).parents[3]
+RETIRE_AFTER_S = 3630
+ALGORITHMS: tuple[Algorithm, ...] = ("RS256", "ES256")
+
+
+class HandClock:
+    """A clock that moves when it is told to."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+def ring_of(
+    directory: Path, clock: HandClock, algorithm: Algorithm = "ES256", retire_after_s: int = 3630
+) -> KeyRing:
+    return KeyRing(directory, algorithm, clock, retire_after_s)
+
+
+# Answers one line on standard output for each line on standard input; the first says it is ready.
+OTHER_PROCESS = """
+import json, sys
+from pathlib import Path
+from app.security.keys import KeyRing, load_or_make_pepper
+from domain.cause import utc_now
+
+directory = Path(sys.argv[1])
+ring = KeyRing(directory, sys.argv[2], utc_now, 3630)
+def verify(kid):
+    return ring.verification_key(kid) is not None
+def sign(_):
+    return ring.signing_key().kid
+def ensure(_):
+    ring.ensure()
+    return [ring.signing_key().kid, load_or_make_pepper(directory).decode()]
+orders = {"verify": verify, "sign": sign, "ensure": ensure}
+print("ready", flush=True)
+for line in sys.stdin:
+    order, argument = json.loads(line)
+    print(json.dumps(orders[order](argument)), flush=True)
+"""
+
+
+class OtherProcess:
+    """A real process with a ring of its own over the same directory."""
+
+    def __init__(self, directory: Path, algorithm: Algorithm) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", OTHER_PROCESS, str(directory), algorithm],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._orders, self._answers = self._process.stdin, self._process.stdout
+        assert self._answers.readline() == "ready\n"
+
+    def order(self, name: str, argument: str = "") -> None:
+        self._orders.write(json.dumps([name, argument]) + "\n")
+        self._orders.flush()
+
+    def answer(self) -> object:
+        answer: object = json.loads(self._answers.readline())
+        return answer
+
+    def ask(self, name: str, argument: str = "") -> object:
+        self.order(name, argument)
+        return self.answer()
+
+    def close(self) -> None:
+        self._orders.close()
+        assert self._process.wait(timeout=10) == 0
+        self._answers.close()

@@ -1,0 +1,164 @@
+"""Every forged token is refused, as Unauthorized, soon, and without a word of the token."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from time import process_time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from app.security.key_file import key_path
+from app.security.keys import Algorithm, KeyRing
+from app.security.tokens import (
+    EXPIRED,
+    MALFORMED,
+    NOT_YET,
+    UNKNOWN_KEY,
+    WRONG_AUDIENCE,
+    WRONG_ISSUER,
+    WRONG_SIGNATURE,
+    TokenVerifier,
+)
+from domain.errors import Unauthorized
+from tests.app.security.forge import CLIENT_ID, ORGANIZATION, Forge, load
+from tests.app.security.hostile import UNKNOWN_KID, honest_token, hostile_tokens
+from tests.app.security.rings import ALGORITHMS
+
+ISSUER = "https://api.example/auth"
+AUDIENCE = "https://api.example"
+NOW = datetime(2026, 11, 21, 3, 4, 5, 678901, tzinfo=UTC)
+CPU_S_MAX = 0.25  # A thousand times what a refusal takes, so that a slow machine passes.
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+REASONS = {
+    MALFORMED,
+    UNKNOWN_KEY,
+    WRONG_SIGNATURE,
+    WRONG_AUDIENCE,
+    WRONG_ISSUER,
+    EXPIRED,
+    NOT_YET,
+}
+
+
+class Court:
+    """A ring of three keys, its verifier, and the table of what it has to refuse."""
+
+    def __init__(self, directory: Path, algorithm: Algorithm) -> None:
+        other: Algorithm = "ES256" if algorithm == "RS256" else "RS256"
+        self.keys = KeyRing(directory, algorithm, lambda: NOW, 3630)
+        self.kid = self._start(directory, algorithm)
+        self.same_type_kid = self.keys.rotate()
+        self.other_type_kid = self._start(directory, other)
+        self.verifier = TokenVerifier(self.keys, ISSUER, AUDIENCE, lambda: NOW)
+        self.pem = key_path(directory, self.kid).read_bytes()
+        key = load(self.pem)
+        self.forge = Forge(key, self.kid, ISSUER, AUDIENCE, NOW, CLIENT_ID, ORGANIZATION)
+        self.hostile = self.forgeries(self.same_type_kid)
+
+    def _start(self, directory: Path, algorithm: Algorithm) -> str:
+        ring = KeyRing(directory, algorithm, lambda: NOW, 3630)
+        ring.ensure()
+        return ring.signing_key().kid
+
+    def forgeries(self, other_kid: str) -> dict[str, str]:
+        return hostile_tokens(self.pem, self.kid, ISSUER, AUDIENCE, NOW, other_kid=other_kid)
+
+    def refuses(self, token: str) -> bool:
+        try:
+            self.verifier.verify(token)
+        except Unauthorized:
+            return True
+        return False
+
+
+@pytest.fixture(scope="module", params=ALGORITHMS)
+def court(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Court:
+    return Court(tmp_path_factory.mktemp("court") / "keys", request.param)
+
+
+def names() -> list[str]:
+    """Name the forgeries of a throwaway key: they are the same for every key."""
+    forge = Forge.of_throwaway_key(ISSUER, AUDIENCE, NOW)
+    return list(hostile_tokens(forge.pem(), UNKNOWN_KID, ISSUER, AUDIENCE, NOW))
+
+
+@pytest.mark.parametrize("name", names())
+def test_a_forged_token_is_refused(court: Court, name: str) -> None:
+    token = court.hostile[name]
+    started = process_time()
+    with pytest.raises(Unauthorized) as refusal:
+        court.verifier.verify(token)
+    assert process_time() - started < CPU_S_MAX
+    assert str(refusal.value) in REASONS  # So it holds no word of the token.
+    assert refusal.value.__context__ is None
+    assert refusal.value.details == {}
+
+
+def test_the_same_token_without_a_forgery_is_accepted(court: Court) -> None:
+    claims = court.verifier.verify(honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW))
+    assert claims.client_id == CLIENT_ID
+    assert str(claims.organization_id) == ORGANIZATION
+    assert claims.scopes == {"lookup", "wallet"}
+
+
+def test_a_key_of_the_other_algorithm_serves_no_forger_either(court: Court) -> None:
+    forgeries = court.forgeries(court.other_type_kid)
+    assert all(court.refuses(token) for name, token in forgeries.items() if "another key" in name)
+
+
+def test_no_forgery_is_another_under_a_new_name(court: Court) -> None:
+    honest = honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW)
+    assert len(set(court.hostile.values())) == len(court.hostile)
+    assert len(court.hostile) >= 40
+    assert honest not in court.hostile.values()
+
+
+def test_no_letter_of_a_token_can_be_changed(court: Court) -> None:
+    honest = honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW)
+    for place, letter in enumerate(honest):
+        other = "A" if letter == "." else LETTERS[LETTERS.index(letter) ^ 1]
+        assert court.refuses(honest[:place] + other + honest[place + 1 :]), place
+
+
+def test_no_letter_of_a_token_can_be_left_out(court: Court) -> None:
+    honest = honest_token(court.pem, court.kid, ISSUER, AUDIENCE, NOW)
+    assert all(court.refuses(honest[:place] + honest[place + 1 :]) for place in range(len(honest)))
+
+
+@given(text=st.text())
+def test_no_text_is_anything_but_unauthorized(court: Court, text: str) -> None:
+    assert court.refuses(text)
+
+
+@given(header=st.binary(max_size=200), claims=st.binary(min_size=1, max_size=200))
+def test_no_signed_bytes_are_anything_but_unauthorized(
+    court: Court, header: bytes, claims: bytes
+) -> None:
+    assert court.refuses(court.forge.token(header=header))
+    assert court.refuses(court.forge.token(claims=claims))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+@given(name=st.sampled_from(["alg", "kid", "typ"]), value=JSON)
+def test_no_other_value_of_a_header_gets_through(court: Court, name: str, value: object) -> None:
+    assert court.refuses(court.forge.with_header(**{name: value}))
+
+
+@given(name=st.sampled_from(["iss", "aud", "sub", "client_id", "organization"]), value=JSON)
+def test_no_other_value_of_a_party_gets_through(court: Court, name: str, value: object) -> None:
+    assert court.refuses(court.forge.with_claims(**{name: value}))
+
+
+@pytest.mark.parametrize("token", [None, b"a.b.c", 7, ["a"]])
+def test_what_is_no_text_is_no_token(court: Court, token: object) -> None:
+    with pytest.raises(Unauthorized):
+        court.verifier.verify(token)  # type: ignore[arg-type]  # What a careless caller may pass.

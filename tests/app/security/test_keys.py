@@ -1,0 +1,234 @@
+"""The ring of signing keys: first start, rotation, retirement, and a directory that breaks."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from app.security.key_file import SETTLE
+from app.security.keys import KeyRing, SigningKeysError
+from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
+
+
+def states(ring: KeyRing) -> list[str]:
+    return [key.state for key in ring.list()]
+
+
+def test_a_second_start_keeps_the_key(ring: KeyRing, directory: Path, clock: HandClock) -> None:
+    again = ring_of(directory, clock)
+    again.ensure()
+    assert again.signing_key().kid == ring.signing_key().kid
+    assert again.list() == ring.list()
+    assert again.list()[0].created_at == clock()
+
+
+def test_a_rotation_signs_with_the_new_key_and_verifies_with_both(ring: KeyRing) -> None:
+    old = ring.signing_key()
+    new_kid = ring.rotate()
+    assert ring.signing_key().kid == new_kid != old.kid
+    assert ring.verification_key(old.kid) is not None
+    assert ring.verification_key(new_kid) is not None
+    assert states(ring) == ["verifying", "signing"]
+
+
+def test_a_key_verifies_until_its_last_token_has_ended(ring: KeyRing, clock: HandClock) -> None:
+    old = ring.signing_key().kid
+    clock.forward(days=400)
+    ring.rotate()
+    clock.forward(seconds=RETIRE_AFTER_S)
+    assert ring.verification_key(old) is not None
+    clock.forward(seconds=SETTLE.total_seconds())
+    assert ring.verification_key(old) is None
+    assert states(ring) == ["retired", "signing"]
+    assert [key["kid"] for key in ring.jwks()["keys"]] == [ring.signing_key().kid]
+
+
+def test_a_rotation_deletes_the_retired_keys_only(
+    ring: KeyRing, clock: HandClock, directory: Path
+) -> None:
+    first = ring.signing_key().kid
+    second = ring.rotate()
+    clock.forward(seconds=RETIRE_AFTER_S + 60)
+    third = ring.rotate()
+    assert {path.stem for path in directory.glob("*.pem")} == {second, third}
+    assert ring.verification_key(first) is None
+    assert states(ring) == ["verifying", "signing"]
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_rotation_void(
+    ring: KeyRing, clock: HandClock
+) -> None:
+    clock.forward(hours=-2)
+    new_kid = ring.rotate()
+    assert ring.signing_key().kid == new_kid
+    assert states(ring) == ["verifying", "signing"]
+
+
+def test_another_algorithm_adds_a_key_and_the_old_one_keeps_verifying(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    old = ring.signing_key()
+    clock.forward(days=1)
+    changed = ring_of(directory, clock, "RS256")
+    changed.ensure()
+    verifying = changed.verification_key(old.kid)
+    assert changed.signing_key().algorithm == "RS256"
+    assert verifying is not None
+    assert verifying.algorithm == "ES256"
+
+
+def test_going_back_to_an_algorithm_does_not_sign_with_its_retired_key(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    first = ring.signing_key().kid
+    for algorithm in ("RS256", "ES256"):
+        clock.forward(days=1)
+        ring_of(directory, clock, algorithm).ensure()
+    clock.forward(seconds=2)
+    assert ring.signing_key().kid != first
+    assert ring.signing_key().algorithm == "ES256"
+    assert states(ring) == ["retired", "verifying", "signing"]
+
+
+@pytest.mark.parametrize(("before_s", "after_s"), [(150, 3630), (3630, 150)])
+def test_a_changed_lifetime_retires_no_key_before_its_longest_token(
+    directory: Path, clock: HandClock, before_s: int, after_s: int
+) -> None:
+    ring_of(directory, clock, retire_after_s=before_s).ensure()
+    ring = ring_of(directory, clock, retire_after_s=after_s)
+    ring.ensure()
+    old = ring.signing_key().kid
+    clock.forward(days=1)
+    ring.rotate()
+    clock.forward(seconds=3630)
+    assert ring.verification_key(old) is not None
+    clock.forward(seconds=SETTLE.total_seconds())
+    assert ring.verification_key(old) is None
+
+
+def test_the_set_of_public_keys_holds_no_private_member(ring: KeyRing) -> None:
+    ring.rotate()
+    for key in ring.jwks()["keys"]:
+        assert set(key) == {"kty", "crv", "x", "y", "kid", "use", "alg"}
+        assert (key["kty"], key["use"], key["alg"]) == ("EC", "sig", "ES256")
+
+
+def test_a_ring_notices_a_rotation_by_another_within_a_second(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    old = ring.signing_key().kid
+    new_kid = ring_of(directory, clock).rotate()
+    assert ring.signing_key().kid == old
+    clock.forward(seconds=1)
+    assert ring.signing_key().kid == new_kid
+
+
+def test_a_ring_notices_a_rotation_although_the_clock_was_set_back(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    ring.signing_key()
+    new_kid = ring_of(directory, clock).rotate()
+    clock.forward(hours=-2)
+    assert ring.signing_key().kid == new_kid
+
+
+def test_a_fresh_key_verifies_elsewhere_at_once_however_often_it_rotates(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    other = ring_of(directory, clock)
+    for _ in range(50):
+        assert ring.verification_key(other.rotate()) is not None
+
+
+def test_a_fresh_key_verifies_elsewhere_although_the_clock_of_the_files_stands_still(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    os.utime(directory, (2**32, 2**32))  # In 2106: no change of today moves this time on.
+    ring.list()
+    for _ in range(3):
+        before_ns = directory.stat().st_mtime_ns
+        assert ring.verification_key(ring_of(directory, clock).rotate()) is not None
+        assert directory.stat().st_mtime_ns > before_ns
+
+
+def test_a_key_is_parsed_once_however_often_the_directory_changes(ring: KeyRing) -> None:
+    old = ring.signing_key()
+    ring.rotate()
+    kept = ring.verification_key(old.kid)
+    assert kept is not None
+    assert kept.public_key is old.public_key
+
+
+def test_unknown_kids_read_no_file(
+    ring: KeyRing, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring.signing_key()
+    reads: list[Path] = []
+    read_bytes = Path.read_bytes
+
+    def counted(path: Path) -> bytes:
+        reads.append(path)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", counted)
+    for number in range(200):
+        clock.forward(milliseconds=20)
+        assert ring.verification_key(f"{number:032x}") is None
+    assert reads == []
+
+
+@pytest.mark.parametrize("kid", ["", "../pepper", "a" * 31, "A" * 32, "a" * 33, "a" * 32 + "\n"])
+def test_a_kid_that_none_of_ours_can_be_is_unknown(ring: KeyRing, kid: str) -> None:
+    assert ring.verification_key(kid) is None
+
+
+def test_a_key_deleted_by_hand_stops_verifying_within_a_second(
+    ring: KeyRing, directory: Path, clock: HandClock
+) -> None:
+    leaked = ring.signing_key().kid
+    ring.rotate()
+    (directory / f"{leaked}.pem").unlink()
+    clock.forward(seconds=1)
+    assert ring.verification_key(leaked) is None
+
+
+def test_a_ring_that_was_never_made_says_so(tmp_path: Path, clock: HandClock) -> None:
+    with pytest.raises(SigningKeysError, match="SIGNING_KEYS"):
+        ring_of(tmp_path / "none", clock).signing_key()
+    empty = tmp_path / "empty"
+    empty.mkdir(mode=0o700)
+    with pytest.raises(SigningKeysError, match="holds no signing key"):
+        ring_of(empty, clock).signing_key()
+
+
+def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
+    ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    kid = ring.signing_key().kid
+    kept = (directory / f"{kid}.pem").rename(directory.with_name("away"))
+    for _ in range(50):
+        clock.forward(seconds=1)
+        with pytest.raises(SigningKeysError, match="holds no signing key"):
+            ring.verification_key(kid)
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    kept.rename(directory / f"{kid}.pem")
+    assert ring.verification_key(kid) is not None
+    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+
+
+def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
+    ring: KeyRing, directory: Path, clock: HandClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    kid = ring.signing_key().kid
+    away = directory.rename(directory.with_name("away"))
+    clock.forward(seconds=1)
+    assert ring.signing_key().kid == kid
+    assert ring.verification_key(kid) is not None
+    for number in range(50):
+        clock.forward(seconds=1)
+        assert ring.verification_key(f"{number:032x}") is None
+    assert len(caplog.records) == 1
+    away.rename(directory)
+    new_kid = ring_of(directory, clock).rotate()
+    clock.forward(seconds=1)
+    assert ring.signing_key().kid == new_kid

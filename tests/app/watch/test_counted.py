@@ -1,0 +1,95 @@
+"""Each message that is worked on is one line and one count, and names the request behind it."""
+
+import logging
+from uuid import UUID
+
+import pytest
+from dramatiq import Worker
+from prometheus_client import generate_latest
+
+from app.watch import logging as observability
+from domain.lookups.bulk import BulkRequest
+from tests.installation import PRICE_MICROS, CountingProvider, Installation, Process, numbers
+from workers.routes import Message
+
+
+def work_on(process: Process, message: Message) -> None:
+    process.publisher.publish(message)
+    # One thread: with two, the slice that is taken second may have its line first.
+    worker = Worker(process.broker, worker_timeout=10, worker_threads=1)
+    worker.start()
+    for queue in list(process.broker.queues):
+        process.broker.join(queue, fail_fast=False)
+    worker.stop()
+
+
+def job_of(process: Process, request_id: str, organization_id: UUID | None = None) -> str:
+    owner = organization_id or process.organization()
+    wanted = BulkRequest(owner, numbers(2), PRICE_MICROS, "USD", None)
+    return str(process.bulk_create.run(wanted, process.cause(request_id))[0])
+
+
+def lines(caplog: pytest.LogCaptureFixture) -> list[dict[str, object]]:
+    return [vars(record) for record in caplog.records if record.name == "app.work"]
+
+
+@pytest.fixture(autouse=True)
+def information(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "app.work")
+    caplog.handler.addFilter(observability.About(lambda: None))
+
+
+def test_a_slice_is_a_line_with_its_job_and_the_request_that_asked_for_it(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = installation.process(provider=CountingProvider())
+    job_id = job_of(process, "asked-by-me")
+    work_on(process, Message("work_slice", "lookup", (job_id, 0)))
+    (line,) = lines(caplog)
+    assert line["command"] == "work_slice"
+    assert (line["job_id"], line["slice_index"]) == (job_id, 0)
+    assert (line["outcome"], line["request_id"]) == ("done", "asked-by-me")
+    assert line["levelname"] == "INFO"
+    assert float(str(line["duration_ms"])) > 0
+    text = generate_latest(process.metrics.registry("worker")).decode()
+    assert 'messages_worked_total{actor="work_slice",outcome="done"} 1.0' in text
+
+
+def test_a_message_that_fails_is_a_line_for_each_attempt(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    provider = CountingProvider()
+    provider.bug = ZeroDivisionError("a bug")
+    process = installation.process(provider=provider)
+    job_id = job_of(process, "asked-by-me")
+    work_on(process, Message("work_slice", "lookup", (job_id, 0)))
+    assert [(each["outcome"], each["error"]) for each in lines(caplog)] == [
+        ("failed", "ZeroDivisionError")
+    ] * 2
+
+
+def test_after_its_end_no_line_names_the_work() -> None:
+    observability.begin_work(command="work_link", link_id="1")
+    observability.note_cause(lambda: {"request_id": "r"})
+    assert observability.work_began_s() > 0
+    record = logging.makeLogRecord({"msg": "during"})
+    assert observability.About(lambda: None).filter(record)
+    assert vars(record)["request_id"] == "r"
+    observability.end_work()
+    record = logging.makeLogRecord({"msg": "after"})
+    observability.About(lambda: None).filter(record)
+    assert not hasattr(record, "request_id")
+    assert not hasattr(record, "command")
+
+
+def test_a_line_names_the_slice_that_was_worked_on_whatever_the_message_names(
+    installation: Installation, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = installation.process(provider=CountingProvider())
+    owner = process.organization()
+    waiting, named = job_of(process, "first", owner), job_of(process, "second", owner)
+    process.projector.catch_up()
+    work_on(process, Message("work_slice", "lookup", (named, 0)))
+    line = lines(caplog)[0]
+    assert (line["job_id"], line["slice_index"]) == (waiting, 0)
+    assert line["request_id"] == "first"

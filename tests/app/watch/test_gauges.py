@@ -1,0 +1,77 @@
+"""A question that hangs holds up nobody for longer than its time, and is not asked twice."""
+
+import time
+from collections.abc import Iterator
+from threading import Event
+
+import pytest
+from prometheus_client.core import GaugeMetricFamily, Metric
+
+from app.watch import gauges
+from app.watch.gauges import Asker, Asking
+
+SCRAPE_S_MAX = 2.0
+
+
+@pytest.fixture
+def gate() -> Iterator[Event]:
+    opened = Event()
+    yield opened
+    opened.set()
+
+
+def sample(name: str) -> list[Metric]:
+    return [GaugeMetricFamily(name, "One.", 1.0)]
+
+
+def values(collector: Asking) -> dict[str, float]:
+    return {
+        str(each.labels.get("part", each.name)): each.value
+        for family in collector.collect()
+        for each in family.samples
+    }
+
+
+def test_what_hangs_is_left_out_in_time_and_the_rest_is_there(gate: Event) -> None:
+    def hang() -> list[Metric]:
+        gate.wait()
+        return sample("late")
+
+    collector = Asking([Asker("slow", hang), Asker("quick", lambda: sample("here"))])
+    began = time.monotonic()
+    shown = values(collector)
+    assert time.monotonic() - began < SCRAPE_S_MAX
+    assert shown == {"here": 1, "slow": 0, "quick": 1}
+
+
+def test_while_a_question_hangs_it_is_not_asked_again(gate: Event) -> None:
+    asked: list[int] = []
+
+    def hang() -> int:
+        asked.append(1)
+        gate.wait()
+        return len(asked)
+
+    asker = Asker("slow", hang)
+    begun = [asker.begin() for _ in range(5)]
+    gate.set()
+    assert [future.result(10) for future in begun] == [1] * 5
+    assert asker.begin().result(10) == 2
+
+
+def test_an_error_is_an_answer_and_the_next_question_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(gauges, "ANSWER_S", 10.0)
+    down = [True]
+
+    def ask() -> list[Metric]:
+        if down[0]:
+            message = "away"
+            raise ConnectionError(message)
+        return sample("here")
+
+    collector = Asking([Asker("part", ask)])
+    assert values(collector) == {"part": 0}
+    down[0] = False
+    assert values(collector) == {"part": 1, "here": 1}

@@ -1,0 +1,172 @@
+"""What operators watch: lag, failures, work, requests and money; a scrape outlives the database."""
+
+from uuid import uuid4
+
+import pytest
+from prometheus_client import generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.watch.gauges import Role
+from domain.errors import NumberLookupUnavailable, ServiceUnavailable
+from domain.lookups.bulk import BulkRequest
+from domain.lookups.single import LookupRequest
+from projections.engine.positions import Positions
+from tests.installation import (
+    PRICE_MICROS,
+    CountingProvider,
+    Installation,
+    Process,
+    SetClock,
+    numbers,
+)
+from tests.projections.looking import register
+
+
+def scrape(process: Process, role: Role = "serve") -> dict[str, float]:
+    lines = generate_latest(process.metrics.registry(role)).decode().splitlines()
+    values = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
+    return {name: float(value) for name, value in values}
+
+
+def test_followers_show_how_far_they_are_behind(process: Process) -> None:
+    register(process, 3)
+    assert scrape(process)['follower_lag_events{name="wallets"}'] == 3
+    process.projector.catch_up()
+    assert scrape(process)['follower_lag_events{name="wallets"}'] == 0
+
+
+def test_a_read_model_is_as_late_as_it_was_last_at_the_end(installation: Installation) -> None:
+    clock = SetClock()
+    process = installation.process(clock)
+    process.projector.step()
+    clock.forward(seconds=7)
+    assert scrape(process)['follower_lag_seconds{name="wallets"}'] == 7
+    process.projector.step()
+    assert scrape(process)['follower_lag_seconds{name="wallets"}'] == 0
+
+
+def test_the_dispatcher_is_as_late_as_the_oldest_event_it_has_not_followed(
+    installation: Installation,
+) -> None:
+    clock = SetClock()
+    process = installation.process(clock)
+    with process.views.writing() as connection:
+        Positions().begin(connection, "dispatcher", 1, None)
+    assert scrape(process)['follower_lag_seconds{name="dispatcher"}'] == 0
+    process.organization(amount="")
+    clock.forward(seconds=90)
+    process.organization(amount="")
+    assert scrape(process)['follower_lag_seconds{name="dispatcher"}'] == 90
+
+
+def test_a_read_model_that_has_stopped_shows(process: Process) -> None:
+    register(process, 1)
+    with process.views.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE organizations")
+    process.projector.catch_up()
+    shown = scrape(process)
+    assert shown['follower_failed{name="organizations"}'] == 1
+    assert shown['follower_failed{name="wallets"}'] == 0
+
+
+def test_work_that_does_not_move_shows(installation: Installation) -> None:
+    clock = SetClock()
+    process = installation.process(clock)
+    assert scrape(process)["oldest_unfinished_job_seconds"] == 0
+    wanted = BulkRequest(process.organization(), numbers(2), PRICE_MICROS, "USD", None)
+    process.bulk_create.run(wanted, process.cause())
+    process.projector.catch_up()
+    clock.forward(seconds=5)
+    shown = scrape(process)
+    assert shown["oldest_unfinished_job_seconds"] == 5
+    assert shown["oldest_unfinished_job_idle_seconds"] == 5
+    assert shown["oldest_unfinished_link_seconds"] == 0
+    assert shown["lookup_provider_up"] == 1
+
+
+def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None:
+    process = installation.process(provider=CountingProvider(down=["+14150000001"]))
+    organization_id = process.organization()
+    wanted = BulkRequest(organization_id, numbers(4), PRICE_MICROS, "USD", None)
+    job_id, _ = process.bulk_create.run(wanted, process.cause())
+    process.bulk_lookup.work(job_id, 0)
+    single = LookupRequest(organization_id, "+14150000009", PRICE_MICROS, "USD", None)
+    process.single_lookup.run(single, process.cause())
+    shown = scrape(process)
+    assert shown['charges_total{kind="bulk_lookup"}'] == 1
+    assert shown['charges_amount_total{kind="bulk_lookup"}'] == pytest.approx(0.02)
+    assert shown['charges_total{kind="lookup"}'] == 1
+    assert shown['refunds_total{kind="bulk_lookup"}'] == 1
+    assert shown['refunds_amount_total{kind="bulk_lookup"}'] == pytest.approx(0.005)
+    assert shown['bulk_items_total{outcome="completed"}'] == 3
+    assert shown['bulk_items_total{outcome="failed"}'] == 1
+    assert shown["bulk_jobs_finished_total"] == 1
+
+
+def test_a_charge_that_was_refused_is_not_counted(process: Process) -> None:
+    wanted = LookupRequest(process.organization("0"), "+14150000009", PRICE_MICROS, "USD", None)
+    with pytest.raises(Exception, match="balance"):
+        process.single_lookup.run(wanted, process.cause())
+    assert scrape(process)['charges_total{kind="lookup"}'] == 0
+
+
+def test_lookups_are_counted_by_their_source(installation: Installation) -> None:
+    process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
+    organization_id = process.organization()
+    answers = super(Process, process).answers  # As every process but a test has it.
+    answers.one(organization_id, "+447400123456")
+    answers.one(organization_id, "+447400123456")
+    with pytest.raises(NumberLookupUnavailable):
+        answers.one(organization_id, "+15005550001")
+    shown = scrape(process)
+    assert shown['lookups_total{source="live"}'] == 1
+    assert shown['lookups_total{source="cache"}'] == 1
+    assert shown['lookups_total{source="unavailable"}'] == 1
+
+
+def test_requests_are_counted_by_route_and_status(process: Process) -> None:
+    process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
+    process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
+    name = 'http_requests_total{method="GET",route="/v1/wallet",status="200"}'
+    assert scrape(process)[name] == 2
+
+
+def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
+    with process.waiting.place(uuid4()):
+        assert scrape(process)["http_waiting_places_in_use"] == 1
+    with pytest.raises(ServiceUnavailable), process.waiting.place(uuid4()):
+        raise ServiceUnavailable
+    shown = scrape(process)
+    assert shown["http_waiting_places_in_use"] == 0
+    assert shown["http_waiting_places"] == 40
+
+
+def test_a_process_shows_only_what_it_does(process: Process) -> None:
+    projector = scrape(process, "projector")
+    assert 'follower_lag_events{name="wallets"}' in projector
+    assert not any(name.startswith(("http_", "charges", "queue_")) for name in projector)
+    assert "lookup_provider_up" not in projector
+    assert 'queue_messages{queue="lookup"}' in scrape(process, "clock")
+
+
+def test_a_scrape_outlives_the_database(process: Process) -> None:
+    with process.views.writing() as connection:
+        connection.exec_driver_sql("DROP TABLE follower_positions")
+    shown = scrape(process)
+    assert shown["lookup_provider_up"] == 1
+    assert shown['scrape_part_reached{part="followers"}'] == 0
+    assert shown['scrape_part_reached{part="work"}'] == 1
+    assert not any(name.startswith("follower") for name in shown)
+
+
+def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
+    text = generate_latest(process.metrics.registry("serve")).decode()
+    labels = {
+        label
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        for label in sample.labels
+    }
+    known = {"kind", "outcome", "source", "name", "part", "queue", "release", "python", "store"}
+    implementation = {"implementation", "major", "minor", "patchlevel", "version"}
+    assert labels <= known | implementation
