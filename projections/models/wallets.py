@@ -48,8 +48,8 @@ class Wallets(ReadModel):
         newest: dict[int, Wallet.Event] = {}  # A UUID as a key is hashed by Python code.
         for recorded in batch:
             event = recorded.event
-            assert isinstance(event, Wallet.Event)
-            newest[event.organization_id.int] = event
+            if isinstance(event, Wallet.Event):
+                newest[event.organization_id.int] = event
         upsert(connection, self.rows, [_row(Wallet.after(event)) for event in newest.values()])
 
     def get(self, connection: Connection, organization_id: UUID) -> WalletRow | None:
