@@ -92,6 +92,7 @@ def test_a_thread_goes_back_to_the_queue_after_so_much_work(
     assert len(done) == 1 + 2 + 2, "what was left is done by whoever comes next"
 
 
+@pytest.mark.server
 def test_the_slow_links_of_one_organization_do_not_fill_the_only_worker(
     request: pytest.FixtureRequest, installation: Installation
 ) -> None:
