@@ -120,7 +120,7 @@ class PlanChanges:
         try:
             if isinstance(change.next, Removal):
                 self._remove(link, change.next, until)
-                return self._save(change, outcomes.note_removed, link)
+                return self._note_removed(change)
             return self._add(link, change, left_s)
         except OutcomeUnknown:
             return True  # Looked up at once: most replies are lost after the fact.
@@ -146,7 +146,7 @@ class PlanChanges:
     def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
         addon_id = self._put_on(link, change, timeout_s)
         try:
-            return self._note_added(change, addon_id, link, adopted=False)
+            return self._note_added(change, addon_id, adopted=False)
         except Conflict:
             self._take_back(change, addon_id)
             raise
@@ -179,7 +179,7 @@ class PlanChanges:
         try:
             if isinstance(change.next, Removal):
                 if self._addon_of(link, change.next, timeout_s) is None:
-                    return self._save(change, outcomes.note_removed)
+                    return self._note_removed(change)
             elif (found := self._new_addon(link, change, timeout_s)) is not None:
                 return self._note_added(change, found.addon_id, adopted=True)
         except ProviderError:
@@ -272,36 +272,31 @@ class PlanChanges:
         except NoSuchEndpoint:  # It has gone, with all that was on it.
             return []
 
-    def _note_added(
-        self, change: PlanChange, addon_id: str, link: Link | None = None, *, adopted: bool
-    ) -> bool:
+    def _note_removed(self, change: PlanChange) -> bool:
+        return self._save(change, outcomes.note_removed)
+
+    def _note_added(self, change: PlanChange, addon_id: str, *, adopted: bool) -> bool:
         def decide(current: PlanChange, link: Link, cause: Cause) -> None:
             outcomes.note_added(current, link, addon_id, cause, adopted=adopted)
 
-        return self._save(change, decide, link)
+        return self._save(change, decide)
 
-    def _save(self, change: PlanChange, decide: Decide, link: Link | None = None) -> bool:
-        """Append to the change and its link at once; true when the change goes on.
-
-        Others may append to the link meanwhile. A `link` that was read before the change was
-        claimed is as good as a new one while neither has moved.
-        """
-        version, current = change.version, change
+    def _save(self, change: PlanChange, decide: Decide) -> bool:
+        """Append to the change and its link at once; others may append to the link meanwhile."""
+        version = change.version
         for _ in range(RACES_MAX):
-            if link is None:
-                # The link first: others who move the change move the link with it, and it would
-                # tell of a step that a change which was read before it has not done.
-                link = self.log.get(Link, change.link_id)
-                current = self.log.get(PlanChange, change.id)
+            # The link first: others who move the change move the link with it, and it would tell
+            # of a step that a change which was read before it has not done.
+            link = self.log.get(Link, change.link_id)
+            current = self.log.get(PlanChange, change.id)
             if current.version != version:
                 raise Conflict(change.id)
             decide(current, link, self._cause(change))
             try:
                 self.log.append(current, link)
             except Conflict:
-                link = None
                 continue
-            return current.finished_at is None
+            return True
         raise Conflict(change.id)
 
     def _fail(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> bool:

@@ -71,10 +71,9 @@ BUDGETS: Mapping[str, Budget] = {
     # The usage is read from the network, and kept; the plans were read within the last second.
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 6/0", "web 7/0"),
-    # The worker: the change, its link, the intent, the outcome with both as they were read.
     "top-up": Budget(
-        "web 10/2, projector 10/1, dispatcher 3/1, worker 4/2, network 3/1",
-        "web 14/2, projector 10/1, dispatcher 3/1, worker 10/2, network 3/1",
+        "web 10/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 14/2, projector 10/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
 }
 
