@@ -5,8 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# Each process starts servers of its own; a file of tests stays in one of them. In the order of the
-# files the long ones come early enough.
+# Each process starts servers of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 2
 # Of `make quick`: what is worked on most, and fails soonest.
 QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections tests/workers

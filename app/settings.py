@@ -1,8 +1,7 @@
-"""Every setting, read from the environment in this one place; a wrong value stops the process.
+"""Every setting, read from the environment only here; a wrong value stops the process.
 
-The alphabetic codes of ISO 4217 (list one) that money is held in: no metals, no test codes.
-
-How many threads answer HTTP and work, and how many of them may wait for the network.
+Also the currencies that money can be held in (ISO 4217 list one, without metals and test codes),
+and how many threads answer HTTP, work, and may wait for the network.
 """
 
 import os
@@ -28,17 +27,17 @@ CURRENCIES = frozenset(
     """.split()  # noqa: SIM905  # Two hundred quotation marks would hide a wrong code.
 )
 
-DEMO = {  # What `serve --demo` takes for unset.
+DEMO = {  # Defaults of `serve --demo` for settings that are unset.
     "PRICE_PER_LOOKUP": "0.005",
     "SANDBOX": "true",
     "NETWORK_BASE_PLAN": "demo-base",
 }
 
 WHOLE_DIGITS_MAX = 9
-# In the URL of a database or a broker: up to the last @ before a comma, or as a parameter.
+# The password in the URL of a database or broker: up to the last @ before a comma, or a parameter.
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
-# A path that no proxy writes in another way, and the first parts of those that are taken.
+# A path that no proxy rewrites, and below it the first parts of paths that are taken.
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
 
@@ -108,7 +107,7 @@ def _broker(text: str) -> str:
 
 
 def _postgresql(text: str) -> str:
-    """Check as the driver reads it; nothing of the URL, which may hold a password, is repeated."""
+    """Check the URL with the driver's parser; repeat nothing of it, as it may hold a password."""
     from psycopg import ProgrammingError  # noqa: PLC0415  # SQLite does without the driver.
     from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415  # As above.
 
@@ -134,7 +133,7 @@ def _is_plain_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
         well_formed = parts.hostname is not None and (parts.port is None or parts.port > 0)
-    except ValueError:  # A port that is none, or brackets around no address.
+    except ValueError:  # The port is not a number, or the brackets hold no address.
         return False
     spaced = any(character.isspace() for character in text)
     plain = not (spaced or parts.query or parts.fragment or parts.username)
@@ -185,7 +184,7 @@ def _file(text: str) -> Path | None:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the environment decides. Amounts are micro-units, durations are in the name."""
+    """The settings. Amounts are micro-units; the names of durations say their unit."""
 
     database_url: str = _setting("where the log is kept", "sqlite:///var/service.db", _database)
     broker_url: str = _setting("where messages wait for workers", "memory://", _broker)
@@ -194,8 +193,8 @@ class Settings:
         "false",
         _switch,
     )
-    host: str = _setting("the address that serve listens on", "127.0.0.1", str)
-    port: int = _setting("the port that serve listens on", "8080", _whole(0, 65_535))
+    host: str = _setting("the address that serve and web listen on", "127.0.0.1", str)
+    port: int = _setting("the port that serve and web listen on", "8080", _whole(0, 65_535))
     public_url: str = _setting("how clients reach this service", "", _url)
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
@@ -208,9 +207,7 @@ class Settings:
     trusted_proxies: int = _setting(
         "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)
     )
-    lookup_provider: Literal["offline"] = _setting(
-        "who answers lookups", "offline", _one_of("offline")
-    )
+    lookup_provider: str = _setting("who answers lookups", "offline", str)
     mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
     price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
     currency: str = _setting("the one currency of this installation (ISO 4217)", "USD", _currency)
@@ -226,9 +223,7 @@ class Settings:
         "100000",
         _whole(1_000, 100_000_000),
     )
-    network_provider: Literal["simulated"] = _setting(
-        "the network that links run on", "simulated", _one_of("simulated")
-    )
+    network_provider: str = _setting("the network that links run on", "simulated", str)
     network_base_plan: str = _setting(
         "the network's default base plan; without it no link can be created", "", str
     )
@@ -255,7 +250,7 @@ class Settings:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> Self:
-        """Read every setting; raises WrongSetting for the first that is wrong."""
+        """Read every setting; raises WrongSetting for the first wrong one."""
         values: dict[str, Any] = {}
         for each in fields(cls):
             text = environment.get(name_of(each.name), "").strip() or each.metadata["default"]
@@ -268,17 +263,17 @@ class Settings:
 
     @classmethod
     def load(cls, *, demo: bool = False) -> Self:
-        """Read the settings of this process; a demo has defaults of its own."""
+        """Read the settings of this process; a demo has other defaults."""
         return cls.from_env({**(DEMO if demo else {}), **os.environ})
 
     @property
     def database_path(self) -> Path:
-        """The file of the log; the read models and stores lie beside it."""
+        """The file of the log; the read models and stores are beside it."""
         return Path(self.database_url.removeprefix("sqlite:///"))
 
     @property
     def has_own_broker(self) -> bool:
-        """Whether the queues are inside one process."""
+        """Whether the queues are inside this process."""
         return self.broker_url == "memory://"
 
     @property
@@ -288,7 +283,7 @@ class Settings:
 
     @property
     def public(self) -> str:
-        """How clients reach this service."""
+        """The URL at which clients reach this service."""
         if self.public_url:
             return self.public_url
         host = "localhost" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104  # Read, not bound.
@@ -296,22 +291,21 @@ class Settings:
 
     @property
     def further_token_paths(self) -> list[str]:
-        """Where the token operation is found besides its own path."""
         return [path for path in self.token_paths.split(",") if path]
 
     @property
     def auth(self) -> str:
-        """How clients reach the token endpoint."""
+        """The URL at which clients reach the token endpoint."""
         return self.auth_url or self.public
 
     @property
     def numbers(self) -> str:
-        """How clients reach the lookup operations."""
+        """The URL at which clients reach the lookup operations."""
         return self.numbers_url or self.public
 
     @property
     def base(self) -> str:
-        """How clients reach /v1."""
+        """The URL at which clients reach /v1."""
         return self.base_url or self.public
 
     @property
@@ -349,9 +343,11 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
     return "" if value is None else str(value)
 
 
-HTTP_THREADS = 80  # Threads are cheap here: nearly all of them wait, for the log or the network.
-WAITING_MAX = HTTP_THREADS // 2  # The other half answers all who must not wait for a network.
+HTTP_THREADS = 80  # Threads are cheap here: nearly all of them wait for the log or the network.
+# The other half serves requests that need not wait for the network.
+WAITING_MAX = HTTP_THREADS // 2
 
-LOOKUP_THREADS = 8  # Half of them, which is what one organization gets, keep a core busy.
-PROVISION_THREADS = WAITING_MAX  # Who may wait for the network is never behind one that hangs.
-BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work behind them.
+LOOKUP_THREADS = 8  # One organization gets half of them, which keeps a core busy.
+# As many as may wait for the network, so none of these queues behind a call that hangs.
+PROVISION_THREADS = WAITING_MAX
+BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work waits behind them.

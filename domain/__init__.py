@@ -1,1 +1,1 @@
-"""The rules of the business: aggregates, their events and pure decisions; no I/O lives here."""
+"""The rules of the business: aggregates, their events and pure decisions; no I/O."""

@@ -1,4 +1,4 @@
-"""Every kind of aggregate: whoever imports this can resolve every topic of the log."""
+"""Every kind of aggregate; importing this module makes every topic of the log known."""
 
 from collections.abc import Iterable, Iterator
 
@@ -34,7 +34,7 @@ AGGREGATES: tuple[type[Root], ...] = (
 
 
 def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
-    """Return the topics of all events but of these kinds."""
+    """Return the topics of all events except of these kinds."""
     return frozenset(_topics(Event)).difference(*map(_topics, uses))
 
 

@@ -1,7 +1,7 @@
-"""What a thread that must never wait may do: all that needs no database, no network, no turn.
+"""Marks a thread that must never wait: it may do what needs no database, no network and no turn.
 
-Where it would have to wait, WouldWait says so before anything has happened; another thread then
-does the whole again.
+Where it would have to wait, WouldWait is raised before anything has happened, and another thread
+does the whole work again.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from threading import local
 
 
 class WouldWait(BaseException):
-    """Raised where a thread that must not wait would have to. Nobody may take it for an error."""
+    """Raised where a thread that must not wait would have to; never handle it as an error."""
 
 
 class _Thread(local):
@@ -22,7 +22,7 @@ _thread = _Thread()
 
 @contextmanager
 def at_once() -> Iterator[None]:
-    """Let nothing in this block wait."""
+    """Forbid waiting in this block."""
     _thread.must_not_wait = True
     try:
         yield
@@ -31,6 +31,6 @@ def at_once() -> Iterator[None]:
 
 
 def may_wait() -> None:
-    """Say that what follows may take its time; raises WouldWait where it must not."""
+    """Declare that what follows may take time; raises WouldWait in a thread that must not wait."""
     if _thread.must_not_wait:
         raise WouldWait

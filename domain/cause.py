@@ -1,22 +1,22 @@
-"""What caused an event: the moment and the request; passed to every command, never ambient."""
+"""What caused an event: the moment and the request; always passed, never read from a context."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
-# No work is stamped, or waits, so far ahead: one that is was written before a clock was set back.
+# Nothing is stamped or waits this far ahead; a later time was written before a clock was set back.
 AHEAD_MAX = timedelta(minutes=1)
 
 
 class Clock(Protocol):
-    """Tells the present moment, aware and in UTC."""
+    """Tells the present moment, timezone-aware, in UTC."""
 
     def __call__(self) -> datetime: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """The moment a command is decided at, the request that asked for it, and who ran it.
+    """The moment at which a command is decided, the request that asked for it, and who ran it.
 
     `actor` is an operator, such as `os:alice`; None for everybody else.
     """
@@ -27,10 +27,10 @@ class Cause:
 
 
 def utc_now() -> datetime:
-    """The wall clock, as the container hands it out."""
+    """Return the time of the wall clock."""
     return datetime.now(UTC)
 
 
 def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
-    """Tell whether a moment is still to come; one farther ahead shows a clock that was set back."""
+    """Tell whether a moment is still to come; one too far ahead shows a clock that was set back."""
     return now < moment <= now + at_most

@@ -8,7 +8,7 @@ Refused
 ├── IdempotencyKeyReused · IdempotencyInProgress
 ├── RateLimited
 ├── ConfigError
-├── ProvisioningFailed · ProvisioningError · NetworkUnavailable
+├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
@@ -23,11 +23,11 @@ from domain.money import format_amount
 
 
 class Refused(Exception):
-    """A request that is declined for a reason its sender can read; `code` never changes."""
+    """A request that is declined for a reason that its sender can read; `code` never changes."""
 
     code: ClassVar[str]
     message: ClassVar[str] = ""
-    retryable: bool | None = None  # Stated in the reply where it is not None.
+    retryable: bool | None = None  # Stated in the reply unless it is None.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
@@ -35,9 +35,9 @@ class Refused(Exception):
 
 
 class Unauthorized(Refused):
-    """Raised when a token is missing, invalid, expired or its client is revoked.
+    """Raised when a token is missing, invalid or expired, or its client is revoked.
 
-    Its message says which, in plain ASCII without quotes: it stands in a header, too.
+    Its message says which, in plain ASCII without quotes, because a header repeats it.
     """
 
     code = "UNAUTHORIZED"
@@ -87,7 +87,7 @@ class BillingNotConfigured(Refused):
 
 
 class InsufficientBalance(Refused):
-    """Raised by the wallet itself when a charge exceeds its balance."""
+    """Raised by the wallet when a charge exceeds its balance."""
 
     code = "INSUFFICIENT_BALANCE"
     message = "The wallet balance does not cover this charge."
@@ -113,7 +113,7 @@ class ValidationFailed(Refused):
 
 
 class NotFound(Refused):
-    """Raised for what does not exist, or belongs to another organization: both look alike."""
+    """Raised for what does not exist or belongs to another organization; both look alike."""
 
     code = "NOT_FOUND"
     message = "The resource does not exist."
@@ -123,7 +123,7 @@ KEY_ERASED = "What this Idempotency-Key stands for has been erased."
 
 
 class IdempotencyKeyReused(Refused):
-    """Raised when a key that is bound comes back with another request."""
+    """Raised when a key that is in use comes with another request."""
 
     code = "IDEMPOTENCY_KEY_REUSED"
     message = "This Idempotency-Key was used for another request."
@@ -158,14 +158,14 @@ OTHER_CURRENCY = "The service is set to another currency than that of the wallet
 
 
 class ConfigError(Refused):
-    """Raised when the operator of this service has not set something that a request needs."""
+    """Raised when the operator of this service has not made a setting that a request needs."""
 
     code = "CONFIG_ERROR"
     message = "The service is not configured for this; its operator has to act."
     retryable = False
 
 
-# Why the network did not do it: a value of the API, what has happened, what its sender can do.
+# Why the network failed: a value of the API, what has happened, what the sender can do.
 UNREACHABLE, LATE = "network_unavailable", "deadline"
 REJECTED, NO_ESIM = "network_rejected", "no_esim_available"
 _HAPPENED: Mapping[str | None, str] = {
@@ -173,15 +173,15 @@ _HAPPENED: Mapping[str | None, str] = {
     LATE: "The network did not answer in time",
     REJECTED: "The network refused it",
     NO_ESIM: "The network has no eSIM available for this plan",
-    None: "The network could not do it",  # A failure from before reasons were kept.
+    None: "The network could not do it",  # Failures of earlier releases have no reason.
 }
 _FINAL = {REJECTED: "it would be refused again", NO_ESIM: "choose another plan"}
 
 
-class ProvisioningFailed(Refused):
+class IncompleteNetworkAnswer(Refused):
     """Raised when the network answered without what was asked of it.
 
-    `outcome` tells in half sentences what became of the money and of the rest.
+    `outcome` says in half sentences what happened to the money and to the rest.
     """
 
     code = "PROVISIONING_FAILED"
@@ -193,10 +193,10 @@ class ProvisioningFailed(Refused):
 
 
 class ProvisioningError(Refused):
-    """Raised when the network failed, refused, had no eSIM or took too long: `reason` says which.
+    """Raised when the network failed, refused, had no eSIM or took too long; `reason` says which.
 
-    `outcome` tells in half sentences what became of the money and of the rest. `again` is how to
-    try again, where that makes sense.
+    `outcome` says in half sentences what happened to the money and to the rest. `again` says how to
+    try again, if that makes sense.
     """
 
     code = "PROVISIONING_ERROR"

@@ -3,13 +3,14 @@
 import re
 
 MICROS = 1_000_000
-AMOUNT_MICROS_MAX = 10**12 * MICROS  # A trillion: far past any wallet, well inside 64 bits.
+# A trillion: far more than any wallet holds, and well within 64 bits.
+AMOUNT_MICROS_MAX = 10**12 * MICROS
 
 _AMOUNT = re.compile(r"(?P<whole>[0-9]{1,12})(?:\.(?P<fraction>[0-9]{1,6}))?", re.ASCII)
 
 
 def parse_amount(text: str) -> int:
-    """Read a decimal string of at most six decimals, such as `"12.50"`, as micro-units.
+    """Read a decimal string with at most six decimals, such as `"12.50"`, as micro-units.
 
     Raises ValueError for signs, exponents, spaces, more decimals or non-ASCII digits.
     """
@@ -22,7 +23,7 @@ def parse_amount(text: str) -> int:
 
 
 def format_amount(micros: int) -> str:
-    """Write micro-units with two to six decimals; zeros past the second are dropped.
+    """Format micro-units with two to six decimals; further zeros are dropped.
 
     >>> format_amount(5_000), format_amount(12_500_000)
     ('0.005', '12.50')

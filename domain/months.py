@@ -17,12 +17,13 @@ def next_month(month: str) -> str:
 
 
 def months_after(month: str, last: str) -> Iterator[str]:
-    """Yield the months after one, up to and with the last, oldest first."""
+    """Yield the months after `month` up to and including `last`."""
     while month < last:
         month = next_month(month)
         yield month
 
 
 def month_of(moment: datetime) -> str:
-    """The calendar month (UTC) as `YYYY-MM`: the unit in which personal data is forgotten."""
-    return moment.astimezone(UTC).strftime("%Y-%m")
+    """Return the month (UTC) as `YYYY-MM`; personal data is erased by whole months."""
+    utc = moment.astimezone(UTC)
+    return f"{utc.year:04d}-{utc.month:02d}"

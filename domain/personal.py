@@ -1,4 +1,4 @@
-"""Personal data as it stands in events: sealed, until its key is deleted."""
+"""Personal data in events: sealed, and readable until its key is deleted."""
 
 from typing import Protocol
 from uuid import UUID

@@ -1,12 +1,12 @@
-"""What an adapter may raise: every foreign error becomes one of these."""
+"""What adapters of providers may raise; every other error becomes one of these."""
 
 
 class ProviderError(Exception):
-    """The root of what an adapter may raise; foreign errors never pass it untranslated."""
+    """The base class; no other error passes an adapter."""
 
 
 class Unavailable(ProviderError):
-    """Raised when nothing happened at the provider and nothing is known: try later."""
+    """Raised when nothing happened at the provider and nothing is known; try later."""
 
 
 class Rejected(ProviderError):
@@ -14,4 +14,4 @@ class Rejected(ProviderError):
 
 
 class OutcomeUnknown(ProviderError):
-    """Raised when a reply was lost or late: it may have happened, or may still happen."""
+    """Raised when a reply was lost or late; the call may have had its effect, or still have it."""

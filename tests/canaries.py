@@ -34,7 +34,7 @@ def canaries_in(text: str) -> set[str]:
 
 
 class Watch:
-    """Looks at every record of every logger."""
+    """Checks every record of every logger."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -81,7 +81,7 @@ def watched_logging() -> Iterator[Watch]:
 
 @pytest.fixture(autouse=True)
 def no_canary_is_logged(watched_logging: Watch) -> Iterator[None]:
-    """Fail the test during which one was logged."""
+    """Fail the test during which a forbidden text was logged."""
     watched_logging.take()
     yield
     found = watched_logging.take()

@@ -17,7 +17,7 @@ from tests.servers.fixtures import (
     postgres_up,
     rabbitmq,
 )
-from tests.servers.given_broker import TakingTurns, given_broker
+from tests.servers.scheduling import Shares, uses_broker
 
 __all__ = [
     "broker_url",
@@ -56,16 +56,20 @@ def _is_roomy(directory: str) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that a server is started for; some of them are for `make soak` alone."""
+    """Mark each test that a server is started for; some of them are for `make soak` alone.
+
+    Those that wait for RabbitMQ and for whole processes come first: meanwhile others use the time.
+    """
     for item in items:
         database = getattr(item, "callspec", None) and item.callspec.params.get("migrated")
         if database == "postgresql" or not SERVERS.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("server")
         if database == "postgresql" and item.get_closest_marker("any_database"):
             item.add_marker("soak")
+    items.sort(key=lambda item: not uses_broker(item.nodeid))
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> TakingTurns | None:
-    """Keep tests of one process together where they share a virtual host."""
-    return TakingTurns(config, log) if given_broker() is not None else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> Shares | None:
+    """Share the tests out as `make test` wants it; `make quick` lets idle processes steal."""
+    return Shares(config, log) if config.getoption("dist") == "loadfile" else None

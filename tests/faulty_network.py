@@ -11,7 +11,7 @@ READS = ("available_esims", "find_endpoint", "usage", "status", "lpa")
 
 
 class Killed(BaseException):
-    """Ends a worker in the midst of its work, as `kill -9` would: nothing of ours catches it."""
+    """Ends a worker in the middle of its work, as `kill -9` would; no code of ours catches it."""
 
 
 class FaultyNetwork:

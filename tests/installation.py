@@ -21,10 +21,10 @@ from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.ports import NumberFacts, NumberLookup
+from domain.lookups.ports import LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
-from tests.seeds import PostgresSeed, Seed, SqliteSeed, url_in
+from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 from workers.plan_changes import Steadiness
 
 PRICE_MICROS = 5_000
@@ -68,11 +68,15 @@ class CountingProvider:
         self._happenings: dict[int, Callable[[], object]] = {}
 
     def on_call(self, count: int, happening: Callable[[], object]) -> None:
-        """Let something happen during that call, counted from 1."""
+        """Call something during the call of this number, counted from 1."""
         self._happenings[count] = happening
 
     def is_up(self) -> bool:
         return not self.all_down
+
+    def probe(self) -> None:
+        if self.all_down:
+            raise Unavailable
 
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
         self.asked.append(phone_number)
@@ -90,7 +94,7 @@ class Process(Container):
     """The container of one process."""
 
     def __init__(
-        self, settings: Settings, clock: Clock = utc_now, provider: NumberLookup | None = None
+        self, settings: Settings, clock: Clock = utc_now, provider: LookupProvider | None = None
     ) -> None:
         super().__init__(settings, clock)
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
@@ -100,7 +104,7 @@ class Process(Container):
         self._given = provider
 
     @cached_property
-    def provider(self) -> NumberLookup:
+    def provider(self) -> LookupProvider:
         return self._given or super().provider
 
     @cached_property
@@ -155,6 +159,7 @@ class Installation:
         self.environment = {
             "DATABASE_URL": self._url,
             "SIGNING_KEYS": str(directory / "keys"),
+            "TOKEN_ALGORITHM": "ES256",  # A key of it is made in no time.
             "PRICE_PER_LOOKUP": "0.005",
             "SANDBOX": "true",
             "NETWORK_BASE_PLAN": "base-1",
@@ -164,7 +169,7 @@ class Installation:
         if like is None:
             migrate(self.process())
 
-    def process(self, clock: Clock = utc_now, provider: NumberLookup | None = None) -> Process:
+    def process(self, clock: Clock = utc_now, provider: LookupProvider | None = None) -> Process:
         """Open the files once more, as another process would."""
         opened = Process(Settings.from_env(self.environment), clock, provider)
         self._processes.append(opened)
@@ -184,15 +189,15 @@ class Installation:
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def migrated(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Seed:
-    """An installation that nothing has happened to, on each database in turn."""
+def migrated(request: pytest.FixtureRequest) -> Seed:
+    """A new installation, on each database in turn."""
     if request.param == "sqlite":
-        return SqliteSeed(tmp_path_factory.mktemp("migrated"))
+        return sqlite_seed()
     return PostgresSeed(request.getfixturevalue("databases"))
 
 
 def sqlite_only(reason: str) -> pytest.MarkDecorator:
-    """Mark a test that is about SQLite's files; the reason is for who reads the test."""
+    """Mark a test that is about SQLite's files; the reason is for the reader."""
     assert reason
     return pytest.mark.parametrize("migrated", ["sqlite"], indirect=True)
 
@@ -212,7 +217,7 @@ def installation(tmp_path: Path, migrated: Seed) -> Iterator[Installation]:
 
 @pytest.fixture
 def process(installation: Installation) -> Process:
-    """The process that a test looks from."""
+    """The process through which a test sees the installation."""
     return installation.process()
 
 

@@ -106,7 +106,7 @@ def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _borrower() -> str:
-    """Return the file of ours that borrows."""
+    """Return the file of ours that asked for the connection."""
     frame: Any = sys._getframe(2)  # noqa: SLF001  # A whole stack would be read from files.
     while frame is not None:
         name = frame.f_code.co_filename

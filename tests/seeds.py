@@ -1,7 +1,10 @@
-"""Installations that nothing has happened to: a copy of one costs no migration."""
+"""New installations, made as copies of a template, so that no migration is needed."""
 
+import atexit
 import shutil
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Protocol
 
 from app.bootstrap.container import Container
@@ -39,6 +42,14 @@ class SqliteSeed:
 
     def drop(self, url: str) -> None:
         """The directory is the test's own."""
+
+
+@cache
+def sqlite_seed() -> SqliteSeed:
+    """Return the one of this process; its files go when the process ends."""
+    home = TemporaryDirectory()
+    atexit.register(home.cleanup)
+    return SqliteSeed(Path(home.name))
 
 
 class PostgresSeed:

@@ -1,4 +1,4 @@
-"""The watch over the log lines of all tests would see what must not be logged."""
+"""The check of all tests' log lines really finds what must not be logged."""
 
 import logging
 import sys

@@ -1,1 +1,1 @@
-"""What happens after the answer: messages from the log, the work they ask for, and the sweep."""
+"""What happens after the reply: messages from the log, the work they ask for, and the sweeps."""

@@ -1,9 +1,7 @@
 """Dramatiq actors: thin shells that turn a message into a call of a service."""
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from uuid import UUID
 
 import dramatiq
@@ -14,7 +12,7 @@ from workers.links import Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.plan_changes import PlanChanges
 
-# The log and the sweep repeat work. The broker may try once more at once, not for days.
+# The log and the sweep repeat work, so the broker tries only once more, soon, and not for days.
 RETRIES_MAX = 1
 RETRY_MS = 500
 
@@ -28,31 +26,33 @@ RETRIES: dict[str, Any] = {
 }
 
 
-@dataclass(frozen=True)
-class Services:
-    """What actors call, made when the first message comes: who only publishes needs none of it."""
+class Services(Protocol):
+    """What actors call; made at the first message, because a mere publisher needs none of it."""
 
-    lookup_turns: Callable[[], LookupTurns]
-    provisioning: Callable[[], Provisioning]
-    plan_changes: Callable[[], PlanChanges]
-    monthly_fees: Callable[[], MonthlyFees]
+    @property
+    def lookup_turns(self) -> LookupTurns: ...
+    @property
+    def provisioning(self) -> Provisioning: ...
+    @property
+    def plan_changes(self) -> PlanChanges: ...
+    @property
+    def monthly_fees(self) -> MonthlyFees: ...
 
 
 def register(broker: Broker, services: Services) -> None:
-    """Declare every actor at a broker."""
 
     @dramatiq.actor(broker=broker, queue_name="lookup", **RETRIES)
     def work_slice(job_id: str, slice_index: int) -> None:
-        services.lookup_turns().answer(UUID(job_id), slice_index)
+        services.lookup_turns.answer(UUID(job_id), slice_index)
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_link(link_id: str) -> None:
-        services.provisioning().work(UUID(link_id))
+        services.provisioning.work(UUID(link_id))
 
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_plan_change(change_id: str) -> None:
-        services.plan_changes().work(UUID(change_id))
+        services.plan_changes.work(UUID(change_id))
 
     @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
     def charge_fees() -> None:
-        services.monthly_fees().run()
+        services.monthly_fees.run()

@@ -8,23 +8,22 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.price import Repayment
-from domain.accounts.wallet import Reference, Refund, wallet_id
+from domain.accounts.paid_price import Repayment
+from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause, Clock
-from domain.errors import Conflict, NumberLookupUnavailable, ServiceUnavailable
+from domain.errors import NumberLookupUnavailable
 from domain.log.log import Log
 from domain.lookups.answers import Answer, Answers
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from domain.personal import Sealed, Vault
 
-CONFLICTS_MAX = 50  # Other slices of the job commit too; each lost race means one of them won.
 UNAVAILABLE = NumberLookupUnavailable.message
 EXHAUSTED = "The lookup could not be completed; it was given up after several attempts."
 ERASED = "The number was erased before it was looked up."
 
 logger = logging.getLogger(__name__)
 
-Outcomes = Mapping[int, Answer | str]  # By item index: an answer, or why there is none.
+Outcomes = Mapping[int, Answer | str]  # By item index: an answer, or the reason why there is none.
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ class BulkLookup:
     clock: Clock
 
     def work(self, job_id: UUID, slice_index: int) -> bool:
-        """End all items of one slice that are open; one that has ended is left alone: False."""
+        """End all open items of one slice; False if it had ended already."""
         job = self.log.find(BulkJob, job_id)
         if job is None:
             logger.error("job %s does not exist", job_id)
@@ -52,23 +51,19 @@ class BulkLookup:
         return True
 
     def _start(self, job: BulkJob, slice_index: int, cause: Cause) -> BulkJob | None:
-        """Count the attempt; None when nothing is open, or was just given up."""
-        for _ in range(CONFLICTS_MAX):
-            if not job.open_items(slice_index):
+        """Count the attempt; None when nothing is open, or the slice was just given up."""
+
+        def start(newest: BulkJob) -> BulkJob | None:
+            still_open = newest.open_items(slice_index)
+            if not still_open:
                 return None
-            if job.exhausted(slice_index):
-                self._settle(
-                    job, slice_index, dict.fromkeys(job.open_items(slice_index), EXHAUSTED)
-                )
+            if newest.exhausted(slice_index):
+                self._settle(newest, slice_index, dict.fromkeys(still_open, EXHAUSTED))
                 return None
-            job.start_slice(slice_index, cause)
-            try:
-                self.log.append(job)
-            except Conflict:
-                job = self.log.get(BulkJob, job.id)
-            else:
-                return job
-        raise ServiceUnavailable
+            newest.start_slice(slice_index, cause)
+            return newest
+
+        return self.log.change(job, start)
 
     def _look_up(self, job: BulkJob, slice_index: int) -> Outcomes:
         indexes = job.open_items(slice_index)
@@ -84,19 +79,15 @@ class BulkLookup:
         }
 
     def _settle(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:
-        """Append the outcomes that we hold; on conflict drop what has ended, never ask again."""
-        for _ in range(CONFLICTS_MAX):
-            still_open = job.open_items(slice_index)
+        """Append the outcomes that we hold; on a conflict drop ended items, never look up again."""
+
+        def settle(newest: BulkJob) -> None:
+            still_open = newest.open_items(slice_index)
             mine = {index: outcomes[index] for index in still_open if index in outcomes}
-            if not mine:
-                return
-            try:
-                self._commit(job, slice_index, mine)
-            except Conflict:
-                job = self.log.get(BulkJob, job.id)
-            else:
-                return
-        raise ServiceUnavailable
+            if mine:
+                self._commit(newest, slice_index, mine)
+
+        self.log.change(job, settle)
 
     def _commit(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:
         cause = Cause(self.clock(), job.created.request_id)
@@ -109,12 +100,8 @@ class BulkLookup:
         if failed:
             refund = job.fail_items(slice_index, [*failed], [*failed.values()], cause)
         job.finish_if_settled(cause)
-        if refund is None:
-            self.log.append(job)
-            return
-        back = _refund_of(job, refund, len(failed))
-        wallet = wallet_id(job.organization_id)
-        self.committer.commit(wallet, lambda held: held.refund(back, cause), job)
+        refunds = [_refund_of(job, refund, len(failed))] if refund is not None else []
+        self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
         clear = msgspec.json.encode(PersonalResults([answer.facts for answer in answers]))

@@ -1,4 +1,4 @@
-"""The dispatcher: it follows the log and publishes what events ask for, at least once."""
+"""The dispatcher follows the log and publishes what events ask for, at least once."""
 
 import logging
 import time
@@ -8,31 +8,29 @@ from domain.aggregates import topics_but
 from domain.cause import Clock, utc_now
 from domain.log.log import Log, Place, Poisoned, Stretch
 from projections.engine.database import Database
-from projections.engine.health import belongs
-from projections.engine.positions import Fenced, Position, Positions
+from projections.engine.positions import Fenced, Position, Positions, belongs
 from workers.publisher import Publisher
 from workers.routes import ROUTES, messages_for
 
 NAME = "dispatcher"
 VERSION = 1
-BATCH_EVENTS_MAX = 200  # Bounds what is published twice after a crash in the midst of a batch.
+BATCH_EVENTS_MAX = 200  # Limits what is published twice after a crash in the middle of a batch.
 
-# Most events ask for no work: a position that stays behind them costs a look at them after a
-# crash, one that moves with each of them costs everybody a write.
+# Most events ask for no work. If the position stays behind them, they are looked at again after a
+# crash; if it moves with each of them, each costs a write.
 MOVE_S = 0.25
-LOOK_S = 1.0  # How long an idle dispatcher takes its position for the stored one.
+LOOK_S = 1.0  # How long an idle dispatcher trusts its position in memory.
 UNUSED = topics_but(ROUTES)
 
 logger = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """Publishes first, moves its position after; a message may come twice, never not at all.
+    """Publishes first, then moves its position; a message may come twice, but is never lost.
 
-    The position is known while there is work: whoever else moves it fences this one.
-
-    Without a position of this log it starts at the head and asks for a sweep: it never sends the
-    whole log again.
+    While there is work the position is kept in memory; if another process moves it, this one is
+    fenced. Without a position in this log it starts at the head and asks for a sweep, so it never
+    publishes the whole log again.
     """
 
     def __init__(  # noqa: PLR0913  # It stands between the log and the queue.
@@ -51,16 +49,17 @@ class Dispatcher:
         self._sweep = sweep
         self._clock = clock
         self._started = False
-        self._server: str | None = None  # Whose log was followed last.
-        self._place: Position | None = None  # As it is stored; None: look.
-        self._passed: Place | None = None  # The last event that needs no look any more.
+        self._server: str | None = None  # The server whose log was followed last.
+        self._place: Position | None = None  # As it is stored; None: read it first.
+        self._passed: Place | None = None  # The last event that need not be looked at again.
         self._moved_at = self._looked_at = 0.0
 
     def step(self) -> int:
         """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
         stretch = self._read(place)
-        if self._server not in {None, self._log.server}:  # It may have lost what was passed.
+        # The new server may have lost what was passed.
+        if self._server not in {None, self._log.server}:
             self._server, self._started, self._place = self._log.server, False, None
             return 1
         self._server = self._log.server
@@ -78,21 +77,21 @@ class Dispatcher:
         return stretch.count
 
     def _find_place(self) -> Position:
-        """Read the position; without one of this log start at the head."""
+        """Read the position; if there is none in this log, start at the head."""
         self._passed = None
         if not self._started:
             self._start()
             self._started = True
         with self._database.reading() as connection:
             place = self._positions.get(connection, NAME)
-        if place is None:  # Somebody has dropped it since.
+        if place is None:  # It was dropped since.
             self._start()
             return self._find_place()
         self._place, self._looked_at = place, time.monotonic()
         return place
 
     def _move(self, place: Position) -> None:
-        """Move the position behind what has been passed; who lost a race looks again."""
+        """Move the position behind the events that were passed; after a lost race read it again."""
         passed = self._passed
         if passed is None or passed.position == place.position:
             return
@@ -126,6 +125,6 @@ class Dispatcher:
         last = self._log.follow(head - 1, 1, UNUSED).last if head else None
         if head:
             logger.warning("the dispatcher starts at position %d and sweeps", head)
-        self._sweep()  # First: a sweep that failed would not be made up for.
+        self._sweep()  # First, because a failed sweep would not be repeated.
         with self._database.writing() as connection:
             self._positions.begin(connection, NAME, VERSION, last)

@@ -1,6 +1,6 @@
-"""The monthly fee by the clock: every month of every organization once, the oldest month first.
+"""The monthly fee: each month of each organization is charged once, the oldest month first.
 
-The clock's part of the monthly fee: it asks for a round, and a worker does it.
+The clock asks for a round, and a worker does it.
 """
 
 import logging
@@ -25,20 +25,22 @@ from projections.models.organizations import Organizations
 from workers.publisher import Publisher
 from workers.routes import fees_message
 
-# An event may be stamped before the first instant of a month and reach the log after it: a commit
-# of another process waits for its queue and for locks, its clock may be behind. By then it is over.
+# An event may be stamped before the first instant of a month and reach the log after it: the commit
+# of another process waits for its queue and for locks, or its clock is behind. By then it has
+# arrived.
 COMMITTED_WITHIN = timedelta(seconds=60)
-RETRY = timedelta(days=1)  # Of a charge that the balance did not cover.
-PAUSE = timedelta(minutes=10)  # Of an organization whose turn ended by an error.
-ORGANIZATIONS_MAX = 2_000  # Per tick, for most of which there is nothing to write.
-STEPS_MAX = 500  # Per tick. Each waits for the disk, and so does everybody else meanwhile.
-FAILURES_MAX = 3  # In a row: then it is the log, and each more of them costs its whole time-out.
+RETRY = timedelta(days=1)  # After a charge that the balance did not cover.
+PAUSE = timedelta(minutes=10)  # For an organization whose turn ended by an error.
+ORGANIZATIONS_MAX = 2_000  # Per round; for most of them there is nothing to write.
+STEPS_MAX = 500  # Per round; each waits for the disk, and so does everybody else meanwhile.
+# In a row; then the log is in trouble, and each further one would cost a whole time-out.
+FAILURES_MAX = 3
 
 logger = logging.getLogger(__name__)
 
 
 class ActiveLinks(Protocol):
-    """Knows when which link was active."""
+    """Knows which links were active when."""
 
     def active_at(
         self, connection: Connection, organization_id: UUID, moment: datetime
@@ -49,7 +51,7 @@ class ActiveLinks(Protocol):
 
 @dataclass(frozen=True)
 class FeeReads:
-    """What fees are reckoned from; `reach` brings all of it up to a position, or says False."""
+    """The reads for fees; `reach` brings all of them up to a position, or returns False."""
 
     database: Database
     organizations: Organizations
@@ -63,7 +65,7 @@ class _Account:
     """What this process knows of one organization."""
 
     organization_id: UUID
-    settled: str  # The newest month that is frozen or for which nothing is due.
+    settled: str  # The newest month that is frozen, or for which nothing is due.
     owed: list[str] = field(default_factory=list)  # Frozen and not charged, oldest first.
     short_until: datetime | None = None
     paused_until: datetime | None = None
@@ -79,7 +81,7 @@ class _Account:
 
 @dataclass(slots=True)
 class _Tally:
-    """What one tick has come to; a step is a fee that was frozen, or a charge that was tried."""
+    """The result of one round; a step is a frozen fee or an attempted charge."""
 
     steps: int = 0
     charges: int = 0
@@ -87,9 +89,10 @@ class _Tally:
 
 
 class MonthlyFees:
-    """Freezes what is due, then charges it; a process that starts again charges at once.
+    """Freezes what is due, then charges it; a process that has restarted charges at once.
 
-    The log decides what is done. What is kept here only spares looking at settled months again.
+    The log decides what is done. What is remembered here only avoids looking at settled months
+    again.
     """
 
     def __init__(self, log: Log, billing: MonthlyBilling, reads: FeeReads, clock: Clock) -> None:
@@ -97,16 +100,16 @@ class MonthlyFees:
         self._billing = billing
         self._reads = reads
         self._clock = clock
-        self._server: str | None = None  # Whose log says what is settled.
-        self._month = ""  # Up to which months are frozen.
+        self._server: str | None = None  # The server whose log says what is settled.
+        self._month = ""  # Months are frozen up to this one.
         self._accounts: dict[UUID, _Account] = {}
 
     def run(self, organizations_max: int = ORGANIZATIONS_MAX, steps_max: int = STEPS_MAX) -> int:
         """Go on with some organizations that have work; return how many charges were made."""
         now, tally = self._clock(), _Tally()
         month = month_of(now - COMMITTED_WITHIN)
-        self._log.head()  # Whoever has had nothing to do would not know that it is another one.
-        if self._log.server != self._server:  # It may have lost what was settled.
+        self._log.head()  # A process that had nothing to do would not notice a new server.
+        if self._log.server != self._server:  # The new server may have lost what was settled.
             self._server, self._month = self._log.server, ""
             self._accounts.clear()
         if month != self._month:
@@ -121,7 +124,7 @@ class MonthlyFees:
         return tally.charges
 
     def _open(self, month: str) -> None:
-        """Learn who might owe a fee of this month, from read models that hold all before it."""
+        """Find who might owe a fee of this month, in read models that hold everything before it."""
         reads = self._reads
         if not reads.reach(self._log.head()):
             logger.warning("monthly fees of %s wait for read models that stopped", month)
@@ -152,7 +155,7 @@ class MonthlyFees:
             tally.failures += 1
 
     def _freeze(self, account: _Account, tally: _Tally) -> None:
-        """Freeze what is due for each month that has begun, whether older ones are paid or not."""
+        """Freeze what is due for each month that has begun, even if older months are not paid."""
         missing = [*months_after(account.settled, self._month)]
         if not missing:
             return
@@ -169,7 +172,7 @@ class MonthlyFees:
             account.settled = month
 
     def _charge(self, account: _Account, now: datetime, tally: _Tally) -> None:
-        """Charge what is owed, oldest first; the first that cannot be paid holds up the others."""
+        """Charge what is owed, oldest first; one that cannot be paid holds up later ones."""
         while account.owed and not account.is_short(now):
             month = account.owed[0]
             fee_id = monthly_fee_id(account.organization_id, month)
@@ -192,11 +195,10 @@ def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bo
 
 @dataclass(frozen=True)
 class FeeRound:
-    """Asks at every turn, unless the last one still waits: rounds are alike, one is enough."""
+    """Asks for a round at each turn, unless the last one still waits, because rounds are alike."""
 
     publisher: Publisher
 
     def run(self) -> None:
-        """Ask for one round."""
         if not self.publisher.backlog("billing"):
             self.publisher.publish(fees_message())

@@ -1,6 +1,6 @@
-"""The work of a link: the steps of the table, each safe to be begun by any worker at any time.
+"""The work of a link: each step of its table, which any worker may start at any time.
 
-Finding an eSIM for a link and taking it: eSIM, link, charge and intent in one commit.
+Also how an eSIM is found and taken: eSIM, link, charge and intent in one commit.
 """
 
 import logging
@@ -12,7 +12,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from domain.accounts.committer import Committer
-from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.accounts.wallet import Charge, Reference
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -32,15 +32,17 @@ from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
 from domain.links.network import AddonUsage, AvailableEsim, Endpoint, EsimNetwork, Readings, Usage
 from domain.links.provisioning import Step, after_no_endpoint, after_nothing, next_step
+from domain.log.aggregate import Root
 from domain.log.log import Log
 from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.shares import Shares
 
-PAGES_MAX = 5  # Of free eSIMs per sponsor profile; so many held by others at once is no stock.
+PAGES_MAX = 5  # Of free eSIMs per sponsor profile; if all of these are taken there is no stock.
 
 C = TypeVar("C")
+R = TypeVar("R", bound=Root)
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,12 @@ class EsimReservation:
         code_of: Callable[[str], C],
         begin: Callable[[Link, Cause], None],
     ) -> tuple[Link, C] | Refused:
-        """Take an eSIM and the price of the link; return why that was not possible.
+        """Take an eSIM and the price of the link; return a refusal if that was not possible.
 
-        Nothing was taken then. `left_s` tells how long the next call may take, `code_of` asks for
-        what is returned with the link, `begin` states what is done with the eSIM, in the same
-        commit. Raises Conflict when somebody else has moved the link. The link that was given is
-        of no use any more.
+        Then nothing was taken. `left_s` returns how long the next call may take; `code_of` fetches
+        what is returned together with the link; `begin` records what is done with the eSIM, in the
+        same commit. Raises Conflict when somebody else has moved the link. Do not use the given
+        link afterwards.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
@@ -74,10 +76,11 @@ class EsimReservation:
                     esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
                     if esim is not None and esim.link_id is not None:
                         continue
-                    code = code_of(found.iccid)  # It takes time: all that follows has one.
+                    # It takes time, so the time-out of what follows is computed after it.
+                    code = code_of(found.iccid)
                     try:
                         self._take(link, esim, found.iccid, profile, begin)
-                    except Conflict:  # Of the eSIM, or of the link.
+                    except Conflict:  # On the eSIM or on the link.
                         link = self._newest(link)
                     else:
                         return link, code
@@ -90,9 +93,9 @@ class EsimReservation:
     def _free(
         self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]
     ) -> Iterator[AvailableEsim]:
-        """Yield what the network shows as free, each link from a place of its own.
+        """Yield the eSIMs that the network shows as free; each link starts at a place of its own.
 
-        Many links at once would all run for the same first one.
+        Otherwise many links at once would all try the same first eSIM.
         """
         wanted = profile.id if profile is not None else None
         plan = link.requested.plan.at_provider
@@ -108,7 +111,7 @@ class EsimReservation:
             yield from [*found[start:], *found[:start]]
 
     def _newest(self, link: Link) -> Link:
-        """Return a link as it is on the log; raises Conflict when it needs no eSIM any more."""
+        """Return the newest state of a link; raises Conflict when it needs no eSIM any more."""
         newest = self.log.get(Link, link.id)
         if newest.stage is not Stage.REQUESTED:
             raise Conflict(link.id)
@@ -128,30 +131,39 @@ class EsimReservation:
         esim.reserve(link.id, cause)
         link.reserve_esim(iccid, profile, cause)
         begin(link, cause)
-        self._commit(link, esim, cause)
-
-    def _commit(self, link: Link, esim: Esim, cause: Cause) -> None:
-        price = link.requested.price
-        if price is None:
-            self.log.append(link, esim)
-            return
-        charge = Charge(
-            transaction_id=price.transaction_id,
-            kind="activation",
-            amount_micros=price.amount_micros,
-            currency=price.currency,
-            reference=Reference("link", str(link.id)),
-            description=f"Activation: {link.requested.plan.name}",
-            metadata=link_metadata(link),
-        )
-        wallet = wallet_id(link.organization_id)
-        self.committer.commit(wallet, lambda held: held.charge(charge, cause), link, esim)
+        charges = _charges_of(link)
+        self.committer.commit_entries(link.organization_id, charges, cause, link, esim)
 
 
-CALL = timedelta(seconds=5)  # One call of the network; within a deadline there is time for two.
-STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, and they go on.
+def _charges_of(link: Link) -> list[Charge]:
+    price = link.requested.price
+    if price is None:
+        return []
+    charge = Charge(
+        transaction_id=price.transaction_id,
+        kind="activation",
+        amount_micros=price.amount_micros,
+        currency=price.currency,
+        reference=Reference("link", str(link.id)),
+        description=f"Activation: {link.requested.plan.name}",
+        metadata=link_metadata(link),
+    )
+    return [charge]
+
+
+CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
+STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, so they do the work.
 
 logger = logging.getLogger(__name__)
+
+
+def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
+    """Do steps until `do` says that there is none now; after a lost race look again."""
+    for _ in range(STEPS_MAX):
+        with suppress(Conflict):
+            if not do(aggregate):
+                return
+        aggregate = log.get(type(aggregate), aggregate.id)
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,7 @@ class Provisioning:
     shares: Shares
 
     def work(self, link_id: UUID) -> None:
-        """Bring a link as far as it goes now, once its organization has a thread for it."""
+        """Bring a link as far as it can go now, once its organization has a free thread."""
         link = self.log.find(Link, link_id)
         if link is None:
             logger.error("link %s does not exist", link_id)
@@ -178,14 +190,10 @@ class Provisioning:
         self.shares.run(link.organization_id, link_id, lambda: self._work(link))
 
     def _work(self, link: Link) -> None:
-        for _ in range(STEPS_MAX):
-            with suppress(Conflict):  # Somebody else has moved the link: look again.
-                if not self._do(next_step(link, self.clock()), link):
-                    return
-            link = self.log.get(Link, link.id)
+        do_steps(self.log, link, lambda it: self._do(next_step(it, self.clock()), it))
 
     def _do(self, step: Step, link: Link) -> bool:
-        """Do one step; True when there may be another one now."""
+        """Do one step; True when another one may follow now."""
         match step:
             case Step.RESERVE:
                 return self._reserve(link)
@@ -214,12 +222,12 @@ class Provisioning:
         if not isinstance(taken, Refused):
             return self._create_endpoint(*taken)
         link = self.log.get(Link, link.id)
-        if link.version == version:  # Else another worker has got further.
+        if link.version == version:  # Otherwise another worker is further.
             self._fail(link, taken, outcome_known=True)
         return True
 
     def _create(self, link: Link) -> bool:
-        """State the intent of another try, then call."""
+        """State the intent of another attempt, then call."""
         assert link.iccid is not None
         lpa = self._lpa(link, link.iccid)
         try:
@@ -230,19 +238,19 @@ class Provisioning:
         return self._create_endpoint(link, lpa)
 
     def _begin(self, link: Link, cause: Cause) -> None:
-        """State the intent. Raises Unavailable when time is over."""
+        """State the intent. Raises Unavailable when the time is over."""
         until = min(cause.at + CALL, link.requested.deadline)
         if until <= cause.at:
             raise Unavailable
         link.request_endpoint(until, cause, self.new_id())
 
     def _create_endpoint(self, link: Link, lpa: Sealed | None) -> bool:
-        """Call the network: whoever has lost the race for the intent does not come here."""
+        """Call the network; a worker that lost the race for the intent does not come here."""
         assert link.iccid is not None
         assert link.intent is not None
         left = link.intent.until - self.clock()
         left_s = min(left, CALL).total_seconds()  # The clock may be set back.
-        if left_s <= 0:  # It took so long to append that others take the call for over.
+        if left_s <= 0:  # Appending took so long that others consider the call as over.
             return True
         try:
             endpoint = self.network.create_endpoint(
@@ -253,7 +261,8 @@ class Provisioning:
                 timeout_s=left_s,
             )
         except OutcomeUnknown:
-            return True  # Looked up at once: most replies are lost after the fact.
+            # Look it up at once, because most lost replies were of calls that succeeded.
+            return True
         except ProviderError as error:
             why = refusal_of(error, link.requested.deadline, self.clock())
             return self._fail(link, why, outcome_known=True)
@@ -280,19 +289,19 @@ class Provisioning:
         self, link: Link, endpoint: Endpoint, lpa: Sealed | None, *, adopted: bool
     ) -> bool:
         endpoint, usage = self._with_addon(link, endpoint)
-        try:  # Before the link is there: its first reader wants the MSISDN.
+        try:  # Before the activation, because the first reader of the link wants the MSISDN.
             self.readings.keep_usage(link.organization_id, link.id, usage)
-        except Exception:  # It is a cache: the link comes to be whatever becomes of it.
+        except Exception:  # It is only a cache, so the link is activated all the same.
             logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
         link.activate(endpoint, lpa, self._cause(link), adopted=adopted)
         self.log.append(link)
         return False
 
     def _take_back(self, link: Link, endpoint: Endpoint) -> None:
-        """End an endpoint that was held up until its failed link had been cleaned up without it."""
+        """Remove an endpoint that came after its failed link had been cleaned up."""
         if self.log.get(Link, link.id).stage is not Stage.ENDED:
             return
-        logger.error("an endpoint of link %s came after its end", link.id)
+        logger.error("an endpoint was made after link %s had ended; it is removed", link.id)
         with suppress(ProviderError):
             self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
             self.network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
@@ -317,7 +326,7 @@ class Provisioning:
         return True
 
     def _clean_up(self, link: Link) -> bool:
-        """Look for an endpoint that came late; end it, or free the eSIM once none can come."""
+        """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
         assert link.iccid is not None
         timeout_s = CALL.total_seconds()
         try:
@@ -336,7 +345,7 @@ class Provisioning:
         assert link.iccid is not None
         esim = self.log.get(Esim, esim_id(self.network.name, link.iccid))
         if esim.link_id != link.id:
-            raise Conflict(link.id)  # Another worker was first, and has ended the link.
+            raise Conflict(link.id)  # Another worker was first and has ended the link.
         try:
             self.network.release_esim(link.iccid, timeout_s=CALL.total_seconds())
         except ProviderError:
@@ -347,9 +356,9 @@ class Provisioning:
         return False
 
     def _settle_status(self, link: Link) -> bool:
-        """Close an intent that its sender did not: the network tells what became of it.
+        """Close an intent that its sender did not close, with the status that the network shows.
 
-        Another status than the intended one counts only once the call can have no effect any more.
+        Another status than the intended one counts only when the call can no longer have an effect.
         """
         assert link.endpoint_id is not None
         assert link.status_intent is not None
@@ -368,7 +377,7 @@ class Provisioning:
         return False
 
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
-        """Return the activation code, sealed; a later read asks again for one that is missing."""
+        """Return the activation code, sealed; None if it fails, then a later read asks again."""
         try:
             lpa = self.network.lpa(iccid, timeout_s=self._call_s(link))
         except ProviderError:
@@ -380,6 +389,6 @@ class Provisioning:
         return Cause(self.clock(), link.requested.request_id)
 
     def _call_s(self, link: Link) -> float:
-        """Return how long a call may take: never longer than the time that is left."""
+        """Return how long a call may take; never longer than the time that is left."""
         left = link.requested.deadline - self.clock()
         return max(0.0, min(CALL, left).total_seconds())

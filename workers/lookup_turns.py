@@ -1,8 +1,9 @@
-"""Whose slice comes next: a message of the queue `lookup` is a bell, it says that there is work.
+"""Whose slice comes next. A message in the queue `lookup` only says that there is work.
 
-A queue is first come first served: behind a thousand slices of one organization another's first
-one would wait for all of them. So a worker does not ask what a message names but who has waited
-longest with the fewest slices in hand.
+A queue is first come, first served: behind a thousand slices of one organization, the first slice
+of another would wait for all of them. So a worker does not take the slice that a message names. It
+takes one of the organization with the fewest slices in hand, and among these of the one that has
+waited longest.
 """
 
 import logging
@@ -27,21 +28,23 @@ from workers.bulk import BulkLookup
 from workers.publisher import Publisher
 from workers.routes import slice_message
 
-LEASE = timedelta(seconds=3)  # Renewed each second; a killed worker's slices wait for its end.
-SETTLED = timedelta(seconds=0.3)  # So long the read model may still show a slice that has ended,
-STALE = timedelta(seconds=5)  # and one that was found to have ended before: it has stopped.
-# After so many starts of a slice that failed: trouble that is short is over for the broker's second
-# try (a quarter of a second later at least), other trouble has minutes before the last one.
+# Renewed each second; after this time the slices of a killed worker are free.
+LEASE = timedelta(seconds=3)
+SETTLED = timedelta(seconds=0.3)  # The rest of an ended slice: the read model may still show it.
+STALE = timedelta(seconds=5)  # The rest of one that had ended before: the read model has stopped.
+# The pause after each failed start of a slice. Short trouble is over when the broker tries again,
+# at least a quarter of a second later; longer trouble has minutes before the last start.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
-REST_MAX = timedelta(minutes=5)  # A row that lasts longer is of a clock that was set back since.
+REST_MAX = timedelta(minutes=5)  # A longer rest was written before a clock was set back.
 LEFT_MAX = 1_000  # Messages of new slices that this process remembers; the sweep knows the others.
-TRIES_MAX = 20  # Slices that turn out to be taken or ended; the next message looks again.
+# Slices in a row that turn out to be taken or ended; then the next message looks again.
+TRIES_MAX = 20
 
 logger = logging.getLogger(__name__)
 
 
 class Held(NamedTuple):
-    """A slice in hand of a process until a moment, unless it renews it; `holder` None: it rests."""
+    """A slice that a process has in hand until a moment (may be renewed); no `holder`: it rests."""
 
     slice: Slice
     organization_id: UUID
@@ -50,18 +53,18 @@ class Held(NamedTuple):
 
 
 class SlicesInHand(Protocol):
-    """What workers have in hand. It decides nothing: losing it costs a second lookup."""
+    """The slices that workers have in hand. It decides nothing: losing it costs second lookups."""
 
     def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
-        """Return the rows that end after now and not beyond `latest`."""
+        """Return the rows that end after now and not later than `latest`."""
         ...
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:
-        """Take a slice that nobody has: no row, one that has lapsed, or one beyond `latest`."""
+        """Take a slice that is free: without a row, lapsed, or ending later than `latest`."""
         ...
 
     def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Give one's own slice back; nobody takes it before a moment."""
+        """Release one's own slice; nobody may take it before a moment."""
         ...
 
     def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
@@ -69,12 +72,12 @@ class SlicesInHand(Protocol):
         ...
 
     def forget_lapsed(self, now: datetime) -> None:
-        """Drop the rows that say nothing any more."""
+        """Delete lapsed rows."""
         ...
 
 
 class LookupTurns:
-    """Takes the turns of organizations for the threads of one process."""
+    """Chooses slices for the threads of one process, so that organizations take turns."""
 
     def __init__(  # noqa: PLR0913  # It stands between the queue, the log and the work.
         self,
@@ -96,17 +99,18 @@ class LookupTurns:
         self._clock = clock
         self._share = share_of(threads)
         self._me = uuid4()
-        self._lock = RLock()  # One choice at a time: two threads would choose the same slice.
+        # One choice at a time, because two threads would choose the same slice.
+        self._lock = RLock()
         self._mine: dict[Slice, UUID] = {}
         self._turn = 0
         self._served: dict[UUID, int] = {}  # The turn in which an organization was served last.
-        self._is_left = False  # Something was left to a thread that is still at work.
-        self._left: dict[Slice, None] = {}  # The same, of what only its own message tells of.
+        self._is_left = False  # Work was left to a thread that is still busy.
+        self._left: dict[Slice, None] = {}  # Such work on slices that only their own message knows.
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
-        """Work on the slice whose turn it is, and ring again while there is more.
+        """Work on the slice whose turn it is, and publish a message again while there is more.
 
-        A slice of a job that is too new for the read model is worked on itself.
+        If the job of the message is too new for the read model, its own slice is worked on.
         """
         for _ in range(TRIES_MAX):
             with self._lock:
@@ -117,10 +121,10 @@ class LookupTurns:
                 self._ring(more)
             if self._work(taken):
                 return
-        self._ring(Slice(job_id, slice_index))  # The read model is far behind: go on from here.
+        self._ring(Slice(job_id, slice_index))  # The read model is far behind, so go on from here.
 
     def beat(self) -> None:
-        """Keep what is in hand, and see to it that open slices are rung for, whatever was lost."""
+        """Renew what is in hand, and make sure that there is a message for open slices."""
         now = self._clock()
         with self._lock:
             mine = [*self._mine]
@@ -153,13 +157,13 @@ class LookupTurns:
         return None, None
 
     def _held(self, now: datetime) -> list[Held]:
-        """Return what is in hand or rests now; the rest has lapsed, or a clock was set back."""
+        """Return what is in hand or rests now; other rows have lapsed, or a clock was set back."""
         return [*self._in_hand.all(now, now + REST_MAX)]
 
     def _unknown(
         self, connection: Connection, bell: Slice, held: Sequence[Held]
     ) -> tuple[UUID, Slice] | None:
-        """Return what a message names, if the read model does not have it yet."""
+        """Return the slice that a message names, if the read model does not have it yet."""
         if self._open.knows(connection, bell.job_id) or bell in self._busy(held):
             return None
         job = self._log.find(BulkJob, bell.job_id)
@@ -175,9 +179,9 @@ class LookupTurns:
         return job.organization_id, bell
 
     def _free(self, connection: Connection, held: Sequence[Held]) -> Iterator[tuple[UUID, Slice]]:
-        """Find the slices that may be taken here: of whom has the fewest, longest unserved first.
+        """Find the slices that may be taken here: fewest in hand first, then longest unserved.
 
-        At most two of each organization, for nobody asks for more.
+        At most two of each organization, because callers need no more.
         """
         busy = self._busy(held)
         counts = Counter(each.organization_id for each in held if each.holder is not None)
@@ -194,7 +198,7 @@ class LookupTurns:
                 yield owner, each
 
     def _busy(self, held: Sequence[Held]) -> set[Slice]:
-        """Return what nobody may take: also what is in hand here and could not be renewed."""
+        """Return what nobody may take, including slices in hand here that could not be renewed."""
         return {each.slice for each in held} | self._mine.keys()
 
     def _may_hold(self, organization_id: UUID) -> bool:
@@ -210,7 +214,7 @@ class LookupTurns:
         return True
 
     def _work(self, this: Slice) -> bool:
-        """Work on a slice and give it back; False when it had ended before."""
+        """Work on a slice and release it; False if it had ended before."""
         rest = RESTS[0]
         try:
             worked = self._bulk.work(*this)
@@ -235,15 +239,15 @@ class LookupTurns:
         return worked
 
     def _rest_after_failure(self, this: Slice) -> timedelta:
-        """Tell how long to leave a slice alone: ever longer, for its starts are counted."""
-        with suppress(Exception):  # The log itself may be the trouble.
+        """Return how long to leave a slice alone; longer after each of its starts."""
+        with suppress(Exception):  # The log itself may be in trouble.
             job = self._log.get(BulkJob, this.job_id)
             starts = job.attempts.get(this.slice_index, 1)
             return RESTS[min(starts, len(RESTS)) - 1]
         return RESTS[0]
 
     def _ring(self, this: Slice) -> None:
-        """Say that there is work, unless a message waits that says so already."""
-        with suppress(Exception):  # Whatever the broker says: the next beat rings.
+        """Publish a message that says there is work, unless one is waiting already."""
+        with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
             if not self._publisher.backlog("lookup"):
                 self._publisher.publish(slice_message(*this))

@@ -1,6 +1,6 @@
-"""The work of a plan change: a step per plan, each safe to be begun by any worker at any time.
+"""The work of a plan change: one step per plan, which any worker may start at any time.
 
-How long a process has seen its wall clock keep pace with time.
+Also `Steadiness`: for how long a process has seen its wall clock keep pace with real time.
 """
 
 import logging
@@ -20,20 +20,20 @@ from domain.links.link import Link
 from domain.links.network import AddonUsage, EsimNetwork, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
-from domain.log.log import Log
+from domain.log.log import Log, retry_on_conflict
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from workers.links import CALL, STEPS_MAX
+from workers.links import CALL, do_steps
 from workers.shares import Shares
 
-SLIP = timedelta(seconds=1)  # What a wall clock may be off without anybody having set it.
+SLIP = timedelta(seconds=1)  # How far a wall clock may drift without anybody having set it.
 
 
 class Steadiness:
-    """Tells whether so much time has truly passed as the wall clock says.
+    """Tells whether as much time has really passed as the wall clock says.
 
-    A moment on the log is a wall clock's. Whoever must not act before a time has passed since it
-    asks here as well: a clock that was set ahead makes a second look like hours. What this process
-    has not seen, for it is younger or the clock was set since, it does not believe.
+    Moments in the log are wall-clock times. If the clock was set ahead, a second looks like hours.
+    So a process that must wait until a time has passed asks here as well. It does not believe time
+    that it has not seen itself, because it is younger or the clock was set since.
     """
 
     def __init__(self, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -42,7 +42,7 @@ class Steadiness:
         self._since = self._now()
 
     def lasts(self, at_least: timedelta) -> bool:
-        """Tell whether nobody has set the clock for so long, as this process has seen it."""
+        """Tell whether this process has run for so long, and nobody has set the clock meanwhile."""
         (wall, passed_s), (wall_then, passed_then_s) = self._now(), self._since
         passed = timedelta(seconds=passed_s - passed_then_s)
         if abs((wall - wall_then) - passed) > SLIP:
@@ -54,10 +54,7 @@ class Steadiness:
         return self._clock(), self._monotonic()
 
 
-UNSEEN = timedelta(
-    hours=1
-)  # So long an outage of the network may last before it is not waited for.
-RACES_MAX = 20  # Reads of the link append what they see; each lost race means one of them did.
+UNSEEN = timedelta(hours=1)  # How long an outage of the network is waited for.
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +73,7 @@ class PlanChanges:
     shares: Shares
 
     def work(self, change_id: UUID) -> None:
-        """Bring a change as far as it goes now, once its organization has a thread for it."""
+        """Bring a change as far as it can go now, once its organization has a free thread."""
         change = self.log.find(PlanChange, change_id)
         if change is None:
             logger.error("plan change %s does not exist", change_id)
@@ -84,14 +81,10 @@ class PlanChanges:
         self.shares.run(change.organization_id, change_id, lambda: self._work(change))
 
     def _work(self, change: PlanChange) -> None:
-        for _ in range(STEPS_MAX):
-            with suppress(Conflict):  # Somebody else has moved it: look again.
-                if not self._do(next_step(change, self.clock()), change):
-                    return
-            change = self.log.get(PlanChange, change.id)
+        do_steps(self.log, change, lambda it: self._do(next_step(it, self.clock()), it))
 
     def _do(self, step: ChangeStep, change: PlanChange) -> bool:
-        """Do one step; True when there may be another one now."""
+        """Do one step; True when another one may follow now."""
         match step:
             case ChangeStep.BEGIN:
                 return self._begin(change)
@@ -106,7 +99,7 @@ class PlanChanges:
                 return False
 
     def _begin(self, change: PlanChange) -> bool:
-        """Append the intent, and only then call: whoever loses the race for it must not."""
+        """Append the intent and only then call; a worker that loses the race must not call."""
         link = self.log.get(Link, change.link_id)
         now = self.clock()
         until = min(now + CALL, change.requested.deadline)
@@ -115,7 +108,7 @@ class PlanChanges:
         change.start_step(until, self._cause(change))
         self.log.claim(change)
         left_s = self._left_s(until)
-        if not left_s:  # It took so long to append that others take the call for over.
+        if not left_s:  # Appending took so long that others consider the call as over.
             return True
         try:
             if isinstance(change.next, Removal):
@@ -123,7 +116,8 @@ class PlanChanges:
                 return self._note_removed(change)
             return self._add(link, change, left_s)
         except OutcomeUnknown:
-            return True  # Looked up at once: most replies are lost after the fact.
+            # Look it up at once, because most lost replies were of calls that succeeded.
+            return True
         except ProviderError as error:
             why = refusal_of(error, change.requested.deadline, self.clock())
             return self._fail(change, why, outcome_known=True)
@@ -137,9 +131,9 @@ class PlanChanges:
         if addon_id is None:
             addon = self._addon_of(link, removal, self._left_s(until))
             addon_id = addon.addon_id if addon is not None else None
-        if addon_id is not None:  # Else the network has it no longer.
+        if addon_id is not None:  # Otherwise the network does not have it any more.
             assert link.endpoint_id is not None
-            if not (left_s := self._left_s(until)):  # The look has taken all of it.
+            if not (left_s := self._left_s(until)):  # The look has used it all up.
                 raise Unavailable
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
 
@@ -152,7 +146,7 @@ class PlanChanges:
             raise
 
     def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> str:
-        """Ask for the present addition, under its reference."""
+        """Request the present addition under its reference."""
         assert link.endpoint_id is not None
         addition = change.next
         assert isinstance(addition, Addition)
@@ -164,12 +158,12 @@ class PlanChanges:
         self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
 
     def _take_back(self, change: PlanChange, addon_id: str) -> None:
-        """Take off an add-on that was held up until its failed change had ended without it."""
+        """Remove an add-on that came after its failed change had ended."""
         current, link = self.log.get(PlanChange, change.id), self.log.get(Link, change.link_id)
         known = {activation.addon_id for activation in link.activations.values()}
         if current.finished_at is None or addon_id in known:
             return
-        logger.error("a plan of change %s came after its end", change.id)
+        logger.error("a plan was added after change %s had ended; it is removed", change.id)
         with suppress(ProviderError):
             self._take_off(link, addon_id)
 
@@ -188,7 +182,7 @@ class PlanChanges:
         return step is not ChangeStep.WAIT and self._do(step, change)
 
     def _clean_up(self, change: PlanChange) -> bool:
-        """Look what became of the step that failed with an unknown outcome; then end the change."""
+        """Find out what happened to a failed step with an unknown outcome; then end the change."""
         link = self.log.get(Link, change.link_id)
         is_removal = isinstance(change.next, Removal)
         try:
@@ -209,7 +203,7 @@ class PlanChanges:
         """End a change whose link the network has not shown for long.
 
         A removal is left as it is. An addition is repeated under its reference, which is safe, and
-        undone: whatever comes of it, none comes under that reference any more.
+        removed; after that nothing can come under this reference any more.
         """
         if isinstance(change.next, Removal):
             return self._save(change, outcomes.finish)
@@ -221,11 +215,13 @@ class PlanChanges:
             return True
         addon_id = None
         try:
-            with suppress(Rejected):  # There is none: one that was taken off is refused.
+            # There is none: the network refuses a reference that was removed.
+            with suppress(Rejected):
                 addon_id = self._put_on(link, change, left_s)
             if addon_id is not None:
                 self._take_off(link, addon_id)
-        except ProviderError:  # It is tried again when it has not been seen for as long once more.
+        # It is tried again when the outcome has not been seen for as long once more.
+        except ProviderError:
             if addon_id is not None:
                 self._take_back(change, addon_id)
             return False
@@ -253,13 +249,13 @@ class PlanChanges:
         return self._new_addon(link, change, timeout_s)
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
-        """Return the add-on that is to be removed, if the network still has it."""
+        """Return the add-on to remove, if the network still has it."""
         return match_addons(link.activations.values(), self._addons(link, timeout_s))[0].get(
             removal.activation_id
         )
 
     def _new_addon(self, link: Link, change: PlanChange, timeout_s: float) -> AddonUsage | None:
-        """Return an add-on of the plan to be added that no activation of the link accounts for."""
+        """Return an add-on of the plan to add that belongs to no activation of the link."""
         assert change.next is not None
         _, new = match_addons(link.activations.values(), self._addons(link, timeout_s))
         wanted = change.next.plan.provider_plan_id
@@ -269,7 +265,7 @@ class PlanChanges:
         assert link.endpoint_id is not None
         try:
             return self.network.usage(link.endpoint_id, timeout_s=timeout_s).addons
-        except NoSuchEndpoint:  # It has gone, with all that was on it.
+        except NoSuchEndpoint:  # The endpoint is gone, with all that was on it.
             return []
 
     def _note_removed(self, change: PlanChange) -> bool:
@@ -283,21 +279,22 @@ class PlanChanges:
 
     def _save(self, change: PlanChange, decide: Decide) -> bool:
         """Append to the change and its link at once; others may append to the link meanwhile."""
-        version = change.version
-        for _ in range(RACES_MAX):
-            # The link first: others who move the change move the link with it, and it would tell
-            # of a step that a change which was read before it has not done.
+        version, beaten = change.version, Conflict(change.id)
+
+        def save() -> bool:
+            # Read the link first. Whoever moves the change moves the link with it; a link that is
+            # read after the change could show a step that the change, as read, has not done.
             link = self.log.get(Link, change.link_id)
             current = self.log.get(PlanChange, change.id)
             if current.version != version:
-                raise Conflict(change.id)
+                return False
             decide(current, link, self._cause(change))
-            try:
-                self.log.append(current, link)
-            except Conflict:
-                continue
+            self.log.append(current, link)
             return True
-        raise Conflict(change.id)
+
+        if not retry_on_conflict(save, beaten):
+            raise beaten
+        return True
 
     def _fail(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> bool:
         self.failing.fail_change(change, refusal, outcome_known=outcome_known)

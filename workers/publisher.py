@@ -1,4 +1,4 @@
-"""How work reaches a queue, whatever the broker."""
+"""How messages reach a queue, whatever the broker."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -10,14 +10,14 @@ from workers.routes import Message
 
 
 class Publisher(Protocol):
-    """Puts messages into queues. Returns only when the broker has confirmed."""
+    """Puts messages into queues; returns only when the broker has confirmed."""
 
     def publish(self, message: Message) -> None:
-        """Enqueue one message. A failed call may have landed: every actor bears a second one."""
+        """Enqueue one message; a failed call may have landed, so actors tolerate a second one."""
         ...
 
     def backlog(self, queue: str) -> int:
-        """How many messages wait in a queue. Raises while the broker is away."""
+        """Return how many messages wait in a queue. Raises while the broker is away."""
         ...
 
 
@@ -29,7 +29,6 @@ class DramatiqPublisher:
         self.backlog = backlog
 
     def publish(self, message: Message) -> None:
-        """Enqueue one message."""
         envelope: DramatiqMessage[None] = DramatiqMessage(
             queue_name=message.queue,
             actor_name=message.actor,

@@ -1,4 +1,4 @@
-"""Which event asks for which work: the one table between the log and the queues."""
+"""Which event asks for which work: the only table between the log and the queues."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -24,7 +24,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 def slice_message(job_id: UUID, slice_index: int) -> Message:
-    """Say that there is work: this slice, or one of who has waited longer (`lookup_turns`)."""
+    """Say that there is work; the worker may take another slice than this (`lookup_turns`)."""
     return Message("work_slice", "lookup", (str(job_id), slice_index))
 
 
@@ -59,13 +59,12 @@ def _change_moved(event: PlanChange.Requested | PlanChange.Failed) -> list[Messa
 ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {
     BulkJob.Created: _job_created,
     Link.Requested: _link_moved,
-    Link.ProvisioningFailed: _link_moved,  # Its eSIM has to be freed.
+    Link.ProvisioningFailed: _link_moved,  # Its eSIM must be freed.
     PlanChange.Requested: _change_moved,
-    PlanChange.Failed: _change_moved,  # A late add-on has to be taken off.
+    PlanChange.Failed: _change_moved,  # A late add-on must be removed.
 }
 
 
 def messages_for(event: Event) -> Iterable[Message]:
-    """Return the messages that an event causes."""
     route = ROUTES.get(type(event))
     return route(event) if route is not None else ()

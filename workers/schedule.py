@@ -1,4 +1,4 @@
-"""The clock: work that recurs, each at its own interval; late is fine, twice is harmless."""
+"""The clock: recurring work, each task at its own interval; late is fine, twice is harmless."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -13,9 +13,9 @@ AGAIN = object()
 
 @dataclass(frozen=True)
 class Task:
-    """Something to do every so many seconds, for the first time after `first_s`, if that is given.
+    """Something to do at intervals, for the first time after `first_s` if that is given.
 
-    One that returns AGAIN has left something for the next tick.
+    A task that returns AGAIN goes on at the next tick.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Schedule:
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
     def tick(self) -> bool:
-        """Run every task whose time has come; nothing is left to do until the next tick."""
+        """Run every task that is due; return False, as nothing is left until the next tick."""
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue
@@ -44,17 +44,17 @@ class Schedule:
                 if task.run() is AGAIN:
                     self._due[task.name] = time.monotonic()
                 self._complaints[task.name].over()
-            except Exception as error:  # noqa: BLE001  # Whatever it is, others have their turn.
+            except Exception as error:  # noqa: BLE001  # Whatever the error, other tasks have their turn.
                 self._complaints[task.name].of(error)
         return False
 
 
 def keep_time(stop: Event, tick: Callable[[], object]) -> None:
-    """Tick until `stop` is set; one that raises, as when its lock cannot be told, is missed."""
+    """Tick until `stop` is set; a tick that raises, such as one without its lock, is skipped."""
     complaint = Complaint("the tick of the clock")
     while not stop.wait(TICK_S):
         try:
             tick()
             complaint.over()
-        except Exception as error:  # noqa: BLE001  # Whatever it is, it may pass.
+        except Exception as error:  # noqa: BLE001  # Whatever the error, it may be temporary.
             complaint.of(error)

@@ -1,4 +1,4 @@
-"""How the threads of one queue are shared in a worker: one organization holds half of them."""
+"""How a worker shares the threads of a queue: one organization holds at most half of them."""
 
 import logging
 from collections import Counter, defaultdict
@@ -8,8 +8,8 @@ from uuid import UUID
 
 from domain.links.waiting import share_of
 
-PARKED_MAX = 1_000  # Of a process; what finds no room is asked for again by the sweep.
-# Work that one message does after its own. Each takes seconds, and RabbitMQ waits for half an hour.
+PARKED_MAX = 1_000  # Per process; if there is no room, the sweep asks again.
+# Further work for one message. Each takes seconds, and RabbitMQ waits half an hour for a message.
 FURTHER_MAX = 20
 
 logger = logging.getLogger(__name__)
@@ -19,8 +19,8 @@ class Shares:
     """Runs the work of organizations, each in at most its share of the threads.
 
     Work beyond the share holds no thread: it is parked in memory, and a thread of the same
-    organization takes it up, oldest first, when it has done its own. What a process that dies has
-    parked is lost like a message, and the sweep asks for it again.
+    organization takes it, oldest first, after its own. If the process dies, parked work is lost
+    like a message, and the sweep asks for it again.
     """
 
     def __init__(self, threads: int) -> None:
@@ -30,7 +30,7 @@ class Shares:
         self._lock = Lock()
 
     def run(self, organization_id: UUID, work_id: UUID, work: Callable[[], None]) -> None:
-        """Do the work now, or leave it to a thread that works for the organization already."""
+        """Do the work now, or leave it to a thread that already works for the organization."""
         if not self._enter(organization_id, work_id, work):
             return
         try:
@@ -62,7 +62,7 @@ class Shares:
             self._leave(organization_id)
 
     def _next(self, organization_id: UUID) -> Callable[[], None] | None:
-        """Take the work that was parked first; where there is none, give the thread back."""
+        """Take the work that was parked first; if there is none, give the thread back."""
         with self._lock:
             parked = self._parked.get(organization_id)
             if not parked:

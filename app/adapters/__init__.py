@@ -1,1 +1,1 @@
-"""Adapters of carrier data and of the eSIM network; only the container imports them."""
+"""Adapters: what fulfils a port of the inner rooms; only the bootstrap imports them."""

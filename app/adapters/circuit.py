@@ -1,15 +1,21 @@
-"""A circuit breaker around a number lookup: a provider that is down costs its callers no time."""
+"""Circuit breakers around the ports of providers, so that nobody waits for one that is down."""
 
 import logging
 from collections.abc import Callable
 from threading import Event, Lock, Thread
-from typing import Final
+from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
-from domain.lookups.ports import NumberFacts, NumberLookup
-from domain.provider_errors import Unavailable
+from domain.links.network import EsimNetwork
+from domain.lookups.ports import LookupProvider, NumberFacts
+from domain.provider_errors import ProviderError, Rejected, Unavailable
 
-CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left behind: its thread is a daemon.
+FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
+OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
+CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left alone; its thread is a daemon.
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 _log = logging.getLogger("app.providers.circuit")  # The name that operators know.
 
@@ -17,57 +23,61 @@ _log = logging.getLogger("app.providers.circuit")  # The name that operators kno
 class CircuitBreaker:
     """Opens after `failures_max` failures in a row, then fails fast until a probe succeeds.
 
-    While it is open, and only then, one daemon thread calls `probe` every `open_s` seconds: that
-    is the half-open state, which needs no traffic and risks no caller's request. `probe` takes
-    its own time-out, and raises while the provider is down. Thread-safe; `close()` ends it.
+    While the circuit is open, a daemon thread calls `probe` every `open_s` seconds. This takes the
+    place of a half-open state: it needs no traffic and risks no caller's request. `probe` has a
+    time-out of its own and raises while the provider is down. Thread-safe; `close()` ends the
+    thread.
     """
 
     def __init__(
         self,
-        inner: NumberLookup,
-        *,
-        failures_max: int,
-        open_s: float,
+        kind: str,
+        name: str,
         probe: Callable[[], object],
+        *,
+        failures_max: int = FAILURES_MAX,
+        open_s: float = OPEN_S,
     ) -> None:
         assert failures_max > 0, failures_max
         assert open_s > 0, open_s
-        self.name = inner.name
-        self.remote = inner.remote
-        self._inner = inner
+        self._called = f"{kind} {name}"
+        self._thread_name = f"{name}-probe"
+        self._probe = probe
         self._failures_max = failures_max
         self._open_s = open_s
-        self._probe = probe
         self._lock = Lock()
         self._failures = 0
-        self._prober: Thread | None = None  # Its presence is the open state.
+        self._prober: Thread | None = None  # The circuit is open while there is one.
         self._closing = Event()
 
     def is_up(self) -> bool:
-        """Tell whether lookups are let through now."""
+        """Tell whether calls are let through now."""
         return self._prober is None
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
-        """Return what `inner` answers; any failure of it, even a foreign one, is Unavailable."""
-        if not self.is_up():
-            message = f"the circuit of the lookup provider {self.name} is open"
+    def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call; raise Unavailable without calling while the circuit is open.
+
+        A refusal counts as an answer. Every other error counts as a failure, even an unknown one.
+        """
+        if self._prober is not None:
+            message = f"the circuit of the {self._called} is open"
             raise Unavailable(message)
         try:
-            facts = self._inner.look_up(organization_id, phone_number)
-        except Unavailable:
+            answer = reached(*args, **kwargs)
+        except Rejected:
+            self._note_success()
+            raise
+        except Exception as error:
+            if not isinstance(error, ProviderError):
+                # Only the type is logged, because the text of an unknown error may hold the number.
+                _log.warning("%s raised %s", self._called, type(error).__name__)
             self._note_failure()
             raise
-        except Exception as error:  # noqa: BLE001 - the port promises that none passes.
-            # Only the type: the text of a foreign error may hold the number.
-            _log.warning("lookup provider %s raised %s", self.name, type(error).__name__)
-            self._note_failure()
-            message = f"the lookup provider {self.name} failed"
-            raise Unavailable(message) from None
         self._note_success()
-        return facts
+        return answer
 
     def close(self) -> None:
-        """End the probing for good, waiting for a probe that is under way; safe to repeat."""
+        """Stop probing for good and wait for a probe under way; safe to repeat."""
         self._closing.set()
         with self._lock:
             prober = self._prober
@@ -84,25 +94,71 @@ class CircuitBreaker:
             self._failures += 1
             if self._failures < self._failures_max or self._prober is not None:
                 return
-            prober = Thread(target=self._probe_until_up, name=f"{self.name}-probe", daemon=True)
+            prober = Thread(target=self._probe_until_up, name=self._thread_name, daemon=True)
             try:
                 prober.start()
             except RuntimeError:
-                # No thread is to be had. Without one nothing would ever close the circuit, so it
-                # stays closed and the next failure tries again.
+                # No thread can be started. Without one nothing would ever close the circuit, so it
+                # stays closed, and the next failure tries again.
                 return
             self._prober = prober
-        _log.warning("lookup provider %s: circuit open", self.name)
+        _log.warning("%s: circuit open", self._called)
 
     def _probe_until_up(self) -> None:
         while not self._closing.wait(self._open_s):
             try:
                 self._probe()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the provider is not up.
-                _log.info("lookup provider %s: probe raised %s", self.name, type(error).__name__)
+            except Exception as error:  # noqa: BLE001 - Whatever the error, the provider is not up.
+                _log.info("%s: probe raised %s", self._called, type(error).__name__)
                 continue
             with self._lock:
                 self._failures = 0
                 self._prober = None
-            _log.warning("lookup provider %s: circuit closed", self.name)
+            _log.warning("%s: circuit closed", self._called)
             return
+
+
+class GuardedLookup:
+    """A provider of lookups behind its circuit; an unknown error becomes Unavailable too."""
+
+    def __init__(self, inner: LookupProvider, circuit: CircuitBreaker) -> None:
+        self.name = inner.name
+        self.remote = inner.remote
+        self.probe = inner.probe
+        self.is_up = circuit.is_up
+        self._inner = inner
+        self._circuit = circuit
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+        """Return what the provider answers."""
+        try:
+            return self._circuit.call(self._inner.look_up, organization_id, phone_number)
+        except ProviderError:
+            raise
+        except Exception:  # noqa: BLE001 - The port promises that no other error passes.
+            message = f"the lookup provider {self.name} failed"
+            raise Unavailable(message) from None
+
+
+class GuardedNetwork:
+    """An eSIM network behind its circuit; every call but `probe` goes through it.
+
+    An open circuit raises Unavailable, which is true: the call was not made. An unknown error is
+    raised as it is, because nobody here can say that a change did not happen.
+    """
+
+    def __init__(self, inner: EsimNetwork, circuit: CircuitBreaker) -> None:
+        self.name = inner.name
+        self.remote = inner.remote
+        self.settles_after = inner.settles_after
+        self.probe = inner.probe
+        self._inner = inner
+        self._circuit = circuit
+
+    def __getattr__(self, call: str) -> Callable[..., Any]:
+        reached = getattr(self._inner, call)
+
+        def guarded(*args: Any, **kwargs: Any) -> Any:
+            return self._circuit.call(reached, *args, **kwargs)
+
+        return guarded

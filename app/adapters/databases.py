@@ -1,4 +1,4 @@
-"""The databases: the log, the read models and the own stores, on SQLite or on PostgreSQL."""
+"""The port of the databases (log, read models, own stores), for SQLite and PostgreSQL."""
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -16,39 +16,37 @@ class ListeningWaker(Waker, Protocol):
     """A waker that may hold a connection."""
 
     def start(self) -> None:
-        """Begin to listen, also for those who wait elsewhere in this process."""
+        """Begin to listen, also for threads of this process that wait through the signal."""
         ...
 
-    def close(self) -> None:
-        """Listen no more."""
-        ...
+    def close(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LogEnd:
-    """The newest event of a log (position 0: there is none), by which two logs are compared."""
+    """The newest event of a log (position 0: none); two logs are compared by it."""
 
     position: int
     stream_id: str
     stream_version: int
-    state_sha256: str  # Some events have the same place in every log.
+    state_sha256: str  # Needed because the first events have the same place in every log.
 
 
 class Persistence(Protocol):
-    """The engine that an installation runs on."""
+    """The database system that an installation runs on."""
 
     @property
     def error(self) -> type[Exception]:
-        """What its driver raises."""
+        """The base class of its driver's errors."""
         ...
 
     @property
     def place(self) -> str:
-        """Name it to people; no secrets."""
+        """Where the data is, for people to read; holds no secret."""
         ...
 
     def log_environment(self) -> Mapping[str, str]:
-        """Return the settings of the event log's library."""
+        """Return the settings of the eventsourcing library."""
         ...
 
     def databases(self) -> tuple[Database, Database, Database]:
@@ -56,7 +54,7 @@ class Persistence(Protocol):
         ...
 
     def waker(self, appended: Signal) -> ListeningWaker:
-        """Return what hears of commits to the log, in whatever process."""
+        """Return what hears of commits to the log by any process."""
         ...
 
     def lock(self, name: str) -> Lock:
@@ -64,49 +62,49 @@ class Persistence(Protocol):
         ...
 
     def turns(self) -> Turns:
-        """Return what a process takes turns by, at wallets that others move too."""
+        """Return the turns that processes take at a wallet which several of them change."""
         ...
 
     def exists(self) -> bool:
-        """Tell whether there can be tables; opening must not make an empty installation."""
+        """Tell whether there can be tables; looking must not create an empty installation."""
         ...
 
     def fault(self) -> str | None:
-        """Say what DATABASE_URL must not lead to; None when its sessions are kept."""
+        """Say why sessions of DATABASE_URL cannot be used; None if they can."""
         ...
 
     def migrating(self) -> AbstractContextManager[None]:
-        """Hold it for a migration, so that two processes take turns; makes what must be there."""
+        """Keep other processes from migrating meanwhile; create what must exist first."""
         ...
 
     def copy_to(self, directory: Path) -> LogEnd:
-        """Copy what cannot be rebuilt, of a running installation; return where its log ended.
+        """Copy what cannot be rebuilt while the installation runs; return where its log ended.
 
-        What a server's own program has to copy is left out: `dump_commands` says how.
+        What the server's own program must copy is left out; `dump_commands` says how to copy it.
         """
         ...
 
     def dump_commands(self, directory: Path) -> list[str]:
-        """Return what to run to copy the database into a backup, and out of it; none for files."""
+        """Return the commands that dump the database and restore it; none for files."""
         ...
 
     def topics(self, directory: Path) -> list[str]:
-        """Return the kinds of events in the log of a backup, where it can be looked into."""
+        """Return the topics of the events in the log of a backup, if it can be looked into."""
         ...
 
     def occupied(self) -> str | None:
-        """Name what is there already and must not be overwritten by a backup."""
+        """Name the data that exists already and that a backup must not overwrite."""
         ...
 
     def put_back(self, directory: Path) -> bool:
-        """Put the files of a backup in place; False while the server has no log in it yet."""
+        """Put the files of a backup in place; False while the server has no log yet."""
         ...
 
 
 def persistence_at(url: str, role: str) -> Persistence:
-    """Return the engine of a DATABASE_URL; a server shows the role of who is connected."""
+    """Return the persistence of a DATABASE_URL; PostgreSQL shows `role` for each connection."""
     if url.startswith("sqlite:///"):
-        from app.adapters.sqlite.database import SqliteFiles  # noqa: PLC0415  # Each loads its driver alone.
+        from app.adapters.sqlite.database import SqliteFiles  # noqa: PLC0415  # Each loads only its own driver.
 
         return SqliteFiles(url)
     from app.adapters.postgres.database import PostgresDatabase  # noqa: PLC0415  # As above.

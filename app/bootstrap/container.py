@@ -1,88 +1,646 @@
-"""The one place that constructs: settings in, the parts of one installation out, each lazily.
+"""What one process of an installation is made of: settings in, its parts out.
 
-Nothing is opened before it is used, so a process holds only what it needs, and after its fork.
-Each file adds a layer to the one before: storage, reading, commands, work, access.
-
-Tokens, client secrets and callers.
+A part is made when it is first asked for. So a process holds only what it needs, nothing is
+opened before a fork, and looking at an installation does not make one.
 """
 
+import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
+from uuid import UUID, uuid4
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
 from sqlalchemy import func, select
 
+from app.adapters.circuit import CircuitBreaker, GuardedLookup, GuardedNetwork
+from app.adapters.databases import ListeningWaker, Persistence, persistence_at
+from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
-from app.bootstrap.work import Work
+from app.adapters.stores.faults import Faults
+from app.adapters.stores.leases import SqlLeases
+from app.adapters.stores.lookup_cache import SqlLookupCache
+from app.adapters.stores.network_readings import SqlReadings
+from app.adapters.stores.notes import Notes
+from app.adapters.stores.personal_keys import PersonalKeys
+from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
+from app.adapters.stores.slices_in_hand import SqlSlicesInHand
+from app.adapters.stores.throttle import SqlThrottle
+from app.bootstrap.known_plans import KnownPlans
+from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
+from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.keys import KeyRing, Pepper
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
-from app.settings import WAITING_MAX
-from app.watch.counted import CountedAnswers, CountedWaiting, WorkLog
+from app.settings import LOOKUP_THREADS, PROVISION_THREADS, WAITING_MAX, Settings
+from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, QueueState, behind_s
 from app.watch.logging import note_cause
 from app.watch.metrics import Metrics
-from domain.errors import ServiceUnavailable
+from app.watch.work_log import WorkLog
+from domain.accounts.billing import MonthlyBilling
+from domain.accounts.commands import Accounts
+from domain.accounts.committer import Committer
+from domain.accounts.currency import Currency
+from domain.aggregates import AGGREGATES
+from domain.catalogue.commands import Catalogue
+from domain.catalogue.matching import PlansByKey
+from domain.cause import Clock, utc_now
+from domain.errors import NotPossible, ServiceUnavailable
+from domain.links.change_plans import LinkPlans
+from domain.links.create import LinkCreate, ProvisioningRules
+from domain.links.failing import Failing
+from domain.links.network import EsimNetwork
+from domain.links.readings import LinkReadings
+from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
 from domain.log.log import Log
-from domain.lookups.answers import Answers
-from projections.engine.database import from_micros
-from projections.engine.health import Lag, lags
+from domain.lookups.answers import AnswerRules, Answers
+from domain.lookups.bulk import BulkCreate
+from domain.lookups.in_flight import InFlight
+from domain.lookups.open_items import OpenItems
+from domain.lookups.ports import LookupProvider
+from domain.lookups.single import SingleLookup
+from domain.provider_errors import ProviderError
+from projections.engine.database import Database, from_micros
+from projections.engine.freshness import Freshness
+from projections.engine.positions import Lag, Positions, lags
+from projections.engine.projector import Projector
+from projections.engine.read_model import ReadModel
+from projections.models.api_clients import ApiClients
+from projections.models.jobs import Jobs
+from projections.models.link_spans import LinkSpans
+from projections.models.links import Links
+from projections.models.monthly_fees import FeeBook
+from projections.models.open_slices import OpenSlices
+from projections.models.organizations import Organizations
+from projections.models.plans import Plans
+from projections.models.timelines import Timelines
+from projections.models.transactions import Transactions
+from projections.models.unfinished import Unfinished
+from projections.models.wallets import Wallets
+from workers import actors
+from workers.bulk import BulkLookup
+from workers.dispatcher import Dispatcher
+from workers.fees import FeeReads, FeeRound, MonthlyFees
+from workers.links import EsimReservation, Provisioning
+from workers.lookup_turns import LookupTurns
+from workers.plan_changes import PlanChanges, Steadiness
+from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES
+from workers.shares import Shares
+from workers.sweep import ProvisioningSweep, Sweep
+
+IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
+NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
+# Messages that a dispatcher's first start asks for at once; the sweep asks for more.
+BOOT_JOBS_MAX = 10_000
+
+M = TypeVar("M", bound=ReadModel)
 
 
-class Access(Work):
-    """Who may do what, and what operators see."""
+class _ReadModel(cached_property[M]):
+    """A read model as a part; it is also listed in `models`."""
+
+    def __init__(self, kind: type[M]) -> None:
+        super().__init__(lambda _: kind())
+
+
+class Container:
+    """The parts of one process. Set `role` before the first part is used.
+
+    Raises WrongSetting when a provider is not known.
+    """
+
+    role = "command"
+
+    def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
+        require_known(settings)
+        self.settings = settings
+        self.local_clock = clock
+        self.time = DatabaseClock(clock, self._server_time, server=lambda: self.log.server)
+        self.clock: Clock = self.time
+        # Made now, because it believes only the time that it has seen itself.
+        self.steadiness = Steadiness(self.clock)
+        self.circuits: list[CircuitBreaker] = []
+
+    def _server_time(self) -> datetime | None:
+        return self.views.server_time()
+
+    # The databases: the log, the read models, own stores, and keys beside the log.
 
     @cached_property
-    def metrics(self) -> Metrics:
-        """What operators watch."""
-        return Metrics(self, WAITING_MAX)
+    def persistence(self) -> Persistence:
+        """The database system that holds all tables."""
+        return persistence_at(self.settings.database_url, self.role)
 
     @cached_property
     def log(self) -> Log:
-        """The event log, whose appends are counted."""
-        log = super().log
-        log.observer = self._note
+        """The event log; its tables are made by `migrate`."""
+        return self.open_log(create=False)
+
+    def open_log(self, *, create: bool) -> Log:
+        """Open the log, creating its tables if asked to; its appends are counted."""
+        tables = {"CREATE_TABLE": "y" if create else "n"}
+        log = Log({**self.persistence.log_environment(), **tables}, AGGREGATES)
+        log.observer = self._note_events
         return log
 
-    def _note_store_error(self, store: str) -> None:
-        self.metrics.store_failed(store)
-
-    def _note(self, stored: Sequence[StoredEvent]) -> None:
+    def _note_events(self, stored: Sequence[StoredEvent]) -> None:
         self.metrics.appended(stored)
         if stored:
             note_cause(lambda: _cause_of(stored[0]))
 
     @cached_property
+    def databases(self) -> tuple[Database, Database, Database]:
+        """The databases of the read models, the own stores and the keys."""
+        return self.persistence.databases()
+
+    @cached_property
+    def views(self) -> Database:
+        """The database of read models and positions; after a crash they follow the log again."""
+        return self.databases[0]
+
+    @cached_property
+    def stores(self) -> Database:
+        """The database of own stores that cost little to lose."""
+        return self.databases[1]
+
+    @cached_property
+    def shared_clock(self) -> Clock:
+        """The earlier of this machine's clock and the database server's.
+
+        For work that would come too early for everybody if one machine's clock were ahead.
+        """
+
+        def earlier() -> datetime:
+            now, told = self.local_clock(), self.views.server_time()
+            return now if told is None else min(now, told)
+
+        return earlier
+
+    # Own stores. A new store is a part here, and its tables go into a set of `own_tables`.
+
+    @cached_property
+    def vault(self) -> PersonalKeys:
+        """Keys of personal data, in the database of the log and as durable as it."""
+        return PersonalKeys(self.databases[2], server=lambda: self.log.server)
+
+    @cached_property
+    def notes(self) -> Notes:
+        """What this installation notes about itself, in the database of the log."""
+        return Notes(self.databases[2])
+
+    @cached_property
+    def lookup_cache(self) -> SqlLookupCache:
+        """Answers kept from earlier lookups."""
+        return SqlLookupCache(self.stores, self._faults("lookup_cache"))
+
+    @cached_property
+    def leases(self) -> SqlLeases:
+        """Leases of running idempotent lookups."""
+        return SqlLeases(self.stores, self.clock, self._faults("leases"))
+
+    @cached_property
+    def throttle(self) -> SqlThrottle:
+        """Counters of wrong secrets."""
+        return SqlThrottle(self.stores, self.clock)
+
+    @cached_property
+    def sandbox_attempts(self) -> SqlSandboxAttempts:
+        """Counters of attempts at sandbox numbers."""
+        return SqlSandboxAttempts(self.stores)
+
+    @cached_property
+    def readings(self) -> SqlReadings:
+        """Usage and status of links as last seen."""
+        return SqlReadings(self.stores, self._faults("network_readings"))
+
+    @cached_property
+    def slices_in_hand(self) -> SqlSlicesInHand:
+        return SqlSlicesInHand(self.stores)
+
+    def _faults(self, store: str) -> Faults:
+        return Faults(store, self.persistence.place, self._note_store_error)
+
+    def _note_store_error(self, store: str) -> None:
+        self.metrics.store_failed(store)
+
+    @property
+    def own_tables(self) -> list[OwnTables]:
+        """Every set of tables besides the log and the read models, as `migrate` makes them.
+
+        Raise the version of a set when its tables change; `ensure` says what happens then.
+        """
+        plain = (self.lookup_cache, self.leases, self.throttle, self.sandbox_attempts)
+        plain_tables = [store.metadata for store in (*plain, self.readings)]
+        keys, stores = self.vault, self.stores
+        return [
+            OwnTables("stores", 2, stores, plain_tables),
+            OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
+            OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
+            OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
+            OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
+            OwnTables("notes", 1, keys.database, [self.notes.metadata]),
+            # Without positions every read model is rebuilt, and the dispatcher sweeps.
+            OwnTables("positions", 1, self.views, [self.positions.metadata]),
+        ]
+
+    # Read models: one line for each.
+
+    organizations = _ReadModel(Organizations)
+    clients = _ReadModel(ApiClients)
+    wallets = _ReadModel(Wallets)
+    transactions = _ReadModel(Transactions)
+    jobs = _ReadModel(Jobs)
+    open_slices = _ReadModel(OpenSlices)
+    plans = _ReadModel(Plans)
+    links = _ReadModel(Links)
+    link_spans = _ReadModel(LinkSpans)
+    timelines = _ReadModel(Timelines)
+    unfinished = _ReadModel(Unfinished)
+    fee_book = _ReadModel(FeeBook)
+
+    @property
+    def models(self) -> list[ReadModel]:
+        parts = [part for kind in type(self).__mro__ for part in vars(kind).items()]
+        return [getattr(self, name) for name, part in parts if isinstance(part, _ReadModel)]
+
+    @cached_property
+    def positions(self) -> Positions:
+        """How far each follower has come."""
+        return Positions()
+
+    @cached_property
+    def waker(self) -> ListeningWaker:
+        """Tells followers that the log has grown."""
+        return self.persistence.waker(self.log.appended)
+
+    @cached_property
+    def freshness(self) -> Freshness:
+        """Tells how old the read models are."""
+        return Freshness(self.log, self.views, self.positions, self.clock)
+
+    @cached_property
+    def projector(self) -> Projector:
+        """Keeps the read models up to date."""
+        return Projector(self.log, self.views, self.positions, self.models, self.clock)
+
+    # Money and the catalogue.
+
+    @cached_property
+    def committer(self) -> Committer:
+        """The only writer of wallets in this process."""
+        return Committer(self.log, self.persistence.turns())
+
+    @cached_property
+    def currency(self) -> Currency:
+        return Currency(self.log, self.settings.currency)
+
+    @cached_property
+    def accounts(self) -> Accounts:
+        """Operators' commands on organizations, clients and wallets."""
+        return Accounts(self.log, self.committer, self.currency, uuid4)
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """Operators' commands on plans."""
+        return Catalogue(self.log, self._plans_by_key)
+
+    def _plans_by_key(self) -> PlansByKey:
+        """Return all plans by key, once their read model is as new as the log."""
+        goal = self.log.head()
+        self.projector.catch_up(goal)
+        with self.views.reading() as connection:
+            place = self.positions.get(connection, self.plans.name)
+            if place is None or place.position < goal:
+                message = "read model plans is behind the log; see: projections status"
+                raise NotPossible(message)
+            return self.plans.keys(connection)
+
+    @cached_property
+    def known_plans(self) -> KnownPlans:
+        """The terms of plans, read once for a request."""
+        return KnownPlans(self.views, self.plans)
+
+    # Lookups.
+
+    @cached_property
+    def bare_lookup(self) -> LookupProvider:
+        """The provider of lookups that LOOKUP_PROVIDER names, without its circuit."""
+        return LOOKUPS[self.settings.lookup_provider](self)
+
+    @cached_property
+    def provider(self) -> LookupProvider:
+        """Answers lookups; the sandbox is outside the circuit, so that it never opens it."""
+        bare = self.bare_lookup
+        circuit = CircuitBreaker("lookup provider", bare.name, bare.probe)
+        self.circuits.append(circuit)
+        guarded = GuardedLookup(bare, circuit)
+        if not self.settings.sandbox:
+            return guarded
+        return SandboxLookup(guarded, self.sandbox_attempts, time.sleep)
+
+    def warm(self) -> None:
+        """Do now what the first lookup would wait for; for a remote provider, connect."""
+        with suppress(ProviderError):  # One that is down is noticed when it is asked.
+            self.provider.probe()
+
+    @cached_property
     def answers(self) -> Answers:
-        """Cache first, then the provider; counted by source."""
-        return CountedAnswers(super().answers, self.metrics.looked_up)
+        """Answers from the cache, then from the provider; counted by source."""
+        rules = AnswerRules(
+            cache_ttl=self.settings.lookup_cache_ttl,
+            uncached=is_sandbox_number if self.settings.sandbox else _never,
+            pause=time.sleep,
+            tell=self.metrics.looked_up,
+        )
+        return Answers(self.provider, self.lookup_cache, self.clock, rules)
+
+    @cached_property
+    def single_lookup(self) -> SingleLookup:
+        has_slow_calls = self.provider.remote or self.settings.sandbox
+        return SingleLookup(
+            log=self.log,
+            committer=self.committer,
+            vault=self.vault,
+            answers=self.answers,
+            leases=self.leases if has_slow_calls else None,
+            in_flight=InFlight(IN_FLIGHT_MAX, WAITING_MAX - IN_FLIGHT_MAX),
+            postponed=InFlight(),
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    @cached_property
+    def bulk_create(self) -> BulkCreate:
+        open_items = OpenItems(self._open_items, self.settings.job_items_open_max)
+        return BulkCreate(self.log, self.committer, self.vault, open_items, uuid4)
+
+    def _open_items(self, organization_id: UUID) -> tuple[int, int]:
+        with self.views.reading() as connection:
+            place = self.positions.get(connection, self.open_slices.name)
+            shown = self.open_slices.items_of(connection, organization_id)
+        return shown, place.position if place is not None else 0
+
+    @cached_property
+    def bulk_lookup(self) -> BulkLookup:
+        return BulkLookup(self.log, self.committer, self.vault, self.answers, self.clock)
+
+    @cached_property
+    def lookup_turns(self) -> LookupTurns:
+        """Decides whose slice comes next."""
+        return LookupTurns(
+            self.log,
+            self.views,
+            self.open_slices,
+            self.slices_in_hand,
+            self.bulk_lookup,
+            self.publisher,
+            self.clock,
+            LOOKUP_THREADS,
+        )
+
+    # Links.
+
+    @cached_property
+    def bare_network(self) -> EsimNetwork:
+        """The network that NETWORK_PROVIDER names, without its circuit."""
+        return NETWORKS[self.settings.network_provider](self)
+
+    @cached_property
+    def network(self) -> EsimNetwork:
+        """The network of the links; a remote one has a circuit, which a sandbox must not open."""
+        bare = self.bare_network
+        if not bare.remote:
+            return bare
+        circuit = CircuitBreaker(
+            "eSIM network", bare.name, lambda: bare.probe(timeout_s=NETWORK_PROBE_S)
+        )
+        self.circuits.append(circuit)
+        return cast("EsimNetwork", GuardedNetwork(bare, circuit))
+
+    @cached_property
+    def rules(self) -> ProvisioningRules:
+        """The operator's settings about links."""
+        settings = self.settings
+        return ProvisioningRules(
+            base_plan=settings.network_base_plan,
+            product=settings.network_esim_product,
+            currency=settings.currency,
+            deadline=timedelta(seconds=settings.provisioning_deadline_s),
+        )
+
+    @cached_property
+    def failing(self) -> Failing:
+        """Fails links and changes of their plans."""
+        network = self.network
+        return Failing(self.log, self.committer, network.name, network.settles_after, self.clock)
 
     @cached_property
     def waiting(self) -> Waiting:
-        """Who may wait for the network, and how many do."""
-        return CountedWaiting(WAITING_MAX, self.metrics.waiting)
+        """The places of requests that wait for the network; a gauge shows how many are taken."""
+        return Waiting(WAITING_MAX, self.metrics.waiting.track_inprogress)
+
+    @cached_property
+    def link_create(self) -> LinkCreate:
+        return LinkCreate(
+            log=self.log,
+            failing=self.failing,
+            offers=self.known_plans.offer,
+            waiting=self.waiting,
+            rules=self.rules,
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    @cached_property
+    def link_plans(self) -> LinkPlans:
+        """The command that changes the plans of a link."""
+        return LinkPlans(
+            log=self.log,
+            committer=self.committer,
+            failing=self.failing,
+            offers=self.known_plans.offer,
+            waiting=self.waiting,
+            rules=self.rules,
+            clock=self.clock,
+            new_id=uuid4,
+        )
+
+    @cached_property
+    def link_status(self) -> LinkStatusSwitch:
+        """The command that suspends and reactivates links."""
+        return LinkStatusSwitch(self.log, self.network, self.waiting, self.clock)
+
+    @cached_property
+    def link_readings(self) -> LinkReadings:
+        """Tells what links are like now."""
+        return LinkReadings(
+            self.log, self.network, self.readings, self.vault, self.waiting, self.clock
+        )
+
+    @cached_property
+    def provisioning(self) -> Provisioning:
+        return Provisioning(
+            log=self.log,
+            network=self.network,
+            readings=self.readings,
+            vault=self.vault,
+            reservation=EsimReservation(
+                self.log, self.committer, self.network, self.rules, self.clock
+            ),
+            failing=self.failing,
+            rules=self.rules,
+            clock=self.clock,
+            new_id=uuid4,
+            shares=self.provision_shares,
+        )
+
+    @cached_property
+    def plan_changes(self) -> PlanChanges:
+        return PlanChanges(
+            self.log,
+            self.network,
+            self.failing,
+            self.clock,
+            self.steadiness,
+            self.provision_shares,
+        )
+
+    @cached_property
+    def provision_shares(self) -> Shares:
+        """Shares the threads of the provisioning queue between organizations."""
+        return Shares(PROVISION_THREADS)
+
+    # Monthly fees.
+
+    @cached_property
+    def fee_round(self) -> FeeRound:
+        """Asks for the monthly fees."""
+        return FeeRound(self.publisher)
+
+    @cached_property
+    def monthly_fees(self) -> MonthlyFees:
+        """Charges for active links, month by month."""
+        billing = MonthlyBilling(self.log, self.committer, self.currency)
+        reads = FeeReads(
+            database=self.views,
+            organizations=self.organizations,
+            links=self.link_spans,
+            book=self.fee_book,
+            reach=self._reach_fees,
+        )
+        return MonthlyFees(self.log, billing, reads, self.shared_clock)
+
+    def _reach_fees(self, position: int) -> bool:
+        """Project up to a position; False if a read model of the fees has stopped before it."""
+        self.projector.catch_up(position)
+        places = self.positions.all(self.views)
+        needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
+        return all(name in places and places[name].position >= position for name in needed)
+
+    # The queues and what fills them.
 
     @cached_property
     def broker(self) -> InProcessBroker | DurableBroker:
-        """The queues; each message that is worked on is a line and a count."""
-        broker = super().broker
+        """The queues, with every actor declared; nothing is connected before it is used.
+
+        Each message that a worker handles gets a log line and a count.
+        """
+        settings = self.settings
+        broker: InProcessBroker | DurableBroker = InProcessBroker()
+        if not settings.has_own_broker:
+            broker = DurableBroker(settings.broker_url.split(","), quorum=settings.quorum_queues)
+        actors.register(broker, self)
         broker.add_middleware(WorkLog(self.metrics.worked))
         return broker
 
+    @cached_property
+    def publisher(self) -> DramatiqPublisher:
+        """Puts messages into queues."""
+        return DramatiqPublisher(self.broker, self.broker.backlog)
+
+    @cached_property
+    def dispatcher(self) -> Dispatcher:
+        """Turns events into messages."""
+        return Dispatcher(
+            self.log, self.views, self.positions, self.publisher, self.sweep_everything, self.clock
+        )
+
+    @cached_property
+    def sweep(self) -> Sweep:
+        """Asks again for idle jobs."""
+        return Sweep(self.log, self.views, self.jobs, self.publisher, self.clock)
+
+    @cached_property
+    def provisioning_sweep(self) -> ProvisioningSweep:
+        """Asks again for links and plan changes that are due."""
+        return ProvisioningSweep(self.views, self.unfinished, self.publisher, self.clock)
+
+    def sweep_everything(self) -> None:
+        """Ask for all unfinished work, because after a start nobody knows what was sent before."""
+        self.projector.catch_up()
+        self.sweep.run(idle=timedelta(0), jobs_max=BOOT_JOBS_MAX)
+        self.provisioning_sweep.run(everything=True, work_max=BOOT_JOBS_MAX)
+
+    # Who may do what.
+
+    @cached_property
+    def keys(self) -> KeyRing:
+        settings = self.settings
+        retire_after_s = settings.token_ttl_s + LEEWAY_S
+        return KeyRing(settings.signing_keys, settings.token_algorithm, self.clock, retire_after_s)
+
+    @cached_property
+    def issuer(self) -> TokenIssuer:
+        """Signs access tokens."""
+        settings = self.settings
+        return TokenIssuer(
+            self.keys, settings.issuer, settings.token_audience, settings.token_ttl_s, self.clock
+        )
+
+    @cached_property
+    def verifier(self) -> TokenVerifier:
+        """Verifies access tokens."""
+        return TokenVerifier(
+            self.keys, self.settings.issuer, self.settings.token_audience, self.clock
+        )
+
+    @cached_property
+    def secret_hasher(self) -> SecretHasher:
+        """Hashes and compares client secrets."""
+        settings = self.settings
+        kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
+        return SecretHasher(settings.secret_pepper.encode() or kept)
+
+    @cached_property
+    def authorizer(self) -> Authorizer:
+        """Decides who may do what now."""
+        return Authorizer(
+            self.log, self.views, self.positions, self.organizations, self.clients, self.clock
+        )
+
+    # What operators watch.
+
+    @cached_property
+    def metrics(self) -> Metrics:
+        """What this process counts, and what it asks of the container at each scrape."""
+        return Metrics(self, WAITING_MAX)
+
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
-        """How far each follower is behind, and for how many seconds, where that can be told."""
+        """Return how far each follower is behind, and for how many seconds if that is known."""
         self._require_database()
         known = lags(self.log, self.views, self.positions)
         return [(lag, behind_s(self.log, lag, self.clock())) for lag in known]
 
     def ages(self) -> Ages:
-        """How old unfinished work is."""
+        """Return how old unfinished work is."""
         self._require_database()
         jobs, now = self.jobs.jobs.c, self.clock()
         begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
@@ -97,12 +655,12 @@ class Access(Work):
         )
 
     def _require_database(self) -> None:
-        """Raise where there is none: to look must not make one."""
+        """Raise if there is no database, because looking must not create one."""
         if not self.persistence.exists():
             raise ServiceUnavailable
 
     def queue_states(self) -> list[QueueState]:
-        """What waits in each queue."""
+        """Return what waits in each queue."""
         try:
             return self._queue_states()
         except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
@@ -113,80 +671,36 @@ class Access(Work):
         return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
     def provider_is_up(self) -> bool:
-        """Whether lookups are let through to the provider."""
+        """Tell whether lookups are let through to the provider."""
         return self.provider.is_up()
 
-    @cached_property
-    def keys(self) -> KeyRing:
-        """The signing keys."""
-        settings = self.settings
-        retire_after_s = settings.token_ttl_s + LEEWAY_S
-        return KeyRing(settings.signing_keys, settings.token_algorithm, self.clock, retire_after_s)
-
-    @cached_property
-    def issuer(self) -> TokenIssuer:
-        """Who signs tokens."""
-        settings = self.settings
-        return TokenIssuer(
-            self.keys, settings.issuer, settings.token_audience, settings.token_ttl_s, self.clock
-        )
-
-    @cached_property
-    def verifier(self) -> TokenVerifier:
-        """Who checks tokens."""
-        return TokenVerifier(
-            self.keys, self.settings.issuer, self.settings.token_audience, self.clock
-        )
-
-    @cached_property
-    def secret_hasher(self) -> SecretHasher:
-        """How client secrets are compared."""
-        settings = self.settings
-        kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
-        return SecretHasher(settings.secret_pepper.encode() or kept)
-
-    @cached_property
-    def authorizer(self) -> Authorizer:
-        """Who may do what, now."""
-        return Authorizer(
-            self.log, self.views, self.positions, self.organizations, self.clients, self.clock
-        )
-
-
-def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
-    """Return which request an event is for, of which organization, and which slice it is about.
-
-    A message for a slice is only a bell: another slice may have been worked on.
-    """
-    state = msgspec.json.decode(event.state)
-    names = ("request_id", "organization_id", "slice_index")
-    facts = {name: state[name] for name in names if name in state}
-    return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})
-
-
-class Container(Access):
-    """The parts of one installation in one process."""
+    # Start and end.
 
     def complete(self) -> None:
-        """Construct every part that is still missing, before threads could race to do so."""
+        """Make every part that is still missing, before threads could race to make it."""
         for name in dir(type(self)):
             if isinstance(getattr(type(self), name), cached_property):
                 getattr(self, name)
 
     def close(self) -> None:
-        """Commit what waits and let go of the databases."""
+        """Commit what waits and close the databases; parts that were never made are left alone."""
         held = self.__dict__
-        if "circuit" in held:
-            self.circuit.close()
-        if "broker" in held:
-            self.broker.close()
-        if "committer" in held:
-            self.committer.close()
-        if "lookup_cache" in held:
-            self.lookup_cache.close()
-        if "waker" in held:
-            self.waker.close()
-        if "log" in held:
-            self.log.close()
-        for database in held.get("databases", ()):
-            database.close()
+        parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
+        for part in (*self.circuits, *parts, *held.get("databases", ())):
+            if part is not None:
+                part.close()
+
+
+def _never(_: str) -> bool:
+    return False
+
+
+def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
+    """Return the request of an event, its organization, and the slice that it is about.
+
+    A message for a slice only says that there is work: another slice may have been worked on.
+    """
+    state = msgspec.json.decode(event.state)
+    names = ("request_id", "organization_id", "slice_index")
+    facts = {name: state[name] for name in names if name in state}
+    return facts | ({"job_id": str(event.originator_id)} if "slice_index" in facts else {})

@@ -1,7 +1,7 @@
-"""Signing keys and pepper at a start: made where there are none, and told when that costs clients.
+"""Signing keys and pepper at a start: created if missing, with a warning if clients lose by it.
 
-The database notes what the installation has started with. So keys that are made anew, or the
-directory of another installation, are told from the first ones.
+The database notes the keys with which the installation started. So new keys, or the directory of
+another installation, are not taken for the first ones.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from projections.models.api_clients import ApiClientRow
 
 
 def ensure_keys(container: Container) -> bool:
-    """Make signing keys and pepper where they are missing; tell whether there were no keys."""
+    """Create signing keys and pepper if they are missing; return whether there were no keys."""
     made = container.keys.ensure()
     if not container.settings.secret_pepper:
         load_or_make_pepper(container.settings.signing_keys)
@@ -23,7 +23,7 @@ def ensure_keys(container: Container) -> bool:
 
 
 def note_keys(container: Container, *, made: bool) -> list[str]:
-    """Note what is used from now on; return what clients have lost by it, in words."""
+    """Note the keys in use; return in words what clients have lost by a change."""
     notes = container.notes
     if made or notes.newest("signing_keys") is None:
         notes.add("signing_keys", container.keys.signing_key().kid, container.clock())
@@ -34,14 +34,15 @@ def note_keys(container: Container, *, made: bool) -> list[str]:
 def note_pepper(container: Container) -> None:
     """Note the pepper before a secret is hashed with it; raises SigningKeysError if it is lost.
 
-    By the clock that stamps the secret: the note of one that is ahead would make it an older one.
+    The note has the time of the clock that stamps the secret. A note from a clock that is ahead
+    would make the secret look older than the pepper.
     """
     container.time.measure()
     container.notes.add("pepper", container.secret_hasher.fingerprint(), container.clock())
 
 
 def lost_keys(container: Container) -> list[str]:
-    """Say what is refused because keys or pepper are not those of before."""
+    """Say what is refused because keys or pepper have changed."""
     keys, peppers = container.notes.all("signing_keys"), container.notes.all("pepper")
     if len(keys) < 2 and len(peppers) < 2:  # noqa: PLR2004  # The first ones replace none.
         return []
@@ -78,7 +79,7 @@ def _at(peppers: Sequence[tuple[datetime, str]], moment: datetime) -> str:
 
 
 def missing_keys(container: Container) -> str | None:
-    """Say that tokens can be neither signed nor checked; None when they can."""
+    """Say that tokens can be neither signed nor verified; None when they can."""
     try:
         container.keys.signing_key()
     except SigningKeysError as error:

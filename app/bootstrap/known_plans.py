@@ -1,4 +1,4 @@
-"""The terms of plans as one process has read them: a request reads what it sells once."""
+"""The terms of plans as this process has read them, so that a request reads what it sells once."""
 
 import time
 from collections.abc import Collection
@@ -8,12 +8,12 @@ from domain.catalogue.plan import PlanTerms
 from projections.engine.database import Database
 from projections.models.plans import Plans
 
-KEPT_S = 1.0  # As old as that a reply may show the networks of a plan.
+KEPT_S = 1.0  # The age up to which a reply may show the networks of a plan.
 PLANS_MAX = 1_000
 
 
 class KnownPlans:
-    """What is sold is read each time; what is shown of it after that may be a second old."""
+    """What is sold is read each time; what a reply shows of it afterwards may be a second old."""
 
     def __init__(self, database: Database, plans: Plans) -> None:
         self._database = database
@@ -29,7 +29,7 @@ class KnownPlans:
         return plan.terms
 
     def terms_of(self, plan_ids: Collection[UUID]) -> dict[UUID, PlanTerms]:
-        """Return the terms of plans, whoever may buy them, as they were within the last second."""
+        """Return the terms of plans, whoever may buy them; read within the last second."""
         since = time.monotonic() - KEPT_S
         known = {plan_id: self._known.get(plan_id, (since, None)) for plan_id in plan_ids}
         found = {plan_id: terms for plan_id, (at, terms) in known.items() if terms and at > since}

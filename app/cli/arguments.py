@@ -1,4 +1,4 @@
-"""What operators type, each kind with the rule that a wrong one is refused with."""
+"""What operators type, each kind with the rule by which a wrong value is refused."""
 
 import re
 from collections.abc import Callable
@@ -40,8 +40,8 @@ ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
 NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
 
 
-class Price(click.ParamType[int | Literal["default"], str]):
-    """An own price in micro-units, or the word that gives it up for the general one."""
+class PriceParameter(click.ParamType[int | Literal["default"], str]):
+    """An organization's own price in micro-units, or the word that returns to the general price."""
 
     name = "amount|default"
 
@@ -79,5 +79,5 @@ class Words(click.ParamType[str, str]):
 
 organization_argument = click.argument("organization_id", metavar="ORG", type=click.UUID)
 
-# `-5.00` is an amount, not a bundle of options.
+# `-5.00` is an amount, not several options in one.
 AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}

@@ -23,7 +23,8 @@ def verify(context: click.Context, *, as_json: bool) -> None:
 
     Exits with 1 when something is wrong, and names the first positions that fail.
     """
-    # A log that was cut short is for the audit to tell, so its read models need not belong to it.
+    # The audit itself reports a log that was cut short, so read models of another log do not stop
+    # it.
     with installation(same_log=False) as container, watched("Checking") as progress:
         container.projector.catch_up()
         report = audit(

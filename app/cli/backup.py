@@ -17,8 +17,8 @@ from app.processes.backup import Manifest, back_up
 def command(*, directory: Path, as_json: bool) -> None:
     """Copy everything that cannot be rebuilt into DIR, while the service runs.
 
-    DIR is made, whole or not at all; it holds secrets, and only you can read it. On PostgreSQL the
-    server's own program copies the database: the command says what to run next.
+    DIR is created, complete or not at all. It holds secrets, and only you can read it. On
+    PostgreSQL the server's own program copies the database; this command prints what to run next.
     """
     with installation(migrated=False) as container:
         manifest = back_up(container, directory)
@@ -38,7 +38,7 @@ def command(*, directory: Path, as_json: bool) -> None:
 
 
 def _note(container: Container, manifest: Manifest) -> bool:
-    """Let `doctor` know when there was a backup; False where there is no place for that."""
+    """Tell `doctor` of the backup; False where there is no table for it."""
     try:
         container.notes.replace("backup", str(manifest.position), manifest.made_at)
     except SQLAlchemyError:

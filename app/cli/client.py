@@ -33,7 +33,7 @@ def command() -> None:
 def create(
     *, organization_id: UUID | None, m2m: bool, scopes: Sequence[str], as_json: bool
 ) -> None:
-    """Make a client; its secret is printed this once."""
+    """Create a client; its secret is printed only this once."""
     if (organization_id is not None) == m2m:
         message = "give either --org or --m2m"
         raise click.UsageError(message)
@@ -55,7 +55,7 @@ def create(
 @command.command(name="list")
 @as_json_option
 def list_all(*, as_json: bool) -> None:
-    """List all clients, oldest first; revoked ones too."""
+    """List all clients, oldest first, including revoked ones."""
     with installation() as container:
         catch_up(container)
         with container.views.reading() as connection:
@@ -70,7 +70,7 @@ def list_all(*, as_json: bool) -> None:
 @click.argument("client_id", metavar="ID")
 @as_json_option
 def revoke(*, client_id: str, as_json: bool) -> None:
-    """Refuse the secrets and the tokens of a client for ever."""
+    """Refuse the secrets and tokens of a client for ever."""
     with installation() as container:
         cause = cause_of(container)
         client = container.accounts.change_client(client_id, lambda held: held.revoke(cause))
@@ -81,7 +81,7 @@ def revoke(*, client_id: str, as_json: bool) -> None:
 @click.argument("client_id", metavar="ID")
 @as_json_option
 def rotate_secret(*, client_id: str, as_json: bool) -> None:
-    """Give a client a new secret; the one before it stays good until the next rotation."""
+    """Give a client a new secret; the one before it stays valid until the next rotation."""
     secret = new_client_secret(urandom)
     with installation() as container:
         note_pepper(container)

@@ -1,4 +1,4 @@
-"""`dead-letters`: messages that were given up, and their way back."""
+"""`dead-letters`: messages that were given up, and how to send them again."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,8 +20,8 @@ queue_option = click.option(
 def command() -> None:
     """Messages that were given up, and their way back.
 
-    A message is given up after its second failure, or when no actor is made for it. Its work is not
-    lost: the log knows what is unfinished, and the clock asks for it again.
+    A message is given up after its second failure, or when this release has no actor for it. Its
+    work is not lost: the log knows what is unfinished, and the clock asks for it again.
     """
 
 
@@ -29,7 +29,7 @@ def command() -> None:
 @queue_option
 @as_json_option
 def list_(*, queue: str | None, as_json: bool) -> None:
-    """Show what each queue has given up within the last week, the oldest first."""
+    """Show what each queue has given up within the last week, oldest first."""
     with installation(migrated=False) as container:
         rows = [_row(*each) for each in _chosen(container, queue)]
     if as_json:
@@ -55,8 +55,8 @@ def list_(*, queue: str | None, as_json: bool) -> None:
 def replay(*, queue: str | None, messages_max: int | None, as_json: bool) -> None:
     """Put messages back into their queues, to be tried twice more.
 
-    Each is there before it is taken away, so an end in between leaves it twice, which is harmless.
-    What no actor of this release is made for is left.
+    Each is put back before it is removed. If the command ends in between, it is there twice, which
+    is harmless. Messages without an actor in this release stay.
     """
     with installation(migrated=False) as container:
         chosen = _chosen(container, queue)
@@ -70,7 +70,7 @@ def replay(*, queue: str | None, messages_max: int | None, as_json: bool) -> Non
 @click.option("--yes", is_flag=True, help="Drop them; without it nothing is done.")
 @as_json_option
 def purge(*, queue: str, yes: bool, as_json: bool) -> None:
-    """Drop what a queue has given up, for good."""
+    """Delete what a queue has given up, for good."""
     if not yes:
         message = f"this drops every dead letter of {queue} for good; say so with --yes"
         raise click.UsageError(message)
@@ -80,7 +80,7 @@ def purge(*, queue: str, yes: bool, as_json: bool) -> None:
 
 
 def _chosen(container: Container, queue: str | None) -> Sequence[tuple[str, DeadLetters]]:
-    """Pair queues with what keeps their dead letters; a broker in one process keeps none."""
+    """Pair queues with their dead letters; the broker within a process keeps none."""
     letters = container.broker.given_up
     if letters is None:
         return []

@@ -15,7 +15,7 @@ from app.processes.doctor import examine
 def command(context: click.Context, *, as_json: bool) -> None:
     """Say in words what is not ready for production.
 
-    Exits with 1 when there is a fault. Advice may be declined. It changes nothing.
+    Exits with 1 when there is a fault; advice may be declined. Changes nothing.
     """
     with installation(migrated=False) as container:
         findings = examine(container)

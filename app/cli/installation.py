@@ -1,4 +1,4 @@
-"""The installation that a command works on, and the one line that tells why it could not."""
+"""The installation that a command works on, and the one line that says why it could not."""
 
 import os
 import pwd
@@ -11,16 +11,16 @@ from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
+from app.bootstrap.schema import NewerSchema
 from app.processes.backup import NoBackup
 from app.processes.migrate import CannotMigrate, is_migrated
-from app.processes.schema import NewerSchema
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from domain.log.log import Poisoned
-from projections.engine.health import strangers
+from projections.engine.positions import models_to_rebuild
 
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
 OTHER_ERRORS = (
@@ -44,10 +44,10 @@ def installation(
     same_log: bool = True,
     settings: Callable[[], Settings] = Settings.load,
 ) -> Iterator[Container]:
-    """Lend the parts of this installation, by default only if its tables are up to date.
+    """Lend the container of this installation, by default only if its tables are up to date.
 
-    What goes wrong with it ends the command with one line and exit status 1. Print after it, so
-    that a broken pipe is not taken for a broken installation.
+    An error of the installation ends the command with one line and exit status 1. Print after this
+    block, so that a broken pipe is not taken for a broken installation.
     """
     try:
         container = Container(settings())
@@ -65,9 +65,9 @@ def installation(
 
 
 def cause_of(container: Container) -> Cause:
-    """Return the cause of what one command appends: now, under an id of its own.
+    """Return the cause of the events that one command appends: now, under a new request id.
 
-    Every command that writes asks for it, so here a wrong CURRENCY ends it.
+    Every command that writes calls this, so a wrong CURRENCY ends the command here.
     """
     container.currency.check()
     container.time.measure()
@@ -75,16 +75,16 @@ def cause_of(container: Container) -> Cause:
 
 
 def _user() -> str:
-    """Return who runs this command, by the operating system: no variable can say otherwise."""
+    """Return who runs this command; from the operating system, so no variable can change it."""
     number = os.getuid()
     try:
         return f"os:{pwd.getpwuid(number).pw_name}"
-    except KeyError:  # In a container the number may have no name.
+    except KeyError:  # In a container the user's number may have no name.
         return f"os:{number}"
 
 
 def catch_up(container: Container) -> None:
-    """Project what the log holds, so that a command reads what was written before it."""
+    """Project what the log holds, so that the command sees what was written before it."""
     container.projector.catch_up()
     known = container.positions.all(container.views)
     for place in known.values():
@@ -98,13 +98,13 @@ def _require_tables(container: Container, *, same_log: bool) -> None:
         raise click.ClickException(fault)
     parts = (container.log, container.views, container.positions, container.models)
     here = container.persistence.exists() and is_migrated(container)
-    if not here or (same_log and strangers(*parts)):
+    if not here or (same_log and models_to_rebuild(*parts)):
         raise click.ClickException(NOT_MIGRATED)
 
 
 def _database_line(error: Exception, place: str) -> str:
     if isinstance(error, ServiceUnavailable) and error.__cause__ is None:
-        return str(error)  # It says the reason itself.
+        return str(error)  # The error's own text gives the reason.
     trouble = trouble_of(error, place)
     return trouble if trouble == NOT_MIGRATED else f"DATABASE_URL: {trouble}"
 

@@ -1,12 +1,11 @@
-"""`jobs`: bulk lookup jobs that have come to rest."""
+"""`jobs`: bulk lookup jobs that are not finished."""
 
 from datetime import timedelta
 from uuid import UUID
 
 import click
 
-from app.bootstrap.container import Container
-from app.bootstrap.work import BOOT_JOBS_MAX
+from app.bootstrap.container import BOOT_JOBS_MAX, Container
 from app.cli.installation import catch_up, installation
 from app.cli.output import as_json_option, show
 from app.cli.working import working
@@ -23,8 +22,8 @@ def command() -> None:
 def retry(*, as_json: bool) -> None:
     """Work on all unfinished jobs now, as the clock would do later.
 
-    Without a broker the queue of a running service is inside that process, so the work is done in
-    this one; with RabbitMQ the workers do it, and this only asks. A running service may work on
+    Without RabbitMQ the queue of a running service is inside its process, so this command does the
+    work itself; with RabbitMQ it only asks, and the workers do it. A running service may work on
     the same jobs: nothing is charged or refunded twice.
     """
     with installation() as container:
@@ -33,7 +32,7 @@ def retry(*, as_json: bool) -> None:
 
 
 def _retry(container: Container) -> tuple[int, int]:
-    """Sweep and work until a sweep has nothing new to ask for; return messages and jobs ended."""
+    """Sweep and work until a sweep finds nothing new; return messages and jobs ended."""
     sent = 0
     swept: set[UUID] = set()
     container.slices_in_hand.end_rests()

@@ -16,7 +16,7 @@ def command() -> None:
 @command.command()
 @as_json_option
 def rotate(*, as_json: bool) -> None:
-    """Sign with a new key from now on; older ones verify until their last token has ended."""
+    """Sign with a new key from now on; older keys verify until their last token has expired."""
     with installation(migrated=False) as container:
         kid = container.keys.rotate()
         made = next(key for key in container.keys.list() if key.kid == kid)

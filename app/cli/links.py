@@ -1,4 +1,4 @@
-"""`links`: eSIMs that partners have bought, and what has happened to each."""
+"""`links`: the eSIMs that partners have bought, and what has happened to each."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -22,14 +22,14 @@ from projections.models.links import LinkRow
 from projections.models.timelines import TimelineEntry
 from workers.sweep import FOREVER
 
-RETRY_MAX = 10_000  # More cannot be under way at once.
-CHUNK = 1_000  # Links read at once: a list of all of them must not hold up the projector.
+RETRY_MAX = 10_000  # There cannot be more at once.
+CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
 
 _ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
 
 
 class Identifier(click.ParamType[UUID | str, str]):
-    """What a link is known by: its id, or the ICCID of its eSIM."""
+    """How a link is named: by its id, or by the ICCID of its eSIM."""
 
     name = "id|iccid"
 
@@ -54,8 +54,8 @@ def command() -> None:
 def retry(*, as_json: bool) -> None:
     """Work on all unfinished links and plan changes now, as the clock would do later.
 
-    What has to wait for the network, such as a late endpoint, stays unfinished. A running service
-    may work on the same links: nothing is charged or refunded twice.
+    What must wait for the network, such as a late endpoint, stays unfinished. A running service may
+    work on the same links: nothing is charged or refunded twice.
     """
     with installation() as container:
         catch_up(container)
@@ -74,11 +74,10 @@ def retry(*, as_json: bool) -> None:
 )
 @as_json_option
 def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
-    """List links, newest first; one that failed is none."""
+    """List links, newest first; failed ones are left out."""
     with installation() as container:
-        if organization_id is not None and not container.log.find(Organization, organization_id):
-            message = f"there is no organization {organization_id}"
-            raise NotFound(message)
+        if organization_id is not None:
+            container.log.get(Organization, organization_id, f"organization {organization_id}")
         catch_up(container)
         rows = [_short_facts(row) for row in _read_all(container, organization_id)]
     show_list(rows, as_json=as_json)
@@ -90,7 +89,7 @@ def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
 def show_one(*, identifier: UUID | str, as_json: bool) -> None:
     """Show a link by its id or ICCID, with every event about it in order.
 
-    By its id one that failed, or is not active yet, is shown too.
+    By its id a link is also shown if it has failed or is not active yet.
     """
     with installation() as container:
         link = _find(container, identifier)
@@ -124,7 +123,7 @@ def _read_all(container: Container, organization_id: UUID | None) -> Iterator[Li
 
 
 def _find(container: Container, identifier: UUID | str) -> Link:
-    """Find a link on the log itself, which also knows those that no list has."""
+    """Find a link in the log itself, which also knows links that are in no list."""
     link_id: UUID | None
     if isinstance(identifier, UUID):
         link_id = identifier
@@ -144,7 +143,7 @@ def _msisdn(container: Container, link_id: UUID) -> str | None:
 
 
 def _short_facts(row: LinkRow) -> dict[str, Any]:
-    """Return what fits on a line."""
+    """Return the facts that fit on one line."""
     return {
         "id": row.id,
         "organization": row.organization_id,
@@ -204,7 +203,7 @@ def _entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def _line(facts: Mapping[str, Any]) -> str:
-    """Write the facts of an event on one line, each with its name."""
+    """Format the facts of an event on one line, each with its name."""
     return ", ".join(f"{name} {_words(value)}" for name, value in facts.items())
 
 

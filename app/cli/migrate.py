@@ -22,11 +22,11 @@ SUPERVISED = "HONCHO_PROCESS_NAME"
 def command(*, process: str, as_json: bool) -> None:
     """Create or upgrade every table.
 
-    Safe to run twice, from two machines at once and while the service runs. Read models that are
+    Safe to run twice, on two machines at once, and while the service runs. Read models that are
     new, changed or of another log are built from the log; `built` names them.
 
-    As `release` under honcho it waits for the database, and once it is done it stays until
-    SIGTERM: honcho ends everything as soon as one process ends.
+    As `release` under honcho it waits for the database and, once it is done, stays until SIGTERM,
+    because honcho ends everything as soon as one process ends.
     """
     stop = stop_on_signals(cut_off_after_s=None) if process.startswith("release.") else None
     with installation(migrated=False) as container:

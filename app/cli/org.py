@@ -7,7 +7,7 @@ from uuid import UUID
 import click
 
 from app.bootstrap.container import Container
-from app.cli.arguments import AT_LEAST_ZERO, GENERAL, Price, Words
+from app.cli.arguments import AT_LEAST_ZERO, GENERAL, PriceParameter, Words
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from domain.accounts.organization import Organization, Status
@@ -18,7 +18,9 @@ from projections.models.organizations import OrganizationRow
 from projections.models.wallets import WalletRow
 
 price_option = click.option(
-    "--price", type=Price(), help="Its own price per lookup; `default` is PRICE_PER_LOOKUP."
+    "--price",
+    type=PriceParameter(),
+    help="Its own price per lookup; `default` is PRICE_PER_LOOKUP.",
 )
 id_argument = click.argument("organization_id", metavar="ID", type=click.UUID)
 
@@ -75,7 +77,7 @@ def list_all(*, as_json: bool) -> None:
 @id_argument
 @as_json_option
 def suspend(*, organization_id: UUID, as_json: bool) -> None:
-    """Refuse its requests until it is activated; what was accepted runs to its end."""
+    """Refuse its requests until it is activated; what was accepted is still finished."""
     _change_status(organization_id, "suspended", as_json=as_json)
 
 
@@ -91,7 +93,7 @@ def activate(*, organization_id: UUID, as_json: bool) -> None:
 @id_argument
 @as_json_option
 def deactivate(*, organization_id: UUID, as_json: bool) -> None:
-    """Refuse its requests because it is no customer at present."""
+    """Refuse its requests, because it is not a customer at present."""
     _change_status(organization_id, "inactive", as_json=as_json)
 
 
@@ -109,7 +111,7 @@ def change(
     fee_micros: int | None,
     as_json: bool,
 ) -> None:
-    """Change what an organization pays, and whether it may look up."""
+    """Change what an organization pays, and whether it may use lookups."""
     if price is None and lookup is None and fee_micros is None:
         message = "give at least one of --price, --lookup and --monthly-link-fee"
         raise click.UsageError(message)

@@ -1,6 +1,6 @@
 """What commands print: JSON for programs, short lines and tables for people.
 
-A line that tells how far long work has come, for whoever watches a terminal.
+Also the line that shows, on a terminal, how far long work has come.
 """
 
 import json
@@ -23,7 +23,7 @@ as_json_option = click.option(
 
 
 def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
-    """Print one thing: a JSON object, or a line for each of its facts."""
+    """Print one thing: as a JSON object, or as a line for each fact."""
     if as_json:
         click.echo(json.dumps(facts, default=_text))
         return
@@ -33,7 +33,7 @@ def show(facts: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """Print things of one kind: `{"data": […]}`, or a table with the names of their facts."""
+    """Print several things: as `{"data": […]}`, or as a table whose head has the facts' names."""
     if as_json:
         click.echo(json.dumps({"data": rows}, default=_text))
         return
@@ -65,7 +65,7 @@ def _cell(value: object) -> str:
 
 
 def _text(value: object) -> str:
-    """Write what JSON has no form for as the contract has it."""
+    """Return the contract's form of a value for which JSON has none."""
     match value:
         case datetime():
             utc = value.astimezone(UTC).replace(tzinfo=None)
@@ -81,7 +81,7 @@ CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.
 
 @contextmanager
 def watched(what: str) -> Iterator[Progress]:
-    """Lend what draws the line on standard error; it draws nothing when that is no terminal."""
+    """Lend a function that draws the line on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield ignore_progress
         return

@@ -24,7 +24,7 @@ id_argument = click.argument("plan_id", metavar="ID", type=click.UUID)
 
 
 class Refusals(click.ClickException):
-    """Ends a command with a line for each thing that is wrong."""
+    """Ends a command with one line for each mistake."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -44,9 +44,9 @@ def command() -> None:
 @click.argument("file", metavar="FILE", type=click.File("rb"))
 @as_json_option
 def import_file(*, file: IO[bytes], as_json: bool) -> None:
-    """Make or change the plans of a JSON file, all or none; `-` is the standard input.
+    """Create or change the plans of a JSON file, all or none; `-` is the standard input.
 
-    Plans that the file lacks stay as they are. The same file again changes nothing.
+    Plans that are not in the file stay as they are. Importing the same file again changes nothing.
     """
     data = file.read(FILE_BYTES_MAX + 1)
     with installation() as container:
@@ -62,7 +62,7 @@ def import_file(*, file: IO[bytes], as_json: bool) -> None:
 @command.command(name="list")
 @as_json_option
 def list_all(*, as_json: bool) -> None:
-    """List all plans by name; with --json each as the file of an import has it."""
+    """List all plans by name; with --json in the form of a plan file."""
     with installation() as container:
         catch_up(container)
         with container.views.reading() as connection:
@@ -75,7 +75,7 @@ def list_all(*, as_json: bool) -> None:
 @id_argument
 @as_json_option
 def enable(*, plan_id: UUID, as_json: bool) -> None:
-    """Offer a plan to those who may see it."""
+    """Offer a plan to the organizations that may see it."""
     _change(lambda plans, cause: plans.switch(plan_id, cause, enabled=True), as_json=as_json)
 
 
@@ -83,7 +83,7 @@ def enable(*, plan_id: UUID, as_json: bool) -> None:
 @id_argument
 @as_json_option
 def disable(*, plan_id: UUID, as_json: bool) -> None:
-    """Offer a plan no longer; what was bought of it stays."""
+    """Stop offering a plan; links that have it keep it."""
     _change(lambda plans, cause: plans.switch(plan_id, cause, enabled=False), as_json=as_json)
 
 
@@ -119,7 +119,7 @@ def _change(change: Change, *, as_json: bool) -> None:
 
 
 def _facts(row: PlanRow) -> dict[str, Any]:
-    """Return a plan in the words of a plan file, so that the list of all can be imported again."""
+    """Return a plan in the words of a plan file, so that the whole list can be imported again."""
     terms = msgspec.to_builtins(row.terms)
     price = format_amount(terms.pop("retail_price_micros"))
     return {
@@ -133,7 +133,7 @@ def _facts(row: PlanRow) -> dict[str, Any]:
 
 
 def _short_facts(row: PlanRow) -> dict[str, Any]:
-    """Return what fits on a line."""
+    """Return the facts that fit on one line."""
     terms = row.terms
     return {
         "id": row.id,

@@ -1,4 +1,4 @@
-"""`privacy`: personal data and its end."""
+"""`privacy`: erases personal data."""
 
 from datetime import datetime
 from uuid import UUID
@@ -10,7 +10,7 @@ from app.cli.arguments import Month
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show
 from domain.accounts.organization import Organization
-from domain.errors import NotFound, NotPossible, ServiceUnavailable
+from domain.errors import NotPossible, ServiceUnavailable
 from domain.months import month_of
 from projections.engine.database import KEPT_BY_A_READER
 
@@ -29,13 +29,13 @@ def command() -> None:
 def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> None:
     """Make numbers, results and LPA strings of earlier months unreadable for ever.
 
-    Jobs and lookups of that time answer 404 then; money stays. There is no way back: a backup of
-    the keys, or of the cache of lookups, is all that still opens them.
+    Jobs and lookups of those months then answer 404; money stays. This cannot be undone, except
+    from a backup of the keys or of the lookup cache.
     """
     with installation() as container:
         _check(container, before, organization_id)
         answers = container.lookup_cache.forget(before, organization_id)
-        container.readings.forget(before, organization_id)  # They hold MSISDNs.
+        container.readings.forget(before, organization_id)  # They hold phone numbers (MSISDNs).
         container.leases.forget_lapsed()
         wiped = container.stores.wipe()
         keys = container.vault.erase(month_of(before), organization_id)
@@ -54,6 +54,5 @@ def _check(container: Container, before: datetime, organization_id: UUID | None)
     if before > container.clock():
         message = f"--before {month_of(before)} is in the future: this month is still being written"
         raise NotPossible(message)
-    if organization_id is not None and not container.log.find(Organization, organization_id):
-        message = f"there is no organization {organization_id}"
-        raise NotFound(message)
+    if organization_id is not None:
+        container.log.get(Organization, organization_id, f"organization {organization_id}")

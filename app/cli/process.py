@@ -26,7 +26,7 @@ def _process(name: str, text: str, run: Callable[[Container], None]) -> click.Co
 
 
 def _web(container: Container) -> None:
-    from app.processes import web  # noqa: PLC0415  # Flask and granian are for this process only.
+    from app.processes import web  # noqa: PLC0415  # Only this process loads Flask.
 
     web.run(container)
 

@@ -8,7 +8,7 @@ import click
 from app.bootstrap.container import Container
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show_list, watched
-from projections.engine.health import Lag, lags
+from projections.engine.positions import Lag, lags
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import rebuild_all
 
@@ -32,7 +32,7 @@ def status(*, as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every read model; the log is read once.")
 @as_json_option
 def build(*, name: str | None, everything: bool, as_json: bool) -> None:
-    """Build a read model anew from the log, while the service runs."""
+    """Rebuild a read model from the log, while the service runs."""
     if (name is not None) == everything:
         message = "give either the NAME of a read model or --all"
         raise click.UsageError(message)
@@ -44,7 +44,7 @@ def build(*, name: str | None, everything: bool, as_json: bool) -> None:
 
 
 def _facts(lag: Lag) -> dict[str, Any]:
-    """`behind` counts positions, which may have gaps."""
+    """`behind` counts positions, of which some may be unused."""
     return {
         "name": lag.name,
         "position": lag.position,

@@ -1,4 +1,4 @@
-"""`restore`: a backup becomes an installation again."""
+"""`restore`: makes an installation from a backup."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -19,8 +19,8 @@ AGAIN = "The keys are in place. Now restore the database, then run this command 
 def command(context: click.Context, *, directory: Path, as_json: bool) -> None:
     """Put the backup in DIR into the empty place that the settings name, and check it.
 
-    Nothing that is there already is overwritten. On PostgreSQL restore the dump first, with the
-    command that `backup` has printed. It ends as `audit verify` does, with 1 if something is wrong.
+    Nothing that exists is overwritten. On PostgreSQL restore the dump first, with the command that
+    `backup` has printed. Ends as `audit verify` does: with 1 if something is wrong.
     """
     with installation(migrated=False) as container, watched("Building and checking") as progress:
         done = restore(container, directory, progress)

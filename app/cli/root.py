@@ -1,4 +1,4 @@
-"""The table of all commands, and how a run of any of them ends."""
+"""The table of all commands, and how each of them ends."""
 
 import logging
 import os
@@ -11,10 +11,10 @@ import click
 
 PROGRAM = "python -m app"
 FAILED = 1
-INTERRUPTED = 130  # What shells report for a process that SIGINT ended.
+INTERRUPTED = 130  # The status that shells report for a process ended by SIGINT.
 
-# Each module defines `command`. The first line of its help stands here too, so that the list of
-# commands is there before anything heavy has been imported.
+# Each module defines `command`. The first line of its help is repeated here, so that the list of
+# commands can be shown before anything heavy is imported.
 COMMANDS = {
     "serve": "Serve HTTP and do all the work in this one process.",
     "migrate": "Create or upgrade every table.",
@@ -74,12 +74,13 @@ def cli() -> None:
 
 
 def main() -> int:
-    """Run one command; return 0 for done, 1 for refused or failed, 2 for a usage error."""
-    # What commands have to say they print; log lines belong to `serve`, which turns them on.
+    """Run one command; return 0 if it is done, 1 if it was refused or failed, 2 for wrong usage."""
+    # Commands print what they have to say. Log lines belong to `serve`, which turns them on.
     logging.basicConfig(handlers=[logging.NullHandler()])
     try:
         status = cli.main(prog_name=PROGRAM, standalone_mode=False)
-        sys.stdout.flush()  # What cannot be written is told here, not when Python ends.
+        # An output that cannot be written is reported here, not when Python ends.
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -93,6 +94,6 @@ def main() -> int:
 
 
 def _drop_output() -> None:
-    """Let nothing that waits to be written fail once more when Python ends."""
+    """Drop unwritten output, so that it does not fail again when Python ends."""
     with Path(os.devnull).open("w") as nowhere:
         os.dup2(nowhere.fileno(), sys.stdout.fileno())

@@ -22,9 +22,9 @@ from app.watch.logging import configure_logging
 def command(*, demo: bool, as_json: bool) -> None:
     """Serve HTTP and do all the work in this one process.
 
-    Migrates first. With --demo it serves a sandbox: once it makes an organization, a wallet that
-    holds 100.00, a client and the sample plans. The client's credentials are kept in a file beside
-    the database and printed at each start; a new secret is made only when that file is gone.
+    Migrates first. With --demo it serves a sandbox: at the first start it creates an organization,
+    a wallet with 100.00, a client and the sample plans. The client's credentials are kept in a file
+    beside the database and printed at each start; a new secret is made only if that file is gone.
     """
     settings = _demo_settings if demo else Settings.load
     with installation(migrated=False, settings=settings) as container:
@@ -34,7 +34,7 @@ def command(*, demo: bool, as_json: bool) -> None:
             warn_at_start(container.settings)
         with watched("Building read models") as progress:
             migrate(container, progress)
-        # The demo waits until the port is ours: a second `serve` must not change the secret.
+        # After the port is taken, because a second `serve` must not change the secret.
         serve(container, lambda: _introduce(container, as_json=as_json) if demo else None)
 
 

@@ -1,7 +1,8 @@
-"""`settings`: what the environment decides; it opens nothing, so it works when all else fails."""
+"""`settings`: shows the settings; it opens nothing, so it works when all else fails."""
 
 import click
 
+from app.bootstrap.providers import require_known
 from app.cli.output import as_json_option, show_list
 from app.settings import Settings, WrongSetting
 
@@ -14,7 +15,8 @@ def command(*, as_json: bool) -> None:
     Settings are environment variables. Secrets are masked.
     """
     try:
-        described = Settings.load().describe()
+        settings = Settings.load()
+        require_known(settings)
     except WrongSetting as error:
         raise click.ClickException(str(error)) from error
-    show_list(described, as_json=as_json)
+    show_list(settings.describe(), as_json=as_json)

@@ -1,4 +1,4 @@
-"""A worker inside a command, for what operators want done at once."""
+"""A worker inside a command, for work that an operator wants done at once."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,17 +10,16 @@ from app.bootstrap.container import Container
 
 WORKER_THREADS = 4
 WORKER_TIMEOUT_MS = 100  # How soon an idle worker notices the end.
-STOP_MS = 25_000  # A clean end takes at most 30 s; what is cut off is swept again later.
+STOP_MS = 25_000  # A clean end takes at most 30 s in all; unfinished work is swept again later.
 
 
 @contextmanager
 def working(container: Container) -> Iterator[Callable[[], None]]:
-    """Work on every queue meanwhile; lends what waits until all messages have been worked on.
+    """Work on every queue meanwhile; lends a function that waits until all messages are done.
 
-    Where a broker serves several processes the workers there do the work, and nothing is waited
-    for.
+    With RabbitMQ the workers of other processes do the work, and nothing is waited for.
     """
-    container.currency.check()  # Work may charge.
+    container.currency.check()  # The work may charge.
     container.time.measure()
     broker = container.broker
     if not isinstance(broker, InProcessBroker):
@@ -29,7 +28,8 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     worker = Worker(broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS)
 
     def drain() -> None:
-        for queue in set(broker.queues) - broker.delay_queues:  # Those tried a second time too.
+        # Messages that are tried a second time count too.
+        for queue in set(broker.queues) - broker.delay_queues:
             broker.join(queue, fail_fast=False)
 
     worker.start()

@@ -1,1 +1,1 @@
-"""The HTTP edge: it reads requests, asks the domain or a read model, and shapes replies."""
+"""The HTTP rooms: they read requests, ask the domain or a read model, and shape replies."""

@@ -1,4 +1,4 @@
-"""The Flask application of one installation; made anew for every container, nothing is global."""
+"""The Flask application of one installation; each container has its own, and nothing is global."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -21,16 +21,17 @@ from app.http.edge.wsgi import Edge
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
+from app.http.lookups.at_once import LookupsAtOnce
 from app.http.tokens import routes as auth
 
 
 def new_request_id() -> UUID:
-    """Return a random id; unlike `uuid4` it makes no system call, in which other threads go on."""
+    """Return a random id. `uuid4` makes a system call, at which another thread takes over."""
     return UUID(int=getrandbits(128), version=4)
 
 
 def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id) -> Flask:
-    """Return the WSGI application; it opens nothing before the first request that needs it.
+    """Return the WSGI application; it connects to nothing before a request needs it.
 
     `new_id` makes the ids of requests that bring none.
     """
@@ -60,7 +61,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
 def create_front(
     container: Container, listeners: Sequence[socket.socket], *, many: bool, finish_s: float
 ) -> Front:
-    """Return what serves the application on these sockets, with `many` in other processes too."""
+    """Return the server of the application on these sockets; `many`: other processes serve too."""
     settings = container.settings
     replies = OwnReplies(
         container.clock,
@@ -69,8 +70,12 @@ def create_front(
         count=container.metrics.answered if settings.metrics_port else None,
     )
     server = listeners[0].getsockname()
-    # Where each caller is read from the database, or a provider called, none could be at once.
+    # No lookup can be done without waiting if each caller is read from the database (SQLite), or if
+    # the provider is called over a network.
     hopeful = many and container.single_lookup.leases is None
-    at_once = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP} if hopeful else ()
-    threads = RequestThreads(create_app(container), server, many=many, at_once=at_once)
+    app = create_app(container)
+    paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
+    usual = LookupsAtOnce(container, app.extensions[outages.PART], paths, new_request_id)
+    at_once = usual.begin if hopeful else None
+    threads = RequestThreads(app, server, many=many, at_once=at_once)
     return Front(listeners, threads, replies, settings.request_read_s, finish_s)

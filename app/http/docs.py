@@ -1,4 +1,4 @@
-"""The OpenAPI document and the page that shows it; the page loads nothing from elsewhere."""
+"""The OpenAPI document and the page that shows it; the page loads nothing from other hosts."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ DOCUMENT = "openapi_document"
 REVALIDATED = "no-cache"
 KEPT = "public, max-age=3600"
 
-# What the page shows comes from our own document, yet it may run and load only what we ship.
+# The page may run and load only what we ship, although it shows only our own document.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -28,14 +28,14 @@ blueprint = Blueprint("docs", __name__)
 
 @blueprint.get("/openapi.json")
 def openapi_document() -> Response:
-    """Return the OpenAPI document, made once when the app was."""
+    """Return the OpenAPI document, which was made together with the app."""
     document = request_context().parts[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
 
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Return the page for people."""
+    """Return the page that shows the document."""
     response = _static((STATIC / "docs.html").read_bytes(), "text/html", REVALIDATED)
     response.headers["Content-Security-Policy"] = POLICY
     return response

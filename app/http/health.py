@@ -1,4 +1,4 @@
-"""Whether lookups can be served, and the probes of whoever runs the processes."""
+"""Health: whether lookups can be served, and the probes for process managers."""
 
 from typing import Annotated
 
@@ -105,17 +105,17 @@ def _missing_log() -> str | None:
     """Say why the log cannot be reached; None when it can."""
     try:
         container().log.head()
-    except Exception as error:  # noqa: BLE001 - whatever it is, the log cannot be reached.
+    except Exception as error:  # noqa: BLE001 - Whatever the error, the log cannot be reached.
         return outages().note(error)
     return None
 
 
 def _read_models() -> tuple[bool, list[str], list[str]]:
-    """Return whether all read models are made by this version, which have failed, what is wrong."""
+    """Return whether all read models are built by this version, which have stopped, and why."""
     parts = container()
     try:
         known = parts.positions.all(parts.views)
-    except Exception as error:  # noqa: BLE001 - a table that is missing, above all.
+    except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
         return False, [], [outages().note(error)]
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]

@@ -1,7 +1,6 @@
-"""A process without HTTP: one role of the runtime, from start to a clean end."""
+"""A process without HTTP: one role of the runtime, from its start to a clean end."""
 
 import logging
-from collections.abc import Callable
 
 from prometheus_client.registry import Collector
 
@@ -12,23 +11,21 @@ from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
 from app.watch.database_clock import CLOCK_OFFSET, ClockOffset
-from app.watch.endpoint import Endpoint, Need, pages
-from app.watch.gauges import WITH_BROKER
-from app.watch.gauges import Role as Shown
-from projections.engine.follower import Lock, Standby, Step
+from app.watch.endpoint import MetricsServer, Need, pages
+from app.watch.gauges import WITH_BROKER, ProcessName
 
 logger = logging.getLogger(__name__)
 
 
 def run(container: Container, role: Role) -> None:
-    """Work until SIGTERM or SIGINT; what is begun is finished, what waits stays in its queue."""
+    """Work until SIGTERM or SIGINT; begun work is finished, waiting work stays in its queue."""
     stop = stop_on_signals()
     listen(container, role)
     if not wait_until_ready(container, stop):
         return
     warn_at_start(container.settings)
     container.complete()
-    runtime = WatchedRuntime(container, {role})
+    runtime = Runtime(container, {role})
     try:
         runtime.start()
         logger.info("%s is at work", role)
@@ -39,12 +36,12 @@ def run(container: Container, role: Role) -> None:
 
 
 def listen(
-    container: Container, role: Shown, counted: Collector | None = None, **others: Need
-) -> Endpoint | None:
-    """Answer whoever watches this process, if METRICS_PORT names a port.
+    container: Container, role: ProcessName, counted: Collector | None = None, **others: Need
+) -> MetricsServer | None:
+    """Answer probes and metrics on METRICS_PORT, if it is set.
 
-    `counted` replaces what the process counts itself; `others` are what it needs besides the
-    database and its broker. Raises WrongSetting when the port is taken.
+    `counted` replaces the process's own counters; `others` are what it needs besides the database
+    and its broker. Raises WrongSetting when the port is taken.
     """
     settings = container.settings
     if not settings.metrics_port:
@@ -56,7 +53,7 @@ def listen(
     registry.register(ClockOffset(container.time))
     shown = pages(registry, needs, lambda: {CLOCK_OFFSET: round(container.time.offset_s, 3)})
     try:
-        return Endpoint(settings.host, settings.metrics_port, shown)
+        return MetricsServer(settings.host, settings.metrics_port, shown)
     except OSError as error:
         message = f"cannot listen on METRICS_PORT {settings.metrics_port}: {error.strerror}"
         raise WrongSetting(message) from error
@@ -66,37 +63,6 @@ def missing_broker(container: Container) -> str | None:
     """Say that the broker does not answer; None when it does."""
     try:
         container.queue_states()
-    except Exception as error:  # noqa: BLE001  # Whatever it is, and its text may hold a password.
+    except Exception as error:  # noqa: BLE001  # Whatever the error; its text may hold a password.
         return f"the broker cannot be reached ({type(error).__name__})"
     return None
-
-
-class WatchedRuntime(Runtime):
-    """A runtime whose metrics tell which of its roles are active here."""
-
-    def _standby(self, name: str, step: Step) -> Standby:
-        lock = self._container.persistence.lock(name)
-        standby = Standby(_SeenLock(lock, self._container.metrics.activity(name)), step)
-        self._standbys.append(standby)
-        return standby
-
-
-class _SeenLock:
-    """A lock that tells whether it is held."""
-
-    def __init__(self, lock: Lock, tell: Callable[[bool], None]) -> None:
-        self._lock = lock
-        self._tell = tell
-        tell(False)  # noqa: FBT003  # It is a gauge of two values.
-
-    def hold(self) -> bool:
-        held = False
-        try:
-            held = self._lock.hold()
-        finally:
-            self._tell(held)
-        return held
-
-    def release(self) -> None:
-        self._tell(False)  # noqa: FBT003  # As above.
-        self._lock.release()

@@ -1,8 +1,9 @@
-"""A backup: a directory with all that cannot be rebuilt, and the way back from it.
+"""A backup: a directory with everything that cannot be rebuilt, and the way back from it.
 
 It holds the log with the keys of personal data, the own stores, and the directory SIGNING_KEYS with
-the pepper; no read models, which are built from the log. On PostgreSQL the database is copied by
-the server's own program; then the backup holds the keys, and the position that the dump must have.
+the pepper. It holds no read models, because they are built from the log. On PostgreSQL the server's
+own program copies the database; the backup then holds the keys, and the position that the dump must
+contain.
 """
 
 import hashlib
@@ -30,14 +31,14 @@ from projections.audit.auditor import Report
 from projections.audit.auditor import verify as audit
 from projections.engine.rebuild import Progress, ignore_progress
 
-MANIFEST = "manifest.json"  # Written last: without it a directory is no backup.
+MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
 KEYS = "keys"
 OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
-FORMAT = 1  # Raise it when an older release must not read what is written here.
+FORMAT = 1  # Raise it when older releases must not read what is written here.
 
 
 class NoBackup(Exception):
-    """Raised with one line that says why a directory cannot be written, or restored from."""
+    """Raised with one line that says why a directory cannot be written or restored from."""
 
 
 class File(msgspec.Struct, frozen=True):
@@ -48,9 +49,9 @@ class File(msgspec.Struct, frozen=True):
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
-    """What a backup holds. The event at `position` tells whether a log is the one that was copied.
+    """What a backup holds. The event at `position` tells whether a log is the copied one.
 
-    `secret_pepper` is the fingerprint of the setting, where the pepper is not among the keys.
+    `secret_pepper` is the fingerprint of the setting, if the pepper is not among the keys.
     """
 
     format: int = FORMAT
@@ -67,7 +68,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """What became of a restore; without a report the database has still to be restored."""
+    """The outcome of a restore; without a report the database has yet to be restored."""
 
     manifest: Manifest
     report: Report | None
@@ -76,7 +77,7 @@ class Restored:
 
 @contextmanager
 def _told(container: Container) -> Iterator[None]:
-    """Tell what the driver of the database says in one line."""
+    """Turn errors of the database driver into one line."""
     persistence = container.persistence
     try:
         yield
@@ -87,7 +88,7 @@ def _told(container: Container) -> Iterator[None]:
 
 
 def back_up(container: Container, directory: Path) -> Manifest:
-    """Make the directory, whole or not at all, while the service runs."""
+    """Make the directory, complete or not at all, while the service runs."""
     directory = directory.absolute()
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         message = f"{directory}: is not empty; name a directory that does not exist yet"
@@ -97,7 +98,7 @@ def back_up(container: Container, directory: Path) -> Manifest:
         raise NoBackup(message)
     directory.parent.mkdir(parents=True, exist_ok=True)
     name = f"{directory.name}.unfinished-"
-    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # For us alone: mode 0700.
+    draft = Path(tempfile.mkdtemp(prefix=name, dir=directory.parent))  # Only for us: mode 0700.
     try:
         with _told(container):
             manifest = _fill(container, draft)
@@ -129,7 +130,7 @@ def _fill(container: Container, draft: Path) -> Manifest:
 
 
 def _copy_keys(container: Container, target: Path) -> None:
-    """Copy the keys; a directory that lacks what this installation has used is refused."""
+    """Copy the keys; refuse a directory that lacks keys which this installation has used."""
     settings = container.settings
     target.mkdir(mode=0o700)
     if settings.signing_keys.is_dir():
@@ -151,14 +152,14 @@ def _copy_keys(container: Container, target: Path) -> None:
 def _is_noted(container: Container, subject: Literal["pepper", "signing_keys"]) -> bool:
     try:
         return container.notes.newest(subject) is not None
-    except SQLAlchemyError:  # Tables of an older release, which kept no notes.
+    except SQLAlchemyError:  # The tables are of an older release, which kept no notes.
         return False
 
 
 def restore(
     container: Container, directory: Path, progress: Progress = ignore_progress
 ) -> Restored:
-    """Put a backup into an empty place and check all of it; raises NoBackup before it writes."""
+    """Restore a backup into an empty place and check it; raises NoBackup before writing."""
     manifest = read_backup(directory)
     persistence = container.persistence
     _require_fit(container, directory, manifest)
@@ -181,7 +182,7 @@ def restore(
 
 
 def read_backup(directory: Path) -> Manifest:
-    """Return what a backup holds, if all of it is there as it was written."""
+    """Return what a backup holds, if every file is there as it was written."""
     try:
         text = (directory / MANIFEST).read_bytes()
         known = msgspec.json.decode(text).get("format")
@@ -203,11 +204,11 @@ def read_backup(directory: Path) -> Manifest:
 
 
 def _require_fit(container: Container, directory: Path, manifest: Manifest) -> None:
-    """Refuse a backup of the other engine, and one that a newer release has made."""
+    """Refuse a backup of the other database system, and one of a newer release."""
     if manifest.engine != _engine(container):
         message = f"DATABASE_URL: {directory} is a backup of {manifest.engine}"
         raise NoBackup(message)
-    for name in newer_tables(manifest.tables):
+    for name in newer_tables(container, manifest.tables):
         raise NoBackup(_newer(directory, f"its tables of {name}"))
     with _told(container):
         topics = container.persistence.topics(directory)
@@ -223,7 +224,7 @@ def _newer(directory: Path, what: str) -> str:
 
 
 def _put_keys_back(manifest: Manifest, directory: Path, target: Path) -> None:
-    """Write the keys; those that are there already must be the same ones."""
+    """Write the keys; keys that exist already must be the same."""
     names = [Path(name).name for name in manifest.files if Path(name).parent == Path(KEYS)]
     there = {path.name for path in target.glob("*") if not path.name.startswith(".")}
     for name in sorted(there):
@@ -247,7 +248,7 @@ def _fingerprint(container: Container) -> str | None:
 
 
 def _holds(log: Log, manifest: Manifest) -> bool:
-    """Tell whether the event that was the last one of the backup is in a log."""
+    """Tell whether a log holds the last event of the backup."""
     if manifest.position == 0:
         return True
     at = manifest.position

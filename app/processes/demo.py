@@ -1,4 +1,4 @@
-"""The demo installation: one organization with money and a client, made once, and sample plans."""
+"""The demo installation: one organization with money and a client, and sample plans."""
 
 import json
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Demo:
 
 
 def prepare_demo(container: Container) -> Demo:
-    """Make what is missing of the demo; its client has the secret that is kept in a file."""
+    """Create what is missing of the demo; its client has the secret that is in a file."""
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID
@@ -78,14 +78,14 @@ def _ensure_client(
             scopes=[],
         )
     elif not container.secret_hasher.matches(secret, client.secret_hashes):
-        # The database is another one than that of the file, or the pepper is.
+        # The database is not the one for which the file was written, or the pepper has changed.
         container.accounts.change_client(
             client_id, lambda held: held.rotate_secret(secret_hash, cause)
         )
 
 
 def credentials_file(settings: Settings) -> Path:
-    """Return where the credentials of the demo are kept: beside the database, or the keys."""
+    """Return where the credentials of the demo are: beside the SQLite database, or the keys."""
     if settings.database_url.startswith("sqlite:"):
         database = settings.database_path
         return database.with_name(f"{database.stem}-demo.json")
@@ -93,7 +93,7 @@ def credentials_file(settings: Settings) -> Path:
 
 
 def _kept_secret(settings: Settings) -> str:
-    """Return the secret in the file; a new one is made only where there is no file."""
+    """Return the secret in the file; a new one is made only if there is no file."""
     file = credentials_file(settings)
     try:
         secret: str = json.loads(file.read_bytes())["client_secret"]
@@ -108,7 +108,7 @@ def _kept_secret(settings: Settings) -> str:
 
 
 def _import_plans(container: Container, cause: Cause) -> None:
-    """Make the sample plans what they were; a demo in another currency has the same figures."""
+    """Reset the sample plans; a demo in another currency has the same figures."""
     currency = container.settings.currency
     sample = json.loads(PLANS.read_bytes())
     plans = [{**plan, "currency": currency} for plan in sample["plans"]]

@@ -1,4 +1,4 @@
-"""What is not ready for production, in words: of the settings, and of the installation itself."""
+"""Finds what is not ready for production, in the settings and in the installation."""
 
 import logging
 from collections.abc import Iterator
@@ -14,17 +14,17 @@ from app.security.keys import SigningKeysError
 from app.settings import Settings
 from domain.accounts.organization import ApiClient, api_client_id
 
-BEHIND_MAX_S = 10.0  # Of a follower; at work it is behind for less than a second.
-CLOCK_OFF_MAX_S = 2.0  # What NTP keeps with ease.
+BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
+CLOCK_OFF_MAX_S = 2.0  # NTP keeps this easily.
 BACKUP_AGE_MAX = timedelta(days=7)
-TELLS_ALL = "python -m app doctor tells all"
+TELLS_ALL = "see: python -m app doctor"
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is not ready. A fault has to be mended; advice may be declined with a reason."""
+    """Something that is not ready. A fault must be mended; advice may be declined with a reason."""
 
     check: str
     severity: Literal["fault", "advice"]
@@ -32,7 +32,7 @@ class Finding:
 
 
 def examine(container: Container) -> list[Finding]:
-    """Return everything that is not ready; what a missing database hides is left out."""
+    """Return everything that is not ready; checks that need a missing database are left out."""
     found = [*_settings(container.settings)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
@@ -40,13 +40,13 @@ def examine(container: Container) -> list[Finding]:
 
 
 def warn_at_start(settings: Settings) -> None:
-    """Say what is not ready in one line, once a process has all that it needs to work."""
+    """Log in one line what is not ready, once the process can work."""
     if (warning := warning_at_start(settings)) is not None:
         logger.warning(warning)
 
 
 def warning_at_start(settings: Settings) -> str | None:
-    """Return one line for processes that serve partners, on PostgreSQL or RabbitMQ, or None."""
+    """Return the line for processes that serve partners on PostgreSQL or RabbitMQ, or None."""
     serves_partners = not (settings.database_url.startswith("sqlite:") and settings.has_own_broker)
     faults = [each.message for each in _settings(settings) if each.severity == "fault"]
     if not serves_partners or not faults:
@@ -99,8 +99,8 @@ def _work(container: Container) -> Iterator[Finding]:
             message = f"{lag.name} has stopped at position {lag.position}: {lag.failure}"
             yield Finding("read models", "fault", message)
         elif lag.events and (behind_s is None or behind_s > BEHIND_MAX_S):
-            since = "" if behind_s is None else f" since {behind_s:.0f} s"
-            message = f"{lag.name} is behind the log{since}: is its process running?"
+            by = "" if behind_s is None else f" by {behind_s:.0f} s"
+            message = f"{lag.name} is behind the log{by}: is its process running?"
             yield Finding("read models", "fault", message)
 
 
@@ -112,7 +112,7 @@ def _data(container: Container) -> Iterator[Finding]:
         )
         yield Finding("backup", "fault", message)
     elif backup is not None and _is_old(backup.at, container.clock()):
-        message = f"the last backup that is known is of {backup.at:%Y-%m-%d}"
+        message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
     demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
     if demo is not None and not demo.revoked:

@@ -1,4 +1,4 @@
-"""Waiting for an installation: processes may start in any order, before `migrate` has run."""
+"""Waits for an installation, because processes may start in any order and before `migrate`."""
 
 import logging
 from collections.abc import Callable
@@ -9,14 +9,14 @@ from sqlalchemy import select
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
+from app.bootstrap.schema import NewerSchema
 from app.processes.migrate import is_migrated
-from app.processes.schema import NewerSchema
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ServiceUnavailable
-from projections.engine.health import strangers
+from projections.engine.positions import models_to_rebuild
 
 LOOK_S = 1.0  # Between two looks at a database that is not ready.
-SAY_EVERY = 15  # Looks without a line in between.
+SAY_EVERY = 15  # One line for this many looks.
 
 logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 def wait_until_ready(container: Container, stop: Event) -> bool:
     """Wait for the database and its tables; False when told to end before that.
 
-    From then on time is the database's. Raises WrongCurrency when CURRENCY is not the log's.
+    From then on the clock is the database's. Raises WrongCurrency if CURRENCY is not the log's.
     """
     is_ready = _wait(lambda: what_is_missing(container), stop)
     if is_ready:
@@ -34,7 +34,7 @@ def wait_until_ready(container: Container, stop: Event) -> bool:
 
 
 def wait_until_reached(container: Container, stop: Event) -> bool:
-    """Wait for the database alone, as who makes the tables does; False when told to end before."""
+    """Wait for the database only, as `migrate` does; False when told to end before that."""
     return _wait(lambda: _what_fails(container, lambda: _reach(container)), stop)
 
 
@@ -67,20 +67,21 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
 
 
 def _reach(container: Container) -> str | None:
-    """Say why the database that is reached will not do; sessions first, before any is used."""
+    """Say why this database cannot be used. Sessions are checked first, before any is used."""
     fault = container.persistence.fault()
-    if fault is None and container.persistence.exists():  # Opening an SQLite file would make it.
+    # Opening a missing SQLite file would create it.
+    if fault is None and container.persistence.exists():
         with container.views.reading() as connection:
             connection.execute(select(1))
     return fault
 
 
 def _what_is_old(container: Container) -> str | None:
-    if fault := _reach(container):  # Tables that cannot be looked at are not old.
+    if fault := _reach(container):  # If the tables cannot be read, they are not called old.
         return fault
     if not container.persistence.exists() or not is_migrated(container):
         return NOT_MIGRATED
     parts = (container.log, container.views, container.positions, container.models)
-    if names := [model.name for model in strangers(*parts)]:
+    if names := [model.name for model in models_to_rebuild(*parts)]:
         return f"read models of another release; run: python -m app migrate ({names[0]}, …)"
     return None

@@ -1,4 +1,4 @@
-"""The work of one process besides HTTP, as threads: any of projector, dispatcher, worker, clock."""
+"""The threads of one process besides HTTP: any of projector, dispatcher, worker and clock."""
 
 import logging
 import time
@@ -10,7 +10,7 @@ from app.bootstrap.container import Container
 from app.processes.memory import settle_memory
 from app.processes.waiting_worker import WaitingWorker
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
-from projections.engine.follower import IDLE_S, PACE_S, Follower, Standby, Step
+from projections.engine.follower import IDLE_S, PACE_S, Follower, Lock, LockedStep, Step
 from projections.engine.in_parts import PART_ROWS
 from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
@@ -19,21 +19,28 @@ from workers.schedule import AGAIN, Schedule, Task, keep_time
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
 
-DISPATCH_PACE_S = 0.005  # Partners wait for what it sends, and its batches cost next to nothing.
-ALONE_S = 2.0  # An idle dispatcher whose only process hears each commit by itself.
+# Partners wait for what the dispatcher sends, and its batches cost next to nothing.
+DISPATCH_PACE_S = 0.005
+# Between two looks of an idle dispatcher, if every commit is made in its own process.
+ALONE_S = 2.0
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
-PURGE_S = 60.0  # What lapses within a minute, such as counts of wrong secrets, stays so small.
-PURGE_FIRST_S = 5.0  # Soon, for a clock may never live long, but not amid what else begins.
-PURGE_PARTS = 20  # Of the cache in one go: a second or two, for which the sweeps have to wait.
+# Often, so that rows that lapse within a minute, such as counts of wrong secrets, stay few.
+PURGE_S = 60.0
+PURGE_FIRST_S = 5.0  # Soon, because a clock may not live long, but after the busy start.
+# Parts of the cache in one go: a second or two, for which the sweeps have to wait.
+PURGE_PARTS = 20
 RESTART_S = 1.0
-STOP_S = 20.0  # A clean end takes at most 30 s; what is cut off is swept at the next start.
+STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
 logger = logging.getLogger(__name__)
 
 
 class Runtime:
-    """Starts and stops the threads of one process; the tables must be there."""
+    """Starts and stops the threads of one process; the tables must be there.
+
+    Metrics tell which of its roles are active here.
+    """
 
     def __init__(self, container: Container, roles: Collection[Role] = ROLES) -> None:
         self._container = container
@@ -41,10 +48,10 @@ class Runtime:
         self._stop = Event()
         self._threads: list[Thread] = []
         self._workers: list[WaitingWorker] = []
-        self._standbys: list[Standby] = []
+        self._standbys: list[LockedStep] = []
 
     def start(self) -> None:
-        """Start all threads, then ask again for the work that died with an earlier process."""
+        """Start all threads, then ask again for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
         self._spawn("time", lambda: container.time.keep(self._stop))
         if "worker" in roles:
@@ -55,8 +62,9 @@ class Runtime:
             idle_s = IDLE_S
             if container.settings.has_own_broker:
                 idle_s = ALONE_S
-                container.slices_in_hand.clear()  # Of a former life: there is no other process.
-                container.sweep_everything()  # Its queue began empty.
+                # There is no other process, so these are left from an earlier run.
+                container.slices_in_hand.clear()
+                container.sweep_everything()  # The queues of this process are empty at first.
             self._follow(
                 "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
             )
@@ -66,7 +74,7 @@ class Runtime:
         settle_memory()
 
     def stop(self) -> None:
-        """End all threads; messages that nobody took are swept at the next start."""
+        """Stop all threads; messages that nobody took are swept at the next start."""
         self._stop.set()
         self._container.log.appended.call()
         deadline = time.monotonic() + STOP_S
@@ -90,7 +98,7 @@ class Runtime:
         ]
         for worker in self._workers:
             worker.start()
-        self._spawn("warm", self._container.offline_lookup.warm)
+        self._spawn("warm", self._container.warm)
         beat = self._container.lookup_turns.beat
         self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
 
@@ -101,8 +109,9 @@ class Runtime:
         follower = Follower(name, standby, self._container.waker, pace_s, batch_max, idle_s)
         self._spawn(name, lambda: follower.run(self._stop))
 
-    def _standby(self, name: str, step: Step) -> Standby:
-        standby = Standby(self._container.persistence.lock(name), step)
+    def _standby(self, name: str, step: Step) -> LockedStep:
+        lock = self._container.persistence.lock(name)
+        standby = LockedStep(_SeenLock(lock, self._container.metrics.activity(name)), step)
         self._standbys.append(standby)
         return standby
 
@@ -118,7 +127,7 @@ class Runtime:
         )
 
     def _purge(self) -> object:
-        """Drop what own stores no longer need; of much of it a part, and the rest soon."""
+        """Delete what own stores no longer need; a large cache in several goes."""
         container = self._container
         oldest = container.clock() - container.settings.lookup_cache_ttl
         container.leases.forget_lapsed()
@@ -129,7 +138,7 @@ class Runtime:
         return AGAIN if forgotten >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
-        """Start a thread's work again if it ends by an error that nobody expected."""
+        """Run a thread's work again if it ends by an unexpected error."""
         while not self._stop.is_set():
             try:
                 run()
@@ -143,3 +152,24 @@ class Runtime:
         thread = Thread(target=self._guard, args=(name, run), name=name, daemon=True)
         thread.start()
         self._threads.append(thread)
+
+
+class _SeenLock:
+    """A lock that reports whether it is held."""
+
+    def __init__(self, lock: Lock, tell: Callable[[bool], None]) -> None:
+        self._lock = lock
+        self._tell = tell
+        tell(False)  # noqa: FBT003  # A gauge with two values.
+
+    def hold(self) -> bool:
+        held = False
+        try:
+            held = self._lock.hold()
+        finally:
+            self._tell(held)
+        return held
+
+    def release(self) -> None:
+        self._tell(False)  # noqa: FBT003  # As above.
+        self._lock.release()

@@ -1,4 +1,4 @@
-"""Serves everything from one process: HTTP over the threads of the runtime."""
+"""Serves everything in one process: HTTP and the threads of the runtime."""
 
 import logging
 from collections.abc import Callable
@@ -11,17 +11,18 @@ from app.http.application import create_front
 from app.http.edge.front import Front
 from app.http.edge.listening import bind, listen
 from app.processes import background
+from app.processes.runtime import Runtime
 from app.processes.stopping import stop_on_signals
 
-FINISH_S = 18.0  # A creation of a link ends by then; the end takes at most 30 s.
+FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
 
 logger = logging.getLogger(__name__)
 
 
 def serve(container: Container, on_listening: Callable[[], None] = lambda: None) -> None:
-    """Serve until SIGTERM or SIGINT. The tables must be there; `on_listening` is called once.
+    """Serve until SIGTERM or SIGINT. The tables must exist; `on_listening` is called once.
 
-    Raises WrongSetting when a port cannot be had.
+    Raises WrongSetting when a port is not available.
     """
     for line in note_keys(container, made=ensure_keys(container)):
         logger.warning(line)
@@ -30,7 +31,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     listen(listeners, settings.host, settings.port)
     background.listen(container, "serve", keys=partial(missing_keys, container))
     stop = stop_on_signals()
-    runtime = background.WatchedRuntime(container)
+    runtime = Runtime(container)
     try:
         container.complete()
         front = create_front(container, listeners, many=False, finish_s=FINISH_S)

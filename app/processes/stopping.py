@@ -15,17 +15,17 @@ logger = logging.getLogger(__name__)
 
 
 def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
-    """Return what is set by SIGTERM or SIGINT; a second signal ends the process at once.
+    """Return an event that SIGTERM or SIGINT sets; a second signal ends the process at once.
 
-    After so long it is cut off with exit status 1: a server that hangs holds up whoever says
-    goodbye to it. That is a kill, which loses nothing. None: it may take as long as it takes.
+    After `cut_off_after_s` the process exits with status 1, because a server that hangs may hold up
+    its closing. That is like a kill, which loses nothing. None: it may take as long as it needs.
 
-    A thread sets it: a handler runs inside the main thread, which may just hold the lock of the
-    event that it waits for, and would then wait for itself for ever.
+    A thread sets the event. A signal handler runs in the main thread, which may hold the lock of
+    the event that it waits for; setting the event there would then wait for itself for ever.
     """
     stop = Event()
     hears, told = socketpair()
-    told.settimeout(0)  # Python wants it so: nothing may wait inside a signal.
+    told.settimeout(0)  # Python requires it, because nothing may block inside a signal handler.
     signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
     Thread(
         target=_hear, args=(hears, told, stop, cut_off_after_s), name="signals", daemon=True
@@ -40,11 +40,11 @@ def _next_one_ends(number: int, _frame: FrameType | None) -> None:
 
 
 def _hear(hears: socket, _told: socket, stop: Event, cut_off_after_s: float | None) -> None:
-    """Read the numbers of signals; the other end is only kept open."""
+    """Read the numbers of signals; `_told` is only kept open."""
     while not set(hears.recv(64)) & set(ASKS):
         pass
     stop.set()
     if cut_off_after_s is not None:
         time.sleep(cut_off_after_s)
-        logger.warning("the end took too long and is cut off")
+        logger.warning("stopping took too long; the process exits now")
         os._exit(1)

@@ -33,22 +33,22 @@ logger = logging.getLogger(__name__)
 
 
 def run(container: Container) -> None:
-    """Serve until SIGTERM or SIGINT; a worker that dies is replaced."""
+    """Serve until SIGTERM or SIGINT; replace workers that die."""
     if not container.settings.metrics_port:
-        _run(container)
+        _run(container, lambda _: None)
         return
     files = WorkerFiles()
     try:
         port = partial(_missing_port, container)
         keys = partial(missing_keys, container)
         listen(container, "web", files, workers=files.missing, http=port, keys=keys)
-        _run(container)
+        _run(container, files.end)
     finally:
         files.close()
 
 
 def _missing_port(container: Container) -> str | None:
-    """Say that nobody takes connections; None when somebody does."""
+    """Say that nothing accepts connections; None when something does."""
     settings = container.settings
     try:
         socket.create_connection((settings.host, settings.port), CONNECT_S).close()
@@ -57,10 +57,10 @@ def _missing_port(container: Container) -> str | None:
     return None
 
 
-def _run(container: Container) -> None:
+def _run(container: Container, on_end: Callable[[int], None]) -> None:
     settings = container.settings
     stop = stop_on_signals()
-    for number in ASKS:  # A second one would leave workers behind, for a while.
+    for number in ASKS:  # A second signal would leave workers behind for a while.
         signal.signal(number, lambda *_: None)
     made = ensure_keys(container)
     listeners = bind(settings.host, settings.port)
@@ -70,35 +70,44 @@ def _run(container: Container) -> None:
     for line in note_keys(container, made=made):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
-    # Workers are spawned, so nothing that is open here crosses into them; metrics still ask.
+    # Workers are spawned, so they inherit nothing that is open here; metrics still need the
+    # database.
+
     if not settings.metrics_port:
         container.close()
     else:
         Thread(target=container.time.keep, args=(stop,), name="time", daemon=True).start()
-    Workers(listeners, settings.web_workers).run(
+    Workers(listeners, settings.web_workers, on_end).run(
         stop, lambda: logger.info("serving %s", settings.public)
     )
 
 
 class Workers:
-    """The processes that answer, over one set of sockets; one that dies is replaced."""
+    """The processes that answer requests over one set of sockets; one that dies is replaced.
 
-    def __init__(self, listeners: list[socket.socket], count: int) -> None:
+    Each has a slot, a number from 0, which its replacement takes over. `on_end` is called with the
+    slot in between.
+    """
+
+    def __init__(
+        self, listeners: list[socket.socket], count: int, on_end: Callable[[int], None]
+    ) -> None:
         self._listeners = listeners
         self._count = count
+        self._on_end = on_end
         self._context = multiprocessing.get_context("spawn")
         self._ready, self._tell = self._context.Pipe(duplex=False)
         self._alive: dict[int, _Worker] = {}
 
     def run(self, stop: Event, on_ready: Callable[[], None]) -> None:
-        """Have requests answered until told to end; `on_ready` is called once, at the first reply.
+        """Have requests answered until told to end; call `on_ready` once, when a worker is ready.
 
-        Exits with status 1 when a replacement dies as quickly as what it replaced.
+        Exits with status 1 when a replacement dies as quickly as the worker before it.
         """
         asked, ask = self._context.Pipe(duplex=False)
         Thread(target=_pass_on, args=(stop, ask), name="stop", daemon=True).start()
-        for _ in range(self._count):
-            self._start(replaces=False)
+        for slot in range(self._count):
+            self._start(slot, replaces=False)
         waiting = True
         while True:
             found = wait([asked, self._ready, *self._alive])
@@ -114,20 +123,21 @@ class Workers:
                 else:
                     self._replace(self._alive.pop(cast("int", each)))
 
-    def _start(self, *, replaces: bool) -> None:
+    def _start(self, slot: int, *, replaces: bool) -> None:
         process = self._context.Process(
-            target=web_worker.run, args=(self._listeners, self._tell), name="web worker"
+            target=web_worker.run, args=(slot, self._listeners, self._tell), name="web worker"
         )
         process.start()
-        self._alive[process.sentinel] = _Worker(process, time.monotonic(), replaces)
+        self._alive[process.sentinel] = _Worker(process, slot, time.monotonic(), replaces)
 
     def _replace(self, dead: "_Worker") -> None:
         dead.process.join()
+        self._on_end(dead.slot)
         logger.error("a worker has died with status %s", dead.process.exitcode)
         if dead.replaces and time.monotonic() - dead.began_s < SOON_S:
             self._end()
             sys.exit(1)
-        self._start(replaces=True)
+        self._start(dead.slot, replaces=True)
 
     def _end(self) -> None:
         processes = [each.process for each in self._alive.values()]
@@ -146,11 +156,12 @@ class Workers:
 @dataclass(frozen=True, slots=True)
 class _Worker:
     process: SpawnProcess
+    slot: int
     began_s: float
     replaces: bool
 
 
 def _pass_on(stop: Event, ask: Connection) -> None:
-    """Make of an event what can be waited for beside processes."""
+    """Turn an event into a pipe, which can be waited for together with processes."""
     stop.wait()
     ask.send_bytes(b"stop")

@@ -1,1 +1,1 @@
-"""Access tokens, the keys that sign them and client secrets; no HTTP and no table lives here."""
+"""Access tokens, the keys that sign them, and client secrets; no HTTP and no tables."""

@@ -1,4 +1,4 @@
-"""Who is calling, for which organization: decided on one indexed row, or on the log itself."""
+"""Decides who is calling, for which organization: by one indexed row, or by the log itself."""
 
 import time
 from collections.abc import Sequence
@@ -22,12 +22,13 @@ from domain.errors import (
 from domain.log.log import Log
 from domain.log.signal import Streams
 from projections.engine.database import Database, to_micros
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.engine.positions import Positions
 from projections.models.api_clients import ApiClients
 from projections.models.organizations import Organizations
 
-TRUSTED = timedelta(seconds=1)  # Older read models are not believed: a stuck projector is no pass.
+# Older read models are not trusted, so that a stuck projector lets nobody in.
+TRUSTED = timedelta(seconds=1)
 TRUSTED_MICROS = TRUSTED // timedelta(microseconds=1)
 KNOWN_MAX = 10_000  # Pairs of client and organization.
 
@@ -54,7 +55,7 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """What is known of a client and an organization; None where there is none.
+    """What is known of a client and an organization; None for what does not exist.
 
     `bound_to` is the client's own organization; None for a machine-to-machine client.
     """
@@ -70,10 +71,11 @@ NOBODY = _State(revoked=None, bound_to=None, status=None)
 
 
 class _Row(NamedTuple):
-    """What the one statement selects."""
+    """The columns of the one statement."""
 
     revoked: int
-    bound_to: Any  # Its organization, as the database writes it; None for all.
+    # The client's organization as the database writes it; None: a machine-to-machine client.
+    bound_to: Any
     status: Status | None
     price_micros: int | None
     lookup_enabled: int | None
@@ -81,42 +83,42 @@ class _Row(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """What a row has said, for as long as two clocks allow: one may be set."""
+    """The last row that was read. Two clocks limit its age, because the wall clock may be set."""
 
     state: _State
     caught_up_at: int
     until_s: float  # On the monotonic clock.
-    server: str | None  # What another one knows may be something else.
+    server: str | None  # Another server may know something else.
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is remembered of a client and an organization, in microseconds since 1970."""
+    """What is remembered of a client and an organization; times in microseconds since 1970."""
 
-    met_at: int  # Commits from before were not listened to.
-    outdated_at: int = 0  # Rows as of then, or earlier, may lack what the log has.
+    met_at: int  # Since when commits are heard of.
+    outdated_at: int = 0  # Rows as of this moment or earlier may lack events.
     row: _Remembered | None = None
 
 
 class Memory:
-    """What rows have said lately, and which do not count because the log has moved on since.
+    """The last rows read, and which of them no longer count because the log has moved on.
 
-    A row is remembered no longer than it would be believed, and only while the commits of all
-    processes are heard of. After one to its client or organization the log is asked, until there
-    is a newer row; so it is after the log has said something else than a row.
+    A row is remembered only while it would also be believed if it were read, and only while this
+    process hears of the commits of all processes. After a commit to its client or organization, or
+    when the log has contradicted it, the log is read until there is a newer row.
     """
 
     def __init__(self, log: Log, clock: Clock) -> None:
         self._log = log
         self._clock = clock
         self._lock = Lock()
-        self._outdated_at = 0  # All rows.
+        self._outdated_at = 0  # For all rows.
         self._known: dict[Asked, _Known] = {}
         self._by_stream: dict[str, set[Asked]] = {}
         log.appended.observer = self._hear
 
     def recall(self, asked: Asked) -> _State | None:
-        """Return what a row has said, if it would be said again."""
+        """Return the state of a remembered row, if it still counts."""
         known = self._known.get(asked)
         row = known.row if known is not None else None
         if known is None or row is None or not self._log.appended.hears_others:
@@ -126,7 +128,7 @@ class Memory:
         return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
 
     def meet(self, asked: Asked) -> _Known:
-        """Return what is known, which from now on hears of commits; call it before reading."""
+        """Return what is known, which hears of commits from now on; call this before reading."""
         known = self._known.get(asked)
         if known is None:
             client_id, organization_id = asked
@@ -140,33 +142,33 @@ class Memory:
         return known
 
     def believes(self, known: _Known, caught_up_at: int) -> bool:
-        """Tell whether a row that is as of a moment counts: it is neither old nor outdated."""
+        """Tell whether a row as of a moment counts: it is neither too old nor outdated."""
         return self._counts(caught_up_at, known)
 
     def _counts(self, caught_up_at: int, known: _Known, *moments: int) -> bool:
         now = self._now()
         earlier = (known.outdated_at, self._outdated_at, *moments)
-        # What is far ahead was noted before the clock was set back.
+        # A time far ahead was noted before the clock was set back.
         outdated = any(caught_up_at <= each and _is_near(each, now) for each in earlier)
         return _is_near(caught_up_at, now) and not outdated
 
     def keep(self, known: _Known, state: _State, caught_up_at: int) -> None:
-        """Remember what a row has said that is believed."""
+        """Remember a row that is believed."""
         now_s, left = time.monotonic(), caught_up_at + TRUSTED_MICROS - self._now()
         until_s = now_s + min(left, TRUSTED_MICROS) / 1e6
         known.row = _Remembered(state, caught_up_at, until_s, self._log.server)
 
     def contradict(self, known: _Known) -> None:
-        """The log has just said something else than the row."""
+        """Note that the log has just said something else than the row."""
         known.outdated_at = self._now()
 
     def _now(self) -> int:
         return to_micros(self._clock())
 
     def _hear(self, streams: Streams | None) -> None:
-        """Hear of a commit, perhaps of another process; None: to any streams."""
+        """Hear of a commit of any process to these streams; None: to any stream."""
         if streams is None:
-            # Where others are not heard of nothing is remembered that they could have changed.
+            # If other processes are not heard of, nothing is remembered that they could change.
             if self._log.appended.hears_others:
                 self._outdated_at = self._now()
         elif not self._by_stream.keys().isdisjoint(streams):
@@ -189,7 +191,7 @@ class Authorizer:
     ) -> None:
         self._log = log
         self._database = database
-        self._statement = Quick(_statement(positions, organizations, clients))
+        self._statement = HotStatement(_statement(positions, organizations, clients))
         self._memory = Memory(log, clock)
 
     def authorize(
@@ -203,8 +205,8 @@ class Authorizer:
         """Return who is calling.
 
         `claimed` is the organization of the token; without it the `named` header values count, for
-        approved machine-to-machine clients only. Raises Unauthorized for a revoked client and for
-        a claim that is not the client's own, then the refusals of the organization, then
+        approved machine-to-machine clients only. Raises Unauthorized for a revoked client and for a
+        claim that is not the client's own, then the refusals of the organization, then
         InsufficientScope.
         """
         wanted = claimed if claimed is not None else _single_uuid(named)
@@ -235,14 +237,15 @@ class Authorizer:
             return remembered
         known, row = memory.meet(asked), self._row(client_id, organization_id)
         told = NOBODY if row is None else _state_of(row)
-        # One that lacks the organization does not decide.
+        # A row without the organization does not decide.
         if row is not None and (organization_id is None or row.status is not None):
             caught_up_at = row.caught_up_at or 0
             if memory.believes(known, caught_up_at):
                 memory.keep(known, told, caught_up_at)
                 return told
         state = self._state_of_log(client_id, organization_id)
-        if state != told:  # Also of a row that is yet to come: its first state may be a past one.
+        # Also if there is no row yet, because the first one may show a past state.
+        if state != told:
             memory.contradict(known)
         return state
 
@@ -281,9 +284,9 @@ def _is_near(micros: int, now: int) -> bool:
 def _statement(
     positions: Positions, organizations: Organizations, clients: ApiClients
 ) -> Select[*tuple[Any, ...]]:
-    """Select a client, an organization and how fresh both are; NULLs for no organization."""
+    """Select a client, an organization, and how fresh both are; NULLs without an organization."""
     places, client, organization = positions.rows.c, clients.rows.c, organizations.rows.c
-    # A model that never caught up has NULL there, which `min` would pass over.
+    # A model that never caught up has NULL there, which `min` would ignore.
     names = (clients.name, organizations.name)
     oldest = func.min(func.coalesce(places.caught_up_at, 0))
     caught_up_at = (
@@ -307,10 +310,10 @@ def _statement(
 
 
 def _header_problem(values: Sequence[str]) -> str:
-    """Return why the values of the header name no organization."""
+    """Return why the values of the header do not name an organization."""
     if not any(value.strip() for value in values):
         return NO_HEADER
-    # WSGI joins the values of a header that is repeated.
+    # WSGI joins the values of a repeated header.
     return HEADER_TWICE if "," in ",".join(values) else NOT_A_UUID
 
 

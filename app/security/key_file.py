@@ -1,7 +1,7 @@
-"""Signing keys as files of one 0700 directory: making, reading and writing them, under one lock.
+"""Signing keys as files in one 0700 directory: creating, reading and writing them, under one lock.
 
-A key is one file `<kid>.pem`, so that one rename makes or changes it: two lines of explanatory
-text (RFC 7468 §2: when it was made, how long its tokens live), then PKCS8.
+A key is one file `<kid>.pem`, so that one rename creates or changes it. It holds two lines of
+explanatory text (RFC 7468 §2: when it was made, how long its tokens live), then PKCS8.
 """
 
 import fcntl
@@ -28,7 +28,8 @@ PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 PublicKey = rsa.RSAPublicKey | ec.EllipticCurvePublicKey
 
 RECHECK = timedelta(seconds=1)  # How long a process may overlook a change of the directory.
-SETTLE = 2 * RECHECK  # It may sign with the older key that long; the rest is for the signature.
+# It may sign with the older key for that long; the rest is for the signing itself.
+SETTLE = 2 * RECHECK
 FOREVER = datetime.max.replace(tzinfo=UTC)
 RSA_BITS = 2048
 P256_BYTES = 32
@@ -37,7 +38,7 @@ _TEXT = re.compile(rb"created_at: (\S{32})\nlifetime_s: ([0-9]{1,9})\n(?=-----BE
 
 
 class SigningKeysError(Exception):
-    """Raised when the directory of the setting SIGNING_KEYS cannot serve; its text is one line."""
+    """Raised when the directory SIGNING_KEYS cannot be used; its text is one line."""
 
     def __init__(self, path: Path, reason: str | None) -> None:
         super().__init__(f"SIGNING_KEYS: {path}: {reason}")
@@ -47,8 +48,8 @@ class SigningKeysError(Exception):
 class Key:
     """A key pair; `kid` is half of its RFC 7638 thumbprint, so it never names another key.
 
-    `lifetime_s` is the longest time for which a token that it signed may still be accepted,
-    `retires_at` the moment when the last of them has ended (FOREVER while it signs).
+    `lifetime_s` is the longest time for which a token that it signed may be accepted, and
+    `retires_at` the end of the last such token (FOREVER while it signs).
     """
 
     kid: str
@@ -60,7 +61,7 @@ class Key:
     retires_at: datetime = FOREVER
 
     def jwk(self) -> dict[str, str]:
-        """Return the public key as RFC 7517 has it."""
+        """Return the public key as a JWK (RFC 7517)."""
         return {**_members(self.public_key), "kid": self.kid, "use": "sig", "alg": self.algorithm}
 
 
@@ -85,14 +86,13 @@ def save_key(directory: Path, key: Key) -> None:
 
 
 def key_path(directory: Path, kid: str) -> Path:
-    """Return where the key of that id lies."""
     return directory / f"{kid}.pem"
 
 
 def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
-    """Return the keys of the directory, oldest first; a `known` one is not parsed again.
+    """Return the keys of the directory, oldest first; a `known` key is not parsed again.
 
-    Raises SigningKeysError for a file that holds no key of ours, OSError for a directory that
+    Raises SigningKeysError for a file that is no key of this service, OSError for a directory that
     cannot be listed.
     """
     files = [path for path in directory.iterdir() if path.suffix == ".pem"]
@@ -106,16 +106,16 @@ def read_keys(directory: Path, known: Mapping[str, Key]) -> dict[str, Key]:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
-    """Hold the directory as its one writer among all processes; make it if it is missing.
+    """Hold the directory as its only writer among all processes; create it if it is missing.
 
-    Leaving sets a time of change that it never had before. Two changes within one tick of the
-    file system's clock would otherwise look like one, and a reader would miss the second.
+    At the end its time of change is set to one that it never had. Otherwise two changes within one
+    tick of the file system's clock would look like one, and a reader would miss the second.
     """
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         if stat.S_IMODE(directory.stat().st_mode) & 0o077:
             raise SigningKeysError(directory, "others have access; set its mode to 0700")
-        # A file of its own: NFS locks only what is open for writing, which no directory is.
+        # A separate file: NFS locks only files open for writing, and a directory cannot be.
         held = os.open(directory / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(held, fcntl.LOCK_EX)
@@ -131,7 +131,7 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write a file of mode 0600 whole or not at all; the caller holds the lock."""
+    """Write a file of mode 0600, complete or not at all; the caller holds the lock."""
     draft = path.with_name(".draft")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
     with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
@@ -171,7 +171,8 @@ def _read_key(path: Path, known: Key | None) -> Key | None:
     except FileNotFoundError:  # A rotation has deleted it since the listing.
         return None
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        pass  # Told below, outside of the handler, so that no part of a key hangs on the error.
+        # Raised below, outside the handler, so that no part of a key is attached to the error.
+        pass
     raise SigningKeysError(path, "is not a signing key of this service")
 
 
@@ -191,7 +192,7 @@ def _key(private_key: object, created_at: datetime, lifetime_s: int) -> Key:
 
 
 def _members(public_key: PublicKey) -> dict[str, str]:
-    """Return the members that a JWK of this type requires (RFC 7518 §6), as its thumbprint has."""
+    """Return the required members of this JWK type (RFC 7518 §6), as for its thumbprint."""
     if isinstance(public_key, rsa.RSAPublicKey):
         modulus, exponent = public_key.public_numbers().n, public_key.public_numbers().e
         return {

@@ -1,4 +1,4 @@
-"""The ring of signing keys that all processes of an installation share, and its pepper; no JWT."""
+"""The signing keys and the pepper that all processes of an installation share; no JWT."""
 
 import logging
 import os
@@ -59,11 +59,11 @@ class ListedKey:
 class KeyRing:
     """The keys of one installation; the newest signs. Thread-safe.
 
-    `algorithm` is that of the keys made here: older keys of the other one keep verifying.
+    `algorithm` is for keys made here; older keys of the other algorithm still verify.
     `retire_after_s` is the lifetime of a token plus the leeway of its verification. Every process
-    that signs calls `ensure` at its start. Each method raises SigningKeysError while there is no
-    ring to read; once read, the last ring serves on while the directory is broken. Keys that were
-    deleted are gone: a directory that holds none is no ring.
+    that signs calls `ensure` at its start. Each method raises SigningKeysError while no keys can be
+    read. Once read, the last keys serve on while the directory is unreadable. Deleted keys are
+    gone; a directory without any key counts as unreadable.
     """
 
     def __init__(
@@ -74,28 +74,28 @@ class KeyRing:
         self._clock = clock
         self._retire_after_s = retire_after_s
         self._guard = Lock()
-        self._keys: Mapping[str, Key] = {}  # Oldest first; replaced whole, never changed.
+        self._keys: Mapping[str, Key] = {}  # Oldest first; replaced as a whole, never changed.
         self._read_ns: int | None = None  # None: never read, or the last attempt failed.
         self._checked_at = _LONG_AGO
         self._outage = _Outage()
 
     def ensure(self) -> bool:
-        """Make the directory and a first key of the algorithm, unless another process has.
+        """Create the directory and a first key of the algorithm, unless another process has.
 
-        Tells whether there was no key at all.
+        Returns whether there was no key at all.
         """
         with locked(self._directory):
             newest = _newest(read_keys(self._directory, self._keys))
             if newest is None or newest.algorithm != self._algorithm:
                 self._make(newest)
             elif newest.lifetime_s < self._retire_after_s:
-                # The lifetime was raised: the key must outlive the longer tokens, too.
+                # The lifetime was raised, so the key must also outlive the longer tokens.
                 save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
         self._look()
         return newest is None
 
     def rotate(self) -> str:
-        """Make a new signing key, delete the retired ones and return the new kid."""
+        """Make a new signing key, delete retired keys, and return the new kid."""
         with locked(self._directory):
             keys = read_keys(self._directory, self._keys)
             made = self._make(_newest(keys))
@@ -106,22 +106,22 @@ class KeyRing:
         return made.kid
 
     def signing_key(self) -> Key:
-        """Return the newest key; a rotation elsewhere is noticed within RECHECK."""
+        """Return the newest key; a rotation by another process is noticed within RECHECK."""
         newest = _newest(self._current())
         assert newest is not None, "a ring holds a key"
         return newest
 
     def verification_key(self, kid: str) -> Key | None:
-        """Return the key of that id, or None if there is none or it has retired.
+        """Return the key of this id, or None if there is none or it has retired.
 
-        An unknown kid costs one stat; the directory is read only when it has changed, so a
-        fresh key serves at once and hostile kids read nothing.
+        An unknown kid costs one stat. The directory is read only when it has changed, so a new key
+        serves at once and forged kids cause no reading.
         """
         key = self._current().get(kid) or self._current(at_once=True).get(kid)
         return key if key is not None and self._clock() < key.retires_at else None
 
     def jwks(self) -> dict[str, Sequence[dict[str, str]]]:
-        """Return the public keys that still verify as a JWK set (RFC 7517 §5)."""
+        """Return the public keys that still verify, as a JWK set (RFC 7517 §5)."""
         now = self._clock()
         return {"keys": [key.jwk() for key in self._current().values() if now < key.retires_at]}
 
@@ -136,7 +136,7 @@ class KeyRing:
     def _make(self, newest: Key | None) -> Key:
         now = self._clock()
         if newest is not None:
-            # The newest key signs, so a clock that was set back must not make an older one.
+            # The newest key signs, so a new key must be the newest even if the clock was set back.
             now = max(now, newest.created_at + timedelta(microseconds=1))
         key = generate_key(self._algorithm, now, self._retire_after_s)
         save_key(self._directory, key)
@@ -162,7 +162,7 @@ class KeyRing:
         """Read the directory again if it has changed since it was read."""
         with self._guard:
             try:
-                # Before the listing: what changes during it is found by the next look.
+                # Before the listing, so that the next look finds what changes during it.
                 changed_ns = self._directory.stat().st_mtime_ns
                 if changed_ns != self._read_ns:
                     self._keys = read_keys(self._directory, self._keys)
@@ -178,10 +178,10 @@ class KeyRing:
 
 
 class Pepper:
-    """The pepper of an installation that sets no SECRET_PEPPER, read when it is first wanted.
+    """The pepper of an installation without SECRET_PEPPER, read when it is first needed.
 
-    Where none was ever `in_use` it is made. One that was used and is gone is not: with a new one
-    every client secret would be refused, and nobody would know why.
+    It is created if none was ever `in_use`. A used pepper that is gone is not replaced here, but by
+    a start, which warns: with a new pepper every client secret is refused.
     """
 
     def __init__(self, directory: Path, in_use: Callable[[], bool]) -> None:
@@ -207,7 +207,7 @@ class Pepper:
 
 
 class _Outage:
-    """Says once that something is broken, and once that it is mended."""
+    """Logs once that something is broken, and once that it works again."""
 
     def __init__(self) -> None:
         self._lasts = False
@@ -226,9 +226,9 @@ class _Outage:
 def load_or_make_pepper(
     directory: Path, random_bytes: Callable[[int], bytes] = os.urandom
 ) -> bytes:
-    """Return the pepper of an installation that sets no SECRET_PEPPER, made at the first call.
+    """Return the pepper of an installation without SECRET_PEPPER; created at the first call.
 
-    It is text, so that SECRET_PEPPER set to what the file holds gives the same pepper.
+    It is text, so that setting SECRET_PEPPER to the file's content gives the same pepper.
     """
     path = directory / PEPPER
     with locked(directory):

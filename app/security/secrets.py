@@ -8,11 +8,11 @@ RandomBytes = Callable[[int], bytes]
 
 CLIENT_ID_PREFIX = "cl_"
 CLIENT_ID_BYTES = 12
-SECRET_PREFIX = "cls_"  # noqa: S105 - a public prefix by which scanners recognise a leaked secret.
+SECRET_PREFIX = "cls_"  # noqa: S105 - A public prefix by which scanners recognise a leaked secret.
 SECRET_BYTES = 32
 ACTIVE_SECRETS_MAX = 2  # A rotation keeps the older secret beside the newer one.
 
-# As long as a hash, yet never equal to one: it is not hexadecimal.
+# As long as a hash but never equal to one, because it is not hexadecimal.
 _NO_HASH = "-" * 64
 
 
@@ -29,8 +29,8 @@ def new_client_secret(random_bytes: RandomBytes) -> str:
 class SecretHasher:
     """Hashes secrets of 256 random bits, for which a slow hash would only add load.
 
-    The pepper may come from where it is kept, when it is first wanted. Raises ValueError for an
-    empty one.
+    The pepper may be a function, which is called when it is first needed. Raises ValueError for an
+    empty pepper.
     """
 
     def __init__(self, pepper: bytes | Callable[[], bytes]) -> None:
@@ -41,18 +41,18 @@ class SecretHasher:
 
     def hash(self, secret: str) -> str:
         """Return the HMAC-SHA256 of the secret under the pepper, as 64 hexadecimal digits."""
-        # A form may carry lone surrogates; they are a wrong secret, not an error.
+        # A form may hold lone surrogates; they make a wrong secret, not an error.
         pepper = self._pepper if isinstance(self._pepper, bytes) else self._pepper()
         return hmac.digest(pepper, secret.encode("utf-8", "surrogatepass"), "sha256").hex()
 
     def fingerprint(self) -> str:
-        """Return what tells one pepper from another, and says nothing else of it."""
+        """Return a value that differs for different peppers and reveals nothing else about them."""
         return self.hash("fingerprint")[:32]
 
     def matches(self, secret: str, hashes: Sequence[str]) -> bool:
         """Tell whether the secret has one of the hashes.
 
-        An empty list, as of an unknown client, costs the same time as a client's wrong secret.
+        An empty list, as for an unknown client, takes the same time as a wrong secret.
         """
         candidate = self.hash(secret)
         missing = ACTIVE_SECRETS_MAX - len(hashes)

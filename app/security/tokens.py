@@ -1,11 +1,10 @@
 """Access tokens in the profile of RFC 9068; the one module that imports python-jose.
 
 python-jose accepts more than is safe (no `exp`, any `typ`, junk inside base64url, the key of any
-`kid`), and reads the wall clock. So what it should refuse is refused here before it, and what
-depends on the time after it.
+`kid`), and reads the wall clock. So what it should refuse is refused here before it is called, and
+times are checked here after it.
 """
 
-import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Sequence
@@ -18,13 +17,14 @@ from jose import jwk, jwt
 from jose.exceptions import JWTClaimsError, JWTError
 
 from app.security.keys import Key, KeyRing, SigningKeysError
+from domain import strict_json
 from domain.at_once import may_wait
 from domain.cause import Clock
 from domain.errors import Unauthorized
 
 TOKEN_CHARS_MAX = 8 * 1024
 HEADER_CHARS_MAX = 4 * 1024
-LEEWAY_S = 30  # What the clocks of two machines may differ by.
+LEEWAY_S = 30  # By how much the clocks of two machines may differ.
 TYPE = "at+jwt"
 
 MALFORMED = "The access token is malformed."
@@ -37,12 +37,12 @@ NOT_YET = "The access token is not valid yet."
 
 _LEEWAY = timedelta(seconds=LEEWAY_S)
 _TYPES = {TYPE, f"application/{TYPE}"}  # RFC 9068 §4; compared without case.
-_HEADER = {"alg", "kid", "typ"}  # Exactly these: so no crit, jku, jwk, x5u, x5c, b64 or zip.
+_HEADER = {"alg", "kid", "typ"}  # Exactly these, so no crit, jku, jwk, x5u, x5c, b64 or zip.
 _SEGMENTS = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
-_PROVEN_MAX = 4_096  # Tokens that were checked, about 2 KB each.
-_PREPARED_MAX = 64  # Far more keys than verify at one time; a bound all the same.
+_PROVEN_MAX = 4_096  # Tokens whose signature was checked, about 2 KB each.
+_PREPARED_MAX = 64  # Far more than the keys that verify at one time, but still a bound.
 
-# `require_exp` and `require_iat` would switch on python-jose's own reading of the wall clock.
+# `require_exp` and `require_iat` would make python-jose read the wall clock.
 _OPTIONS = {
     "require_aud": True,
     "require_iss": True,
@@ -56,7 +56,7 @@ _OPTIONS = {
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a verified token says of its bearer; no organization: a machine-to-machine client."""
+    """What a verified token says; without an organization it is a machine-to-machine client's."""
 
     client_id: str
     organization_id: UUID | None
@@ -67,7 +67,7 @@ class Claims:
 
 @dataclass(frozen=True, slots=True)
 class _Proven:
-    """A token whose signature and form are right, as long as its key is one of ours."""
+    """A token with the right form and signature, as long as its key is one of ours."""
 
     key: Key
     begins_at: datetime
@@ -77,7 +77,7 @@ class _Proven:
 class TokenIssuer:
     """Signs access tokens with the newest key; `ttl_s` is their lifetime in seconds."""
 
-    def __init__(  # noqa: PLR0913 - the claims of RFC 9068 need this many sources.
+    def __init__(  # noqa: PLR0913 - The claims of RFC 9068 need this many sources.
         self,
         keys: KeyRing,
         issuer: str,
@@ -96,7 +96,7 @@ class TokenIssuer:
         self._prepared = _PreparedKeys()
 
     def issue(self, client_id: str, organization_id: UUID | None, scopes: Sequence[str]) -> str:
-        """Return a signed token; without an organization the claim is left out."""
+        """Return a signed token; without an organization its claim is left out."""
         key = self._keys.signing_key()
         issued_at = int(self._clock().timestamp())
         claims = {
@@ -117,7 +117,7 @@ class TokenIssuer:
 
 
 class TokenVerifier:
-    """Reads access tokens that this installation has issued; thread-safe."""
+    """Verifies access tokens that this installation has issued; thread-safe."""
 
     def __init__(self, keys: KeyRing, issuer: str, audience: str, clock: Clock) -> None:
         self._keys = keys
@@ -125,22 +125,23 @@ class TokenVerifier:
         self._audience = audience
         self._clock = clock
         self._prepared = _PreparedKeys()
-        self._proven: dict[str, _Proven] = {}  # Signatures cost more than all else of a request.
+        # Checking a signature costs more than all the rest of a request.
+        self._proven: dict[str, _Proven] = {}
 
     def verify(self, token: str) -> Claims:
-        """Return the claims of a valid token; Unauthorized for anything else, whatever it is.
+        """Return the claims of a valid token; Unauthorized for anything else.
 
         The refusal says what is wrong. It neither quotes the token nor is chained to an error that
-        might. Raises SigningKeysError while there are no keys to verify by.
+        might. Raises SigningKeysError while there are no keys to verify with.
         """
         wrong = MALFORMED
         try:
             return self._read(token)
-        except SigningKeysError:  # Nothing is wrong with the token: nobody can tell.
+        except SigningKeysError:  # Nothing is wrong with the token; it just cannot be verified.
             raise
         except Unauthorized as refusal:
             wrong = str(refusal)
-        except Exception:  # noqa: BLE001, S110 - what a hostile text makes the parsers raise is anybody's guess.
+        except Exception:  # noqa: BLE001, S110 - A hostile text may make the parsers raise anything.
             pass
         raise Unauthorized(wrong)
 
@@ -157,8 +158,8 @@ class TokenVerifier:
         return proven.claims
 
     def _prove(self, token: str) -> "_Proven":
-        """Check all of a token that does not depend on the time."""
-        may_wait()  # For a signature: it takes longer than all else of a request.
+        """Check everything about a token that does not depend on the time."""
+        may_wait()  # Checking a signature takes longer than all the rest of a request.
         header, payload = _open(token)
         key = self._key_of(_parse(header))
         try:
@@ -176,7 +177,7 @@ class TokenVerifier:
         except JWTError:
             raise Unauthorized(WRONG_SIGNATURE) from None
         claims = _parse(payload)
-        self._check_parties(claims)  # python-jose takes a list that has our audience, too.
+        self._check_parties(claims)  # python-jose also accepts a list that contains our audience.
         begins_at = max(_moment(claims["iat"]), _moment(claims.get("nbf", claims["iat"])))
         return _Proven(key, begins_at, _claims(claims))
 
@@ -195,7 +196,7 @@ class TokenVerifier:
 
 
 class _PreparedKeys:
-    """The keys as python-jose wants them: parsing one costs a hundred signatures."""
+    """The keys as python-jose needs them; parsing a key costs a hundred signatures."""
 
     def __init__(self) -> None:
         self._by_kid: dict[str, Any] = {}
@@ -210,7 +211,7 @@ class _PreparedKeys:
 
 
 def _open(token: str) -> tuple[bytes, bytes]:
-    """Return header and payload of three segments that are base64url and nothing else."""
+    """Return header and payload of three segments that are strict base64url."""
     _require(len(token) <= TOKEN_CHARS_MAX)
     segments = _SEGMENTS.fullmatch(token)
     if segments is None:
@@ -222,27 +223,15 @@ def _open(token: str) -> tuple[bytes, bytes]:
 
 def _decode(segment: str) -> bytes:
     decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
-    # The unused bits of the last character are zero, or one token could be written in many ways.
+    # The unused bits of the last character must be zero, or a token could be written in many ways.
     _require(urlsafe_b64encode(decoded).rstrip(b"=") == segment.encode())
     return decoded
 
 
 def _parse(segment: bytes) -> dict[str, Any]:
-    parsed = json.loads(
-        segment.decode(), object_pairs_hook=_without_twins, parse_constant=_no_constant
-    )
+    parsed = strict_json.parse(segment)
     _require(isinstance(parsed, dict))
     return dict(parsed)
-
-
-def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    _require(len(members) == len(pairs))  # Of two equal names, two readers may see different ones.
-    return members
-
-
-def _no_constant(_: str) -> None:
-    raise Unauthorized(MALFORMED)  # NaN and the infinities are no JSON (RFC 8259 §6).
 
 
 def _claims(claims: dict[str, Any]) -> Claims:
@@ -269,12 +258,12 @@ def _text(value: object) -> str:
 
 
 def _moment(value: object) -> datetime:
-    """Read a NumericDate (RFC 7519 §2); one that no calendar holds raises an error of its own."""
+    """Read a NumericDate (RFC 7519 §2); one that no calendar holds raises another error."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Unauthorized(MALFORMED)
     return datetime.fromtimestamp(value, UTC)
 
 
-def _require(condition: bool, wrong: str = MALFORMED) -> None:  # noqa: FBT001 - it reads as a sentence at each call.
+def _require(condition: bool, wrong: str = MALFORMED) -> None:  # noqa: FBT001 - It reads as a sentence at each call.
     if not condition:
         raise Unauthorized(wrong)

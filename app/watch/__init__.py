@@ -1,1 +1,1 @@
-"""What operators watch, for Prometheus; no label ever holds a number, an id or an organization."""
+"""What operators watch: metrics and log lines; no label holds a number or an id."""

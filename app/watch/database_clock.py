@@ -1,6 +1,6 @@
-"""Time is the database's: what the clock of this machine is off is measured, and added.
+"""The clock that counts is the database's: this machine's offset from it is measured and added.
 
-How far the clock of this machine is off.
+A metric shows the offset.
 """
 
 import logging
@@ -15,19 +15,19 @@ from prometheus_client.registry import Collector
 from domain.cause import Clock
 
 MEASURE_S = 60.0
-RETRY_S = 5.0  # After a measurement that failed; the last one holds meanwhile.
-LOOK_S = 1.0  # How soon it is noticed that somebody has set the clock of this machine.
-SLIP_S = 0.5  # What a wall clock may be off monotonic time without anybody having set it.
-OFF_MAX_S = 1.0  # Beyond it an operator has to know.
+RETRY_S = 5.0  # After a failed measurement; the last offset holds meanwhile.
+LOOK_S = 1.0  # How soon a change of this machine's clock is noticed.
+SLIP_S = 0.5  # How far the wall clock may drift from monotonic time without anybody having set it.
+OFF_MAX_S = 1.0  # Beyond this an operator must know.
 
 logger = logging.getLogger(__name__)
 
 
 class DatabaseClock:
-    """Tells the database's time: this machine's clock and its offset, in which hosts differ.
+    """Tells the database's time: the clock of this machine plus its measured offset.
 
-    Deadlines, leases, heartbeats and sweeps of all processes so mean the same moments. A file has
-    no clock (`ask` returns None), then the offset is 0. Telling the time asks nobody.
+    So deadlines, leases, heartbeats and sweeps mean the same moments in all processes. SQLite has
+    no clock (`ask` returns None), so the offset is 0 there. Telling the time asks nobody.
     """
 
     def __init__(
@@ -40,24 +40,25 @@ class DatabaseClock:
         self._local = local
         self._ask = ask
         self._monotonic = monotonic
-        self._server = server  # Another one has another clock.
+        self._server = server  # Another server has another clock.
         self._asked_of: str | None = None
         self._measured: tuple[datetime, float] | None = None
-        # Both clocks when the offset was found; one value, for many threads tell the time.
+        # Both clocks when the offset was measured; one value, because many threads read it.
         self._found: tuple[datetime, float, timedelta] | None = None
         self._tried_s: float | None = None
         self._warned = False
 
     @property
     def offset(self) -> timedelta:
-        """How far the database's clock is ahead of this machine's, as last measured."""
+        """Return how far the database's clock is ahead of this machine's, as last measured."""
         return self._found[2] if self._found is not None else timedelta(0)
 
     def __call__(self) -> datetime:
         """Return the present moment.
 
-        When somebody has set this machine's clock, monotonic time goes on until the offset is
-        measured again: else tokens would be refused and deadlines pass in that second.
+        When somebody has set this machine's clock, monotonic time is used until the offset is
+        measured again. Otherwise tokens would be refused and deadlines would pass within that
+        second.
         """
         found, now = self._found, self._local()
         if found is None:
@@ -70,33 +71,33 @@ class DatabaseClock:
 
     @property
     def offset_s(self) -> float:
-        """How far the database's clock is ahead of this machine's."""
+        """How far the database's clock is ahead of this machine's, in seconds."""
         return self.offset.total_seconds()
 
     def keep(self, stop: Event) -> None:
-        """Measure each minute, and at once after a failover or a set clock of this machine."""
+        """Measure each minute, and at once after a failover or a set clock."""
         while not stop.wait(LOOK_S):
             self.measure_if_due()
 
     def measure_if_due(self) -> None:
-        """Measure when the last measurement holds no more."""
+        """Measure if the last measurement no longer holds."""
         since_s = MEASURE_S if self._tried_s is None else self._monotonic() - self._tried_s
         wait_s = MEASURE_S if self._measured is not None else RETRY_S
         if since_s >= wait_s or self._was_set() or self._is_another():
             self.measure()
 
     def measure(self) -> None:
-        """Ask the database; where it does not answer the last offset holds.
+        """Ask the database for its time; if it does not answer, the last offset holds.
 
-        The offset is kept as long as the answer does not refute it: the server looked at its clock
-        between our question and its answer. So on one machine it is exactly 0.
+        The offset is kept unless the answer refutes it: the server read its clock at some moment
+        between our question and its answer. So on one machine the offset is exactly 0.
         """
         before, begun_s = self._local(), self._monotonic()
         self._tried_s, self._asked_of = begun_s, self._server()
         try:
             told = self._ask()
-        except Exception as error:  # noqa: BLE001 - whatever it is: others say what a database lacks.
-            logger.debug("the clock of the database was not told: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - Whatever the error; others report what is wrong with the database.
+            logger.debug("the database could not be asked for its time: %s", type(error).__name__)
             self._measured = None
             return
         after, ended_s = self._local(), self._monotonic()
@@ -123,11 +124,11 @@ class DatabaseClock:
         is_off = abs(self.offset_s) > OFF_MAX_S
         if is_off and not self._warned:
             logger.warning(
-                "the clock of this machine is %.1f s off that of the database, which counts",
+                "the clock of this machine is %.1f s off the database's, which is used instead",
                 -self.offset_s,
             )
         elif self._warned and not is_off:
-            logger.info("the clock of this machine is that of the database again")
+            logger.info("the clock of this machine agrees with the database's again")
         self._warned = is_off
 
 
@@ -139,12 +140,12 @@ CLOCK_OFFSET = "clock_offset_seconds"
 
 
 class ClockOffset(Collector):
-    """One gauge, of the last measurement."""
+    """A gauge that shows the last measurement."""
 
     def __init__(self, clock: DatabaseClock) -> None:
         self._clock = clock
 
     def collect(self) -> Iterator[Metric]:
-        """Tell it without asking anybody."""
+        """Return the gauge without asking anybody."""
         about = "How far the clock of the database is ahead of that of this machine."
         yield GaugeMetricFamily(CLOCK_OFFSET, about, self._clock.offset_s)

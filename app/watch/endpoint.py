@@ -1,4 +1,4 @@
-"""The port of a process for whoever watches it: `/metrics`, `/livez` and `/readyz`."""
+"""The port for whoever watches a process: `/metrics`, `/livez` and `/readyz`."""
 
 import json
 import logging
@@ -14,26 +14,28 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from app.watch.gauges import ANSWER_S, Asker
 
-REQUEST_S = 10  # Whoever sends slower than this is left.
+REQUEST_S = 10  # A client that sends more slowly is dropped.
 
 logger = logging.getLogger(__name__)
 
-# Say what is missing; None: nothing is.
+# Says what is missing; None: nothing is.
 Need = Callable[[], str | None]
 
 
-class Page(NamedTuple):
-    """One answer."""
+class MetricsReply(NamedTuple):
+    """One reply."""
 
     status: int
     content_type: str
     body: bytes
 
 
-class Endpoint:
-    """Listens from its making on. Raises OSError when the port is taken."""
+class MetricsServer:
+    """Listens as soon as it is made. Raises OSError when the port is taken."""
 
-    def __init__(self, host: str, port: int, pages: Mapping[str, Callable[[], Page]]) -> None:
+    def __init__(
+        self, host: str, port: int, pages: Mapping[str, Callable[[], MetricsReply]]
+    ) -> None:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, *_, address = found[0]
         server = type("Server", (_Server,), {"address_family": family})
@@ -43,7 +45,7 @@ class Endpoint:
         Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -52,20 +54,20 @@ def pages(
     registry: CollectorRegistry,
     needs: Mapping[str, Need],
     facts: Callable[[], Mapping[str, object]] = dict,
-) -> dict[str, Callable[[], Page]]:
-    """Return the pages of a process that needs these things, by name, to work.
+) -> dict[str, Callable[[], MetricsReply]]:
+    """Return the pages of a process; `needs` are what it needs to work, by name.
 
-    `facts` are told beside, and do not count.
+    `facts` are shown as well, but do not count.
     """
     askers = [Asker(name, need) for name, need in needs.items()]
     return {
-        "/metrics": lambda: Page(200, CONTENT_TYPE_LATEST, generate_latest(registry)),
+        "/metrics": lambda: MetricsReply(200, CONTENT_TYPE_LATEST, generate_latest(registry)),
         "/livez": lambda: _json(200, {"ok": True}),
         "/readyz": lambda: _readiness(askers, facts()),
     }
 
 
-def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> Page:
+def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object]) -> MetricsReply:
     deadline = time.monotonic() + ANSWER_S
     begun = [(asker.name, asker.begin()) for asker in askers]
     told: list[str] = []
@@ -74,26 +76,26 @@ def _readiness(askers: Sequence[Asker[str | None]], facts: Mapping[str, object])
             missing = future.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
             missing = f"{name}: no answer within {ANSWER_S} s"
-        except Exception as error:  # noqa: BLE001  # Its text may hold a password.
+        except Exception as error:  # noqa: BLE001  # The text of the error may hold a password.
             missing = f"{name}: {type(error).__name__}"
         told += [missing] if missing else []
     return _json(503 if told else 200, {"ok": not told, "missing": told, **facts})
 
 
-def _json(status: int, body: Mapping[str, object]) -> Page:
-    return Page(status, "application/json", json.dumps(body).encode())
+def _json(status: int, body: Mapping[str, object]) -> MetricsReply:
+    return MetricsReply(status, "application/json", json.dumps(body).encode())
 
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, *_: object) -> None:
-        """Say it as everything is said; whoever has left before the answer is no event."""
+        """Log the error as all errors are logged; a client that leaves early is none."""
         error = sys.exception()
         if not isinstance(error, OSError):
             logger.error("the port of probes and metrics failed", exc_info=error)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    pages: Mapping[str, Callable[[], Page]]
+    pages: Mapping[str, Callable[[], MetricsReply]]
     timeout = REQUEST_S
     server_version = "metrics"
     sys_version = ""
@@ -107,7 +109,7 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _page(self) -> Page:
+    def _page(self) -> MetricsReply:
         page = self.pages.get(self.path.partition("?")[0])
         if page is None:
             return _json(404, {"ok": False})
@@ -117,7 +119,7 @@ class _Handler(BaseHTTPRequestHandler):
             logger.exception("a page of probes and metrics failed")
             return _json(500, {"ok": False})
 
-    do_HEAD = do_GET  # noqa: N815  # The name is given by the library.
+    do_HEAD = do_GET  # noqa: N815  # The name is the library's.
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  # As above.
-        """Say nothing: a scrape is no event."""
+        """Log nothing: a scrape is no event."""

@@ -1,10 +1,7 @@
-"""What is asked at each scrape: how far followers are, what waits, and for how long.
+"""Gauges asked at each scrape: how far behind followers are, what waits, and for how long.
 
-Asks databases and brokers that may be away: each in a thread of its own, all within a bound.
-
-What each process has to show: a metric appears where its process has something to say of it.
-
-For how long a follower has been behind.
+Databases and brokers may be unreachable, so each is asked in a thread of its own, all within one
+time limit. Each process shows only the gauges about which it knows something.
 """
 
 import time
@@ -20,15 +17,15 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from domain.log.log import Log, Poisoned
-from projections.engine.health import Lag
+from projections.engine.positions import Lag
 
-ANSWER_S = 1.5  # For all questions of one scrape together, which may take 2 s.
+ANSWER_S = 1.5  # For all questions of one scrape together, which may take 2 s in all.
 
 T = TypeVar("T")
 
 
 class Asker(Generic[T]):
-    """One question. While an earlier one hangs, no second is begun: all wait for that answer.
+    """Asks one question. While an earlier call hangs no second one begins; all wait for the first.
 
     The thread stays, because connections belong to the thread that opened them.
     """
@@ -42,11 +39,12 @@ class Asker(Generic[T]):
         self._thread: Thread | None = None
 
     def begin(self) -> "Future[T]":
-        """Ask, or join those who have asked and wait."""
+        """Ask, or join those who wait for the answer already."""
         with self._lock:
             if self._thread is None:
-                self._thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
+                thread.start()  # It may fail; then the next one tries again.
+                self._thread = thread
             if self._pending is None or self._pending.done():
                 self._pending = Future()
                 self._asked.put(self._pending)
@@ -57,22 +55,22 @@ class Asker(Generic[T]):
             future = self._asked.get()
             try:
                 future.set_result(self._ask())
-            except BaseException as error:  # noqa: BLE001  # Whatever it is, it is the answer.
+            except BaseException as error:  # noqa: BLE001  # Whatever the error, it is the answer.
                 future.set_exception(error)
 
 
-class Asking(Collector):
-    """Asks at each scrape; what cannot be asked in time is left out, and said to be."""
+class ScrapedGauges(Collector):
+    """Asks at each scrape; questions without an answer in time are left out, and reported so."""
 
     def __init__(self, askers: list[Asker[list[Metric]]]) -> None:
         self._askers = askers
 
     def describe(self) -> list[Metric]:
-        """Say nothing at registration, so that nothing is asked then."""
+        """Return nothing at registration, so that nothing is asked then."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Yield what stands now."""
+        """Yield the present values."""
         reached = GaugeMetricFamily(
             "scrape_part_reached",
             "0 when this part could not be asked at this scrape.",
@@ -88,25 +86,25 @@ class Asking(Collector):
 
 
 def answer_of(future: "Future[T]", deadline: float) -> T | None:
-    """Return an answer, or None when there is none by a moment of the monotonic clock."""
+    """Return an answer, or None if there is none by `deadline` on the monotonic clock."""
     try:
         return future.result(max(0.0, deadline - time.monotonic()))
     except Exception:  # noqa: BLE001  # A scrape must not fail with the database.
         return None
 
 
-Role = Literal["serve", "web", "worker", "dispatcher", "projector", "clock"]
+ProcessName = Literal["serve", "web", "worker", "dispatcher", "projector", "clock"]
 
-ANSWERING: frozenset[Role] = frozenset({"serve", "web"})
-DECIDING: frozenset[Role] = frozenset({"serve", "web", "worker"})  # These append events.
-WORKING: frozenset[Role] = frozenset({"serve", "worker"})
-WITH_BROKER: frozenset[Role] = frozenset({"serve", "worker", "dispatcher", "clock"})
-WITH_STANDBY: frozenset[Role] = frozenset({"serve", "dispatcher", "projector", "clock"})
+ANSWERING: frozenset[ProcessName] = frozenset({"serve", "web"})
+DECIDING: frozenset[ProcessName] = frozenset({"serve", "web", "worker"})  # These append events.
+WORKING: frozenset[ProcessName] = frozenset({"serve", "worker"})
+WITH_BROKER: frozenset[ProcessName] = frozenset({"serve", "worker", "dispatcher", "clock"})
+WITH_STANDBY: frozenset[ProcessName] = frozenset({"serve", "dispatcher", "projector", "clock"})
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """How many messages of a queue wait, and how many were given up."""
+    """How many messages of a queue wait, and how many are dead letters."""
 
     name: str
     messages: int
@@ -115,7 +113,7 @@ class QueueState:
 
 @dataclass(frozen=True, slots=True)
 class Ages:
-    """For how many seconds the oldest unfinished work has lasted or not moved; 0 for none."""
+    """For how many seconds the oldest unfinished work has lasted or not moved; 0 without any."""
 
     job_s: float
     job_idle_s: float
@@ -123,26 +121,24 @@ class Ages:
 
 
 class Watched(Protocol):
-    """What is asked; every method may raise, or hang while a database is away."""
+    """The questions; every method may raise, or hang while a database is unreachable."""
 
     def follower_lags(self) -> list[tuple[Lag, float | None]]:
-        """How far each follower is behind, and for how many seconds, where that can be told."""
+        """Return how far each follower is behind, and for how many seconds if that is known."""
         ...
 
     def ages(self) -> Ages:
-        """How old unfinished work is."""
+        """Return how old unfinished work is."""
         ...
 
-    def queue_states(self) -> list[QueueState]:
-        """What waits in each queue."""
-        ...
+    def queue_states(self) -> list[QueueState]: ...
 
     def provider_is_up(self) -> bool:
-        """Whether lookups are let through to the provider."""
+        """Tell whether lookups are let through to the provider."""
         ...
 
 
-def askers(watched: Watched, role: Role) -> list[Asker[list[Metric]]]:
+def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
     """Return the questions of a process."""
     parts: dict[str, Callable[[], list[Metric]]] = {
         "followers": lambda: _followers(watched.follower_lags()),
@@ -156,7 +152,7 @@ def askers(watched: Watched, role: Role) -> list[Asker[list[Metric]]]:
 
 
 def provider_up(*, up: bool) -> Metric:
-    """Return the state of the circuit."""
+    """Return the state of the circuit breaker."""
     return GaugeMetricFamily("lookup_provider_up", "0 while the circuit is open.", float(up))
 
 
@@ -206,11 +202,11 @@ def _queues(states: Iterable[QueueState]) -> list[Metric]:
 
 
 def behind_s(log: Log, lag: Lag, now: datetime) -> float | None:
-    """Return since when a follower has not been at the end of the log, in seconds.
+    """Return for how many seconds a follower has not been at the end of the log.
 
-    Read models note when they last were. The dispatcher does not, so for it, and for a note from
-    the future (a clock was set back), this is the age of the oldest event that was not followed;
-    None when that event cannot be read.
+    Read models note when they last were. The dispatcher does not, and a note from the future means
+    that a clock was set back; then this is the age of the oldest event that was not followed. None
+    when that event cannot be read.
     """
     if lag.caught_up_at is not None and lag.caught_up_at <= now:
         return (now - lag.caught_up_at).total_seconds()

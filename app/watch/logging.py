@@ -15,7 +15,7 @@ from typing import Any, Literal, TextIO
 
 import msgspec
 
-# These say each request or each message at INFO; our own lines say it better.
+# These log each request or message at INFO; our own lines say more.
 QUIET = (
     "app.adapters.postgres.pool",
     "dramatiq",
@@ -26,9 +26,9 @@ QUIET = (
     "werkzeug",
 )
 DEPTH_MAX = 4  # Of lists and objects in a field.
-INTEGER_END = 10**17  # Longer ones may be an ICCID.
+INTEGER_END = 10**17  # Longer numbers may be an ICCID.
 
-# What must be in no line. Our code passes none of it; the text of a foreign error may.
+# What no line may hold. Our own code passes none of it; the text of a foreign error may.
 SECRET = re.compile(
     r"""(?P<phone>(?:\+|%2[Bb])[1-9][0-9]{7,14}(?![0-9]))
     |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
@@ -39,12 +39,13 @@ SECRET = re.compile(
     re.VERBOSE,
 )
 
-# Nothing of it is in one of these, and each request has a new one.
+# A UUID contains none of it, and each request has a new one.
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_CHARS = 36
-_SHORT_CHARS = 64  # Texts that come again: names of fields, routes, roles.
+# Texts up to this length are remembered, because they repeat: field names, routes, roles.
+_SHORT_CHARS = 64
 
-# PostgreSQL says in DETAIL and CONTEXT which values it met; SQLAlchemy lists parameters.
+# PostgreSQL shows values in DETAIL and CONTEXT; SQLAlchemy lists parameters.
 _VALUES = re.compile(r"^\s*(DETAIL|CONTEXT|\[parameters|LINE \d+):?")
 _OTHERS = re.compile(
     r"^\s*(HINT:|\[SQL:|\(Background|Traceback|The above|During handling|File \"|$)"
@@ -56,7 +57,7 @@ _work = threading.local()
 
 
 def begin_work(**facts: Any) -> None:
-    """Name the work that this thread begins, in each of its lines until `end_work`."""
+    """Add these facts to each line of this thread until `end_work`."""
     _work.facts, _work.began_s = facts, time.perf_counter()
 
 
@@ -67,19 +68,19 @@ def work_began_s() -> float:
 
 
 def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
-    """Learn which request the work of this thread is for; read once, only while it works."""
+    """Set which request the work of this thread is for; `read` is called only if there is work."""
     facts = getattr(_work, "facts", None)
     if facts is not None and "request_id" not in facts:
         facts.update(read())
 
 
 def end_work() -> None:
-    """Name no work any more."""
+    """Add no facts to lines any more."""
     vars(_work).clear()
 
 
 def mask(text: str) -> str:
-    """Replace what must be in no line by a word for it."""
+    """Replace what no line may hold by a word for it."""
     if len(text) > _SHORT_CHARS:
         return _mask(text)
     return text if len(text) == _UUID_CHARS and _UUID.fullmatch(text) else _mask_short(text)
@@ -93,7 +94,7 @@ _mask_short = lru_cache(1024)(_mask)
 
 
 def without_values(text: str) -> str:
-    """Drop the lines of a traceback in which a database says what values it met."""
+    """Drop the lines of a traceback in which a database shows values."""
     kept, dropping = [], False
     for line in text.splitlines():
         if _VALUES.match(line):
@@ -106,10 +107,10 @@ def without_values(text: str) -> str:
 
 
 def message_of(record: logging.LogRecord) -> str:
-    """Return the message; one whose arguments do not fit is given without them."""
+    """Return the message; without its arguments if they do not fit."""
     try:
         return record.getMessage()
-    except Exception:  # noqa: BLE001  # What a `__str__` raises is anybody's guess.
+    except Exception:  # noqa: BLE001  # A `__str__` may raise anything.
         return str(record.msg) if isinstance(record.msg, str) else type(record.msg).__name__
 
 
@@ -119,7 +120,7 @@ def fields_of(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class _Formatter(logging.Formatter):
-    def formatException(  # noqa: N802  # The name is given by the library.
+    def formatException(  # noqa: N802  # The name is the library's.
         self,
         ei: tuple[type[BaseException], BaseException, TracebackType | None]
         | tuple[None, None, None],
@@ -131,7 +132,7 @@ class _Formatter(logging.Formatter):
 
 
 class JsonFormatter(_Formatter):
-    """One JSON object per line; whatever a call passes as `extra` becomes a field."""
+    """One JSON object per line; everything in `extra` becomes a field."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -141,7 +142,7 @@ class JsonFormatter(_Formatter):
             "message": mask(message_of(record)),
         }
         fields = {mask(str(name)): _clean(value) for name, value in fields_of(record).items()}
-        line = line | fields | line  # No field takes the place of these four.
+        line = line | fields | line  # No field replaces one of these four.
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         if record.stack_info:
@@ -150,7 +151,7 @@ class JsonFormatter(_Formatter):
 
 
 class TextFormatter(_Formatter):
-    """Time, level, message, then the fields as `name=value`."""
+    """Time, level and message, then the fields as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = datetime.fromtimestamp(record.created, UTC).astimezone().strftime("%H:%M:%S")
@@ -161,7 +162,7 @@ class TextFormatter(_Formatter):
 
 
 def _encode(line: dict[str, Any]) -> str:
-    """Return JSON in ASCII, which every terminal and every reader takes."""
+    """Return ASCII JSON, which every terminal and every reader accepts."""
     try:
         encoded = msgspec.json.encode(line)
     except UnicodeEncodeError:  # A lone surrogate.
@@ -170,7 +171,7 @@ def _encode(line: dict[str, Any]) -> str:
 
 
 def _clean(value: Any, depth: int = 0) -> Any:
-    """Return a value as JSON can hold it, with nothing in it that must not be logged."""
+    """Return a value that JSON can hold and that contains nothing forbidden."""
     if isinstance(value, str):
         return mask(value)
     if value is None or isinstance(value, bool):
@@ -195,7 +196,7 @@ def _text(value: Any) -> str:
 
 class _Lines(logging.StreamHandler[TextIO]):
     def handle(self, record: logging.LogRecord) -> bool:
-        """Make the line first: so the threads of HTTP wait for each other's writing alone."""
+        """Format the line before taking the lock, so that threads wait only for the writing."""
         if not self.filter(record):
             return False
         try:
@@ -204,13 +205,13 @@ class _Lines(logging.StreamHandler[TextIO]):
             with self.lock:
                 self.stream.write(line)
                 self.stream.flush()
-        except Exception:  # noqa: BLE001  # As in the library.
+        except Exception:  # noqa: BLE001  # As the library does.
             self.handleError(record)
         return True
 
 
 class About(logging.Filter):
-    """Adds what a line is about, where it does not say so itself: request, actor, job or link."""
+    """Adds what a line is about (request, actor, job or link) if the line does not say it."""
 
     def __init__(self, current: Callable[[], str | None]) -> None:
         super().__init__()
@@ -232,9 +233,9 @@ def configure_logging(
 ) -> None:
     """Send the lines of this process to standard error, each with the request that it is about.
 
-    Warnings, and errors that end a thread or the process, become lines as well.
+    Warnings become lines too, and so do errors that end a thread or the process.
     """
-    # What no line of ours says is not looked for: who called, thread and process.
+    # Caller, thread and process are not looked up, because no line shows them.
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     handler = _Lines(sys.stderr)
@@ -249,7 +250,7 @@ def configure_logging(
 
 
 def _log_end(kind: type[BaseException], error: BaseException, at: TracebackType | None) -> None:
-    """Log what ends the process, except the end that somebody asked for."""
+    """Log the error that ends the process, unless somebody asked for the end."""
     if not issubclass(kind, KeyboardInterrupt):
         logging.getLogger("app").critical("the process fails", exc_info=(kind, error, at))
 

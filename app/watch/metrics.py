@@ -1,8 +1,7 @@
 """The metrics of one process: what it counts itself, and what it asks at each scrape.
 
-Which code runs, so that two releases at work at once can be seen.
-
-Counts what was decided, from the events that this process appends.
+Events are counted when this process appends them. `build_info` shows which code runs, so that two
+releases at work at once can be told apart.
 """
 
 import hashlib
@@ -26,20 +25,20 @@ from prometheus_client import (
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from app.watch.counted import UNAVAILABLE
 from app.watch.gauges import (
     ANSWERING,
     DECIDING,
     WITH_STANDBY,
     WORKING,
-    Asking,
-    Role,
+    ProcessName,
+    ScrapedGauges,
     Watched,
     askers,
 )
 from domain.accounts.wallet import Wallet
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
+from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
 
 ROOMS = ("app", "domain", "projections", "workers")
@@ -47,7 +46,7 @@ DIGITS = 12
 
 
 def build_info() -> GaugeMetricFamily:
-    """Return a gauge that is always 1 and says what runs."""
+    """Return a gauge that is always 1; its labels say what code runs."""
     family = GaugeMetricFamily(
         "build_info", "Always 1; `release` is a digest of the code.", labels=["release", "python"]
     )
@@ -56,7 +55,7 @@ def build_info() -> GaugeMetricFamily:
 
 
 def release(root: Path = Path(__file__).parents[2]) -> str:
-    """Return a digest of the source: equal where the same code runs."""
+    """Return a digest of the source, which is equal where the same code runs."""
     digest = hashlib.sha256()
     for path in sorted(path for room in ROOMS for path in (root / room).rglob("*.py")):
         digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
@@ -65,7 +64,7 @@ def release(root: Path = Path(__file__).parents[2]) -> str:
 
 MICROS = 1_000_000
 KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")
-# What a refund refers to, as the kind of the charge that it gives back.
+# What a refund refers to, and the kind of charge that it gives back.
 REFUNDED = {"link": "activation", "plan_change": "topup", "job": "bulk_lookup", "lookup": "lookup"}
 STEPS_DONE = {PlanChange.PlanAdditionDone.TOPIC, PlanChange.PlanRemovalDone.TOPIC}
 
@@ -77,7 +76,7 @@ class _Reference(msgspec.Struct):
 
 
 class _Facts(msgspec.Struct):
-    """The few fields of a stored event that are counted; the others are skipped undecoded."""
+    """The few fields of a stored event that are counted; the others are not decoded."""
 
     kind: str = ""
     amount_micros: int = 0
@@ -86,7 +85,7 @@ class _Facts(msgspec.Struct):
 
 
 class _Charge(msgspec.Struct, gc=False):
-    """The same of a charge, of which there are more than of all others."""
+    """The counted fields of a charge; there are more charges than all other events."""
 
     kind: str
     amount_micros: int
@@ -97,7 +96,7 @@ _decode_charge = msgspec.json.Decoder(_Charge).decode
 
 
 class EventCounters:
-    """Money and outcomes; told of every insert that has succeeded, and never raises."""
+    """Counters of money and outcomes; called for every insert that succeeded, and never raises."""
 
     def __init__(self) -> None:
         self._charges = _by("kind", "charges", "Charges.")
@@ -113,12 +112,12 @@ class EventCounters:
 
     @property
     def collectors(self) -> list[Collector]:
-        """What to register."""
+        """Return the collectors to register."""
         money = [self._charges, self._charged, self._refunds, self._refunded]
         return [*money, self._links, self._changes, self._items, self._jobs]
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
-        """Count the events of one commit; many charges of a kind are one step of their counter."""
+        """Count the events of one commit; charges of a kind are one step of their counter."""
         try:
             charged = defaultdict[str, list[int]](list)
             has_ended = False
@@ -158,7 +157,7 @@ class EventCounters:
         self._items.labels(outcome).inc(len(facts.indexes))
 
     def _note_changes(self, stored: Sequence[StoredEvent]) -> None:
-        """A change that did all it should finishes in the commit of its last step."""
+        """Count changes that did all; these finish in the commit of their last step."""
         topics: Tally[tuple[object, str]] = Tally((e.originator_id, e.topic) for e in stored)
         for stream_id, topic in topics:
             if topic == PlanChange.Finished.TOPIC and any(
@@ -167,7 +166,7 @@ class EventCounters:
                 self._changes.labels("finished").inc()
 
     def _begin_at_zero(self) -> None:
-        """A rate needs a first value to start from."""
+        """Create every series at 0, because a rate needs a first value."""
         for counter in (self._charges, self._charged, self._refunds, self._refunded):
             for kind in KINDS:
                 counter.labels(kind)
@@ -187,11 +186,11 @@ def _by(label: str, name: str, text: str) -> Counter:
 STORES = ("lookup_cache", "leases", "network_readings")
 SOURCES = ("live", "cache", UNAVAILABLE)
 
-disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series; nobody asks.
+disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series, and nobody uses them.
 
 
 class Metrics:
-    """Counts from its making on; `registry` says which of it a process shows."""
+    """Counts from its creation on; `registry` says which part of it a process shows."""
 
     def __init__(self, watched: Watched, places_max: int) -> None:
         self._watched = watched
@@ -228,8 +227,7 @@ class Metrics:
             ["source"],
             registry=None,
         )
-        for source in SOURCES:
-            self._lookups.labels(source)
+        self._by_source = {source: self._lookups.labels(source) for source in SOURCES}
         self._store_errors = Counter(
             "store_errors", "Errors of own stores that were done without.", ["store"], registry=None
         )
@@ -248,7 +246,7 @@ class Metrics:
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request."""
         found = self._answered.get((method, route, status))
-        if found is None:  # Looking for labels takes longer than counting.
+        if found is None:  # Looking up labels takes longer than counting.
             counter = self._requests.labels(method, route, str(status))
             found = self._answered[method, route, status] = (counter, self._seconds.labels(route))
         counter, histogram = found
@@ -260,33 +258,33 @@ class Metrics:
         self._events.appended(stored)
 
     def looked_up(self, source: str, count: int) -> None:
-        """Count numbers that were answered by one source."""
-        self._lookups.labels(source).inc(count)
+        """Count numbers that were answered from one source."""
+        self._by_source[source].inc(count)
 
     def store_failed(self, store: str) -> None:
-        """Count one error of an own store that nobody else hears of."""
+        """Count one error of an own store that is otherwise swallowed."""
         self._store_errors.labels(store).inc()
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
-        """Count one message."""
+        """Count one message that was handled."""
         self._messages.labels(actor, outcome).inc()
         self._message_seconds.labels(actor).observe(seconds)
 
     def activity(self, role: str) -> Callable[[bool], None]:
-        """Return what tells whether this copy of a role is the active one; at first it is not."""
+        """Return a function to report whether this copy of a role is active; at first it is not."""
         return self._active.labels(role).set
 
-    def registry(self, role: Role, counted: Collector | None = None) -> CollectorRegistry:
-        """Return what a process shows; `counted` replaces its own counters by those of others."""
+    def registry(self, role: ProcessName, counted: Collector | None = None) -> CollectorRegistry:
+        """Return what a process shows; `counted` replaces its own counters."""
         registry = CollectorRegistry()
         for collector in [counted] if counted is not None else self._counted(role):
             registry.register(collector)
-        registry.register(Asking(askers(self._watched, role)))
+        registry.register(ScrapedGauges(askers(self._watched, role)))
         registry.register(_Constant(build_info()))
         ProcessCollector(registry=registry)
         return registry
 
-    def _counted(self, role: Role) -> list[Collector]:
+    def _counted(self, role: ProcessName) -> list[Collector]:
         http = [self._requests, self._seconds, self.waiting, self._places]
         shown: list[Collector] = []
         shown += http if role in ANSWERING else []

@@ -1,4 +1,4 @@
-"""What is wrong with the database, in one line: where it is, and what it says itself."""
+"""Describes trouble with the database in one line: where it is, and what it says itself."""
 
 from eventsourcing.persistence import PersistenceError
 from sqlalchemy.exc import DBAPIError
@@ -10,15 +10,15 @@ from domain.errors import Conflict, ServiceUnavailable
 NOT_MIGRATED = "the tables of this installation are not up to date; run: python -m app migrate"
 NO_ROOM = "the process has no room for more, or a race did not end; the database has not failed"
 
-REFUSAL = "FATAL:"  # So begins what PostgreSQL tells who it does not let in.
+REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.
 UNDEFINED_TABLE = "42P01"
 
 
 def trouble_of(error: BaseException, place: str) -> str:
-    """Say why something at a place (never a password) has failed; `migrate` only if tables miss."""
+    """Say why something at `place` failed (no password in it); names `migrate` if tables miss."""
     root = _root(error)
     lines, state = mask(str(root)).splitlines() or [""], getattr(root, "sqlstate", None)
-    said = lines[0].strip()  # The others may quote values.
+    said = lines[0].strip()  # The other lines may quote values.
     if isinstance(root, ServiceUnavailable | Conflict):
         return NO_ROOM
     if state == UNDEFINED_TABLE or said.startswith("no such table"):
@@ -28,13 +28,14 @@ def trouble_of(error: BaseException, place: str) -> str:
     if REFUSAL in said:
         return f"the database {place} refuses: {said.partition(REFUSAL)[2].strip()}"
     if state is None and not hasattr(root, "sqlite_errorcode"):
-        told = "; ".join(line.strip() for line in lines) or type(root).__name__  # Of each host.
+        # One line per host.
+        told = "; ".join(line.strip() for line in lines) or type(root).__name__
         return f"the database {place} cannot be reached: {told}"
     return f"the database {place} says: {said}"
 
 
 def _root(error: BaseException) -> BaseException:
-    """Return what the driver raised: it stands at the end of the chain."""
+    """Return the error of the driver, which is the last one in the chain."""
     while isinstance(error, ServiceUnavailable | PersistenceError | DBAPIError):
         cause = error.orig if isinstance(error, DBAPIError) else error.__cause__
         if cause is None:

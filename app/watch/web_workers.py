@@ -1,35 +1,33 @@
-"""The metrics of `web`, whose workers count in files that its main process adds up."""
+"""The metrics of `web`: its workers count in files, which the main process adds up."""
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
 from typing import Any
 
-from prometheus_client import Counter, Gauge, ProcessCollector
+from prometheus_client import Counter, Gauge, ProcessCollector, values
 from prometheus_client.core import Metric
-from prometheus_client.mmap_dict import MmapedDict
-from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
 from prometheus_client.registry import Collector
+from prometheus_client.values import MultiProcessValue
 
-from domain.lookups.ports import NumberLookup
+from domain.lookups.ports import LookupProvider
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
-ENDED = 0  # Stands where file names have a process id: what workers that have ended had counted.
 PULSE_S = 1.0
 
 # The library has no types for these.
-_Files: Any = MmapedDict
-_Together: Any = MultiProcessCollector
+_merge: Any = MultiProcessCollector.merge
+_mark_dead: Any = mark_process_dead
 
 
 class WorkerFiles(Collector):
     """A directory of its own, in which workers that are started from now on count.
 
-    Files of workers that have ended are added up into one per kind, so they never grow in number;
-    their gauges are forgotten.
+    Each worker has a slot, and its replacement counts on in the files of the slot.
     """
 
     def __init__(self) -> None:
@@ -39,55 +37,44 @@ class WorkerFiles(Collector):
         os.putenv(VARIABLE, self._home.name)
 
     def describe(self) -> list[Metric]:
-        """Say nothing at registration."""
+        """Return nothing at registration."""
         return []
 
-    def collect(self) -> Iterator[Metric]:
+    def collect(self) -> Iterable[Metric]:
         """Add up what all workers have counted."""
         with self._lock:
-            self._fold()
-            yield from _Together.merge([str(path) for path in self._files()])
+            # A file that a worker is just creating is empty.
+            files = [str(path) for path in self.path.glob("*.db") if path.stat().st_size]
+            metrics: Iterable[Metric] = _merge(files)
+            return metrics
+
+    def end(self, slot: int) -> None:
+        """Forget the gauges of a worker that has ended."""
+        with self._lock:
+            _mark_dead(slot, str(self.path))
 
     def missing(self) -> str | None:
-        """Say that no worker is there, as a need of readiness."""
-        alive = any(_lives(pid) for pid in map(_pid_of, self.path.glob("*.db")) if pid != ENDED)
-        return None if alive else "no worker answers yet"
+        """Say that no worker is there; used as a need of readiness."""
+        return None if any(self.path.glob("gauge_live*.db")) else "no worker answers yet"
 
     def close(self) -> None:
-        """Remove the directory; workers that still end keep what they have open."""
+        """Remove the directory; workers that are still ending keep their open files."""
         os.unsetenv(VARIABLE)
         self._home.cleanup()
 
-    def _files(self) -> list[Path]:
-        """Return all files but those that a worker is just making: these are empty at first."""
-        return [path for path in self.path.glob("*.db") if path.stat().st_size]
 
-    def _fold(self) -> None:
-        files = [path for path in self._files() if not _lives(_pid_of(path))]
-        for kind in ("counter", "histogram"):
-            ended = [path for path in files if path.name.startswith(f"{kind}_")]
-            if ended:
-                self._add_up(self.path / f"{kind}_{ENDED}.db", ended)
-        for path in files:
-            path.unlink()
+def count_in(slot: int) -> None:
+    """Let this process count in the files of a slot. Call it before any metric is made.
 
-    def _add_up(self, total: Path, ended: list[Path]) -> None:
-        sums: dict[str, float] = {}
-        for path in [total, *ended] if total.exists() else ended:
-            for key, value, *_ in _Files.read_all_values_from_file(str(path)):
-                sums[key] = sums.get(key, 0.0) + value
-        fresh = total.with_suffix(".new")
-        written = _Files(str(fresh))
-        for key, value in sums.items():
-            written.write_value(key, value, 0.0)
-        written.close()
-        fresh.replace(total)
+    No two processes that live at once may have the same slot.
+    """
+    values.ValueClass = MultiProcessValue(lambda: slot)  # type: ignore[no-untyped-call]  # Of the library.
 
 
 class WorkerGauges:
-    """What a worker of `web` shows of itself: gauges in files have to be set again and again."""
+    """The gauges of a `web` worker; gauges in files have to be set again and again."""
 
-    def __init__(self, provider: NumberLookup) -> None:
+    def __init__(self, provider: LookupProvider) -> None:
         self._provider = provider
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
@@ -108,7 +95,7 @@ class WorkerGauges:
         self._cpu = Counter("web_workers_cpu_seconds", "CPU time of all workers.", registry=None)
 
     def start(self) -> None:
-        """Set them every second, as long as the process lives."""
+        """Set them every second as long as the process lives."""
         Thread(target=self._run, name="gauges", daemon=True).start()
 
     def set(self) -> None:
@@ -126,19 +113,3 @@ class WorkerGauges:
         while True:
             self.set()
             never.wait(PULSE_S)
-
-
-def _pid_of(path: Path) -> int:
-    return int(path.stem.rpartition("_")[2])
-
-
-def _lives(pid: int) -> bool:
-    if pid == ENDED:
-        return True
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -1,1 +1,1 @@
-"""Organizations with their clients, wallets and all that moves money."""
+"""Organizations with their clients, wallets, and everything that moves money."""

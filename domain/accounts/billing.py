@@ -1,4 +1,4 @@
-"""The two steps of a monthly fee: what is due is frozen, and the wallet pays it."""
+"""The two steps of a monthly fee: what is due is frozen, then the wallet pays it."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -10,7 +10,7 @@ from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.organization import Organization
-from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.accounts.wallet import Charge, Reference
 from domain.cause import Cause
 from domain.errors import Conflict
 from domain.log.aggregate import Event
@@ -18,12 +18,12 @@ from domain.log.log import Log, as_of
 from domain.money import format_amount
 from domain.months import first_instant
 
-ActiveAt = Callable[[datetime], Sequence[UUID]]  # The links that were active at a moment.
+ActiveAt = Callable[[datetime], Sequence[UUID]]  # Returns the links that were active at a moment.
 
 
 @dataclass(frozen=True)
 class MonthlyBilling:
-    """Both steps are safe to repeat, in any number of processes at once."""
+    """Freezes and charges fees; both are safe to repeat, in any number of processes at once."""
 
     log: Log
     committer: Committer
@@ -34,8 +34,8 @@ class MonthlyBilling:
     ) -> bool:
         """Record what an organization owes for a month; False when it owes nothing.
 
-        `history` are all events of the organization. Whoever is second has reckoned the same.
-        Raises WrongCurrency: what is frozen in another currency could never be charged.
+        `history` is all events of the organization. If another process was first, it has reckoned
+        the same. Raises WrongCurrency, because a fee in another currency could never be charged.
         """
         moment = first_instant(month)
         organization = as_of(Organization, history, moment)
@@ -62,7 +62,7 @@ class MonthlyBilling:
         return True
 
     def charge(self, fee_id: UUID, cause: Cause) -> bool:
-        """Let the wallet pay a fee that is frozen; False when it has been paid already.
+        """Let the wallet pay a frozen fee; False when it has been paid already.
 
         Raises InsufficientBalance, BillingNotConfigured without a wallet, ServiceUnavailable.
         """
@@ -70,11 +70,11 @@ class MonthlyBilling:
         if fee.is_charged:
             return False
         fee.note_charged(cause)
-        charge, wallet = _charge_of(fee), wallet_id(fee.due.organization_id)
+        owner, charges = fee.due.organization_id, [_charge_of(fee)]
         try:
-            self.committer.commit(wallet, lambda held: held.charge(charge, cause), fee)
+            self.committer.commit_entries(owner, charges, cause, fee)
         except Conflict:
-            return False  # What is due is followed by nothing but its charge: another was first.
+            return False  # Only a charge can follow what is due, so another process was first.
         return True
 
 

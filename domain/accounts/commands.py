@@ -13,14 +13,12 @@ from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
 
-RETRIES_MAX = 20  # Operators race each other seldom; each lost race means another one won.
-
 A = TypeVar("A", Organization, ApiClient)
 
 
 @dataclass(frozen=True)
 class Accounts:
-    """Every method commits before it returns. Unknown ids raise NotFound."""
+    """Operators' commands. Each one commits before it returns; unknown ids raise NotFound."""
 
     log: Log
     committer: Committer
@@ -58,10 +56,8 @@ class Accounts:
     def change_organization(
         self, organization_id: UUID, change: Callable[[Organization], None]
     ) -> Organization:
-        """Apply a change to an organization, anew if another operator was first."""
-        return self._change(
-            Organization, organization_id, f"organization {organization_id}", change
-        )
+        """Apply a change to an organization, again if another operator was first."""
+        return self._change(self._organization(organization_id), change)
 
     def register_client(
         self,
@@ -77,9 +73,8 @@ class Accounts:
         if unknown:
             message = f"unknown scope: {', '.join(sorted(unknown))}"
             raise NotPossible(message)
-        if organization_id is not None and not self.log.find(Organization, organization_id):
-            message = f"there is no organization {organization_id}"
-            raise NotFound(message)
+        if organization_id is not None:
+            self._organization(organization_id)
         client = ApiClient.register(
             client_id,
             cause,
@@ -91,14 +86,13 @@ class Accounts:
         return client
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
-        """Apply a change to a client, anew if another operator was first."""
-        return self._change(ApiClient, api_client_id(client_id), f"client {client_id}", change)
+        """Apply a change to a client, again if another operator was first."""
+        client = self.log.get(ApiClient, api_client_id(client_id), f"client {client_id}")
+        return self._change(client, change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
-        """Open the wallet of an organization that has none; raises NotPossible if it has."""
-        if self.log.find(Organization, organization_id) is None:
-            message = f"there is no organization {organization_id}"
-            raise NotFound(message)
+        """Open the wallet of an organization; raises NotPossible if it has one."""
+        self._organization(organization_id)
         try:
             self.currency.append(
                 lambda: [Wallet.open(organization_id, self.currency.code, cause)], cause
@@ -111,7 +105,7 @@ class Accounts:
     def deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> Wallet:
-        """Take in a payment once per reference; NotPossible for the same one, another amount."""
+        """Book a payment once per reference; NotPossible if the reference had another amount."""
         deposit = Deposit.make(organization_id, reference, amount_micros, cause)
         return self._book(deposit, lambda held: held.deposit(deposit, self.currency.code, cause))
 
@@ -124,22 +118,23 @@ class Accounts:
         *,
         reference: str,
     ) -> Wallet:
-        """Correct a balance by a signed amount once per reference; InsufficientBalance below zero.
+        """Correct a balance by a signed amount, once per reference.
 
-        NotPossible for the same reference with another amount or reason.
+        Raises InsufficientBalance if it would become negative, NotPossible if the reference had
+        another amount or reason.
         """
         made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
         return self._book(made, lambda held: held.adjust(made, self.currency.code, cause))
 
     def _book(self, booking: Deposit | Adjustment, change: Change) -> Wallet:
-        """Save a booking with its entry, or find that it was saved before."""
+        """Save a booking with its wallet entry, or find that it was saved before."""
         organization_id = booking.organization_id
         self.wallet(organization_id)
         if not self._is_made(booking):
             try:
                 self.committer.commit(wallet_id(organization_id), change, booking)
             except Conflict:
-                if not self._is_made(booking):  # A failover has lost what was first.
+                if not self._is_made(booking):  # A failover has lost the first booking.
                     raise
         return self.wallet(organization_id)
 
@@ -147,26 +142,20 @@ class Accounts:
         """Return the wallet as the log has it now."""
         wallet = self.log.find(Wallet, wallet_id(organization_id))
         if wallet is None:
-            known = self.log.find(Organization, organization_id) is not None
+            self._organization(organization_id)
             message = f"organization {organization_id} has no wallet"
-            if not known:
-                message = f"there is no organization {organization_id}"
             raise NotFound(message)
         return wallet
 
-    def _change(
-        self, kind: type[A], stream_id: UUID, called: str, change: Callable[[A], None]
-    ) -> A:
-        for _ in range(RETRIES_MAX):
-            aggregate = self.log.find(kind, stream_id)
-            if aggregate is None:
-                message = f"there is no {called}"
-                raise NotFound(message)
-            change(aggregate)
-            if self._saved(aggregate):
-                return aggregate
-        message = f"others keep changing {called}; try again"
-        raise NotPossible(message)
+    def _organization(self, organization_id: UUID) -> Organization:
+        return self.log.get(Organization, organization_id, f"organization {organization_id}")
+
+    def _change(self, aggregate: A, change: Callable[[A], None]) -> A:
+        def decide(newest: A) -> A:
+            change(newest)
+            return newest
+
+        return self.log.change(aggregate, decide)
 
     def _is_made(self, booking: Deposit | Adjustment) -> bool:
         earlier = self.log.find(type(booking), booking.id)
@@ -177,13 +166,4 @@ class Accounts:
                 noun, other = type(booking).TOPIC, what.removesuffix("_micros")
                 message = f"the {noun} with reference {booking.reference} has another {other}"
                 raise NotPossible(message)
-        return True
-
-    def _saved(self, aggregate: A) -> bool:
-        if not aggregate.pending_events:
-            return True
-        try:
-            self.log.append(aggregate)
-        except Conflict:
-            return False
         return True

@@ -1,4 +1,4 @@
-"""The setting CURRENCY beside the currency of the log: they are the same, or nothing is done."""
+"""Makes sure that the setting CURRENCY is the currency of the log; if not, nothing is done."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,15 +12,16 @@ from domain.log.log import Log
 
 
 class Currency:
-    """The currency that this process is set to; asks the log itself, not what was read from it."""
+    """The currency that this process is set to, compared with the log itself."""
 
     def __init__(self, log: Log, code: str) -> None:
         self._log = log
         self.code = code
-        self._is_agreed = False  # Once the log has it nothing changes it.
+        # True once the log has this currency; nothing changes it afterwards.
+        self._is_agreed = False
 
     def check(self) -> None:
-        """Raise WrongCurrency when the log has another one; a log without money has none yet."""
+        """Raise WrongCurrency if the log has another currency; a log without money has none yet."""
         if self._is_agreed:
             return
         found = self._of_the_log()
@@ -29,12 +30,12 @@ class Currency:
         self._is_agreed = found is not None
 
     def append(self, make: Callable[[], Sequence[Root]], cause: Cause) -> None:
-        """Append what brings this currency into the log: a wallet, a fee.
+        """Append the first things that have a currency: a wallet, a fee.
 
-        The first one brings the ledger too, in front: the last event of a commit tells which log
-        it is (`belongs`), and the ledger has one place in every log. The Conflict of the first one
-        may be the ledger's, then all is made and tried once more; the next one is raised. Raises
-        WrongCurrency as `check`.
+        The ledger is put in front if it does not exist yet. It comes first because the last event
+        of a commit tells which log it is (`belongs`), and a ledger looks the same in every log. A
+        first Conflict may be the ledger's, so everything is made and tried once more; the second is
+        raised. Raises WrongCurrency as `check` does.
         """
         ledger = self._new_ledger(cause)
         try:
@@ -45,7 +46,7 @@ class Currency:
             self._log.append(*self._new_ledger(cause), *make())
 
     def _new_ledger(self, cause: Cause) -> list[Ledger]:
-        """Return what has to come too; asks the log each time, which may have lost its end."""
+        """Return the ledger if it must be written; asks the log, which may have lost its end."""
         ledger = self._log.find(Ledger, ledger_id())
         if ledger is None:
             self._is_agreed = False
@@ -59,7 +60,7 @@ class Currency:
         ledger = self._log.find(Ledger, ledger_id())
         if ledger is not None:
             return ledger.currency
-        first = self._log.first(Wallet.Opened, MonthlyFee.Due)  # Older releases kept no ledger.
+        first = self._log.first(Wallet.Opened, MonthlyFee.Due)  # Older releases wrote no ledger.
         match first:
             case Wallet.Opened():
                 return first.currency

@@ -1,33 +1,38 @@
-"""The wallets that the committer holds: a small LRU that only its thread touches."""
+"""The wallets that the committer holds in memory; only its thread uses them."""
 
+import time
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet
 from domain.log.log import Log
 
-WALLETS_MAX = 16_384  # About 1 KB each; beyond it the coldest one is loaded again when needed.
+# About 1 KB each; beyond this the one used longest ago is dropped, and loaded when needed.
+WALLETS_MAX = 16_384
+SHARED_S = 1.0  # After another process changed a wallet, each batch reads it first for so long.
 
 
-_Balance = tuple[str | None, int]  # With the server that it was read from.
+_Balance = tuple[str | None, int]  # With the server from which it was read.
 
 
 class WalletCache:
-    """Wallets as this process knows them; another process may have moved them on.
+    """Wallets as this process knows them; other processes may have changed them since.
 
-    A wallet that is lent may be changed; `keep` says that all changes are in the log, `undo` takes
-    those of one wallet back, so that only what is new has to be read after a race that was lost.
+    A wallet that was lent may be changed. `keep` says that all changes are in the log. `undo` takes
+    those of one wallet back.
     """
 
     def __init__(self, log: Log) -> None:
         self._log = log
         self._wallets: OrderedDict[UUID, Wallet] = OrderedDict()
-        self._stored: dict[UUID, Wallet] = {}  # Of those that were lent: as the log had them.
-        self._balances: dict[UUID, _Balance] = {}  # Of all that are held: as the log had them.
+        self._stored: dict[UUID, Wallet] = {}  # Lent wallets, as the log had them.
+        # Balances of all held wallets, as the log had them.
+        self._balances: dict[UUID, _Balance] = {}
+        self._shared_until: dict[UUID, float] = {}  # Times of the monotonic clock.
 
     def get(self, wallet_id: UUID) -> Wallet | None:
-        """Return the held wallet, or load it; None when there is none."""
+        """Return the held wallet, or load it; None if it does not exist."""
         wallet = self._wallets.get(wallet_id)
         if wallet is None:
             return self.refresh(wallet_id)
@@ -42,54 +47,72 @@ class WalletCache:
         return balance_micros if server == self._log.server else None
 
     def read_from(self, wallet_ids: Iterable[UUID]) -> frozenset[str]:
-        """Return the servers that these held wallets were read from."""
+        """Return the servers from which these held wallets were read."""
         held = (self._wallets[wallet_id].read_from for wallet_id in wallet_ids)
         return frozenset(server for server in held if server is not None)
 
+    def look(self, wallet_ids: Iterable[UUID]) -> None:
+        """Read in one statement the wallets that are not held or that others recently changed."""
+        now, until = time.monotonic(), self._shared_until
+        unsure = [
+            each for each in wallet_ids if each not in self._wallets or until.get(each, 0.0) > now
+        ]
+        if unsure:
+            self.catch_up(unsure)
+
     def refresh(self, wallet_id: UUID) -> Wallet | None:
         """Bring a wallet up to date with the log."""
-        wallet = self._log.find(Wallet, wallet_id, after=self._wallets.get(wallet_id))
-        if wallet is not None:
-            self._wallets[wallet_id] = wallet
-            self._stored[wallet_id] = _copy_of(wallet)
-            self._balances[wallet_id] = (wallet.read_from, wallet.balance_micros)
-            self._wallets.move_to_end(wallet_id)
-            if len(self._wallets) > WALLETS_MAX:
-                coldest, _ = self._wallets.popitem(last=False)
-                self._stored.pop(coldest, None)
-                self._balances.pop(coldest, None)
-        return wallet
+        self.catch_up([wallet_id])
+        return self._wallets.get(wallet_id)
+
+    def catch_up(self, wallet_ids: Collection[UUID]) -> set[UUID]:
+        """Undo the changes of these, then read them; return those that others have changed."""
+        for wallet_id in self._stored.keys() & wallet_ids:
+            self.undo(wallet_id)
+        found = self._log.find_all(Wallet, wallet_ids)
+        moved = {
+            wallet_id
+            for wallet_id, wallet in found.items()
+            if wallet_id in self._wallets and wallet.version > self._wallets[wallet_id].version
+        }
+        for wallet_id in wallet_ids:
+            if wallet_id in found:
+                self._hold(found[wallet_id])
+            else:
+                self._drop(wallet_id)
+        self._shared_until |= dict.fromkeys(moved, time.monotonic() + SHARED_S)
+        return moved
 
     def keep(self) -> None:
-        """Take every change of what was lent for stored."""
+        """Treat every change of lent wallets as stored."""
         for wallet_id in self._stored:
             wallet = self._wallets[wallet_id]
             self._balances[wallet_id] = (wallet.read_from, wallet.balance_micros)
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:
-        """Give a wallet the state back that it had when it was lent; the log may be ahead of it."""
+        """Restore a wallet to its state before it was lent; the log may be ahead of that."""
         stored = self._stored.pop(wallet_id, None)
         if stored is None:
-            self._wallets.pop(wallet_id, None)
-            self._balances.pop(wallet_id, None)
+            self._drop(wallet_id)
         else:
             self._wallets[wallet_id] = stored
 
-    def catch_up(self, wallet_id: UUID) -> bool:
-        """Undo what was lent, then read on; tell whether the log had moved."""
-        if wallet_id in self._stored:
-            self.undo(wallet_id)
-        before = self._wallets.get(wallet_id)
-        version = before.version if before is not None else 0
-        after = self.refresh(wallet_id)
-        return after is not None and after.version > version
-
     def clear(self) -> None:
-        """Drop all wallets."""
-        self._wallets.clear()
-        self._stored.clear()
-        self._balances.clear()
+        for wallet_id in [*self._wallets]:
+            self._drop(wallet_id)
+
+    def _hold(self, wallet: Wallet) -> None:
+        self._wallets[wallet.id] = wallet
+        self._stored[wallet.id] = _copy_of(wallet)
+        self._balances[wallet.id] = (wallet.read_from, wallet.balance_micros)
+        self._wallets.move_to_end(wallet.id)
+        if len(self._wallets) > WALLETS_MAX:
+            self._drop(next(iter(self._wallets)))
+
+    def _drop(self, wallet_id: UUID) -> None:
+        for each in (self._wallets, self._stored, self._balances, self._shared_until):
+            each.pop(wallet_id, None)
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

@@ -1,4 +1,4 @@
-"""What all wallets have in common: the one currency of the log."""
+"""The ledger fixes the one currency of a log, which all wallets share."""
 
 from typing import Self
 from uuid import UUID
@@ -9,9 +9,9 @@ from domain.log.aggregate import Created, Root
 
 
 class Ledger(Root):
-    """Opened once, in the commit of the first wallet or monthly fee: its one stream is the lock.
+    """Opened once, in the commit of the first wallet or monthly fee.
 
-    Two processes with different settings cannot both be the first.
+    There is one stream for it, so two processes with different settings cannot both be first.
     """
 
     TOPIC = "ledger"
@@ -28,10 +28,10 @@ class Ledger(Root):
 
     @classmethod
     def open(cls, currency: str, cause: Cause) -> Self:
-        """Fix the currency; the derived id makes a second one collide."""
+        """Fix the currency; a second ledger collides, because its id is derived."""
         return cls.begin(cls.Opened, cause, ledger_id(), currency=currency)
 
 
 def ledger_id() -> UUID:
-    """Return the stream of the one ledger of a log."""
+    """Return the stream of the log's only ledger."""
     return derive_id("ledger")

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Self
 from uuid import UUID
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root
 
 
 class MonthlyFee(Root):
-    """Frozen as of the first instant of its month, charged then or later, once."""
+    """An amount frozen as of the first instant of its month, and charged once, then or later."""
 
     TOPIC = "monthly_fee"
 
@@ -24,20 +24,20 @@ class MonthlyFee(Root):
         month: str
         fee_micros: int
         link_ids: list[UUID]
-        price: Price
+        price: PaidPrice
 
         def apply(self, aggregate: "MonthlyFee") -> None:
             aggregate.due = self
             aggregate.is_charged = False
 
     class Charged(Root.Event):
-        """Saved together with the one charge for all of it."""
+        """Saved together with the one charge for the whole fee."""
 
         TOPIC = "monthly_fee.charged"
 
         organization_id: UUID
         month: str
-        price: Price
+        price: PaidPrice
 
         def apply(self, aggregate: "MonthlyFee") -> None:
             aggregate.is_charged = True
@@ -56,12 +56,12 @@ class MonthlyFee(Root):
         link_ids: Sequence[UUID],
         currency: str,
     ) -> Self:
-        """Freeze what is owed; the derived id makes a second reckoning collide."""
+        """Freeze what is owed; a second reckoning collides, because the id is derived."""
         assert fee_micros > 0, fee_micros
         assert link_ids, month
         stream_id = monthly_fee_id(organization_id, month)
         amount_micros = fee_micros * len(link_ids)
-        price = Price(amount_micros, currency, derive_id("transaction", stream_id))
+        price = PaidPrice(amount_micros, currency, derive_id("transaction", stream_id))
         return cls.begin(
             cls.Due,
             cause,
@@ -74,7 +74,7 @@ class MonthlyFee(Root):
         )
 
     def note_charged(self, cause: Cause) -> None:
-        """The wallet has paid; saved together with that charge."""
+        """Note that the wallet has paid; saved together with the charge."""
         assert not self.is_charged, self.id
         due = self.due
         facts = {"organization_id": due.organization_id, "month": due.month, "price": due.price}
@@ -82,5 +82,4 @@ class MonthlyFee(Root):
 
 
 def monthly_fee_id(organization_id: UUID, month: str) -> UUID:
-    """Return the stream of the fee of one organization and month."""
     return derive_id("monthly_fee", organization_id, month)

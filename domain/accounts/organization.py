@@ -11,7 +11,7 @@ from domain.log.aggregate import ByOperator, Created, Root
 
 Status = Literal["active", "suspended", "inactive"]
 SCOPES = ("lookup", "plans", "links", "wallet")
-SECRETS_MAX = 2  # The new secret and the one it replaces, so that a rotation needs no outage.
+SECRETS_MAX = 2  # The new secret and the one that it replaces, so that a rotation needs no outage.
 
 
 class Organization(Root):
@@ -102,7 +102,7 @@ class Organization(Root):
         )
 
     def change_status(self, status: Status, cause: Cause) -> None:
-        """Move to a status; the present one changes nothing."""
+        """Change the status; the present one changes nothing."""
         events: dict[Status, type[Root.Event]] = {
             "active": self.Activated,
             "suspended": self.Suspended,
@@ -112,17 +112,17 @@ class Organization(Root):
             self.record(events[status], cause)
 
     def change_price(self, price_micros: int | None, cause: Cause) -> None:
-        """Set the own price per lookup; None falls back to the general one."""
+        """Set the organization's own price per lookup; None returns to the general price."""
         if price_micros != self.price_micros:
             self.record(self.PriceChanged, cause, price_micros=price_micros)
 
     def change_monthly_link_fee(self, fee_micros: int, cause: Cause) -> None:
-        """Set what each active link costs a month."""
+        """Set what each active link costs per month."""
         if fee_micros != self.monthly_link_fee_micros:
             self.record(self.MonthlyLinkFeeChanged, cause, monthly_link_fee_micros=fee_micros)
 
     def switch_lookup(self, cause: Cause, *, enabled: bool) -> None:
-        """Allow or forbid new lookups; accepted jobs run on."""
+        """Allow or forbid new lookups; accepted jobs are still finished."""
         if enabled != self.lookup_enabled:
             self.record(self.LookupSwitched, cause, enabled=enabled)
 
@@ -130,8 +130,8 @@ class Organization(Root):
 class ApiClient(Root):
     """An OAuth 2.0 confidential client (RFC 6749 §2.1).
 
-    `organization_id` is None for an approved machine-to-machine client, which names an
-    organization per request. Secrets are known by their keyed hashes only.
+    `organization_id` is None for an approved machine-to-machine client, which names an organization
+    in each request. Only keyed hashes of secrets are stored.
     """
 
     TOPIC = "api_client"
@@ -152,7 +152,7 @@ class ApiClient(Root):
             aggregate.revoked = False
 
     class SecretRotated(Root.Event, ByOperator):
-        """`kept_hashes` are the older secrets that still open the door."""
+        """`kept_hashes` are those of older secrets that stay valid."""
 
         TOPIC = "api_client.secret_rotated"
 
@@ -187,7 +187,7 @@ class ApiClient(Root):
         scopes: Sequence[str],
         secret_hash: str,
     ) -> Self:
-        """Register a client; an empty list of scopes means all of them."""
+        """Register a client; an empty list of scopes means all scopes."""
         return cls.begin(
             cls.Registered,
             cause,
@@ -199,7 +199,7 @@ class ApiClient(Root):
         )
 
     def rotate_secret(self, secret_hash: str, cause: Cause) -> None:
-        """Add a secret; the one before it stays good until the next rotation."""
+        """Add a secret; the one before it stays valid until the next rotation."""
         if self.revoked:
             message = f"client {self.client_id} is revoked"
             raise NotPossible(message)
@@ -212,11 +212,10 @@ class ApiClient(Root):
         )
 
     def revoke(self, cause: Cause) -> None:
-        """Close the door for ever; a second time changes nothing."""
+        """Refuse this client for ever; doing it again changes nothing."""
         if not self.revoked:
             self.record(self.Revoked, cause, client_id=self.client_id)
 
 
 def api_client_id(client_id: str) -> UUID:
-    """Return the stream of a client."""
     return derive_id("api_client", client_id)

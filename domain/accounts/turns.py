@@ -1,86 +1,79 @@
-"""Turns of processes at one wallet: advice that spares lost races. The versions go on to decide."""
+"""Turns of processes at a shared wallet. They only avoid lost races; versions still decide."""
 
 import time
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 from uuid import UUID
 
-SHARED_S = 1.0  # How long a wallet counts as shared after another process was seen to move it.
+CONTENDED_S = 1.0  # How long turns are taken at a wallet that a batch has lost twice in a row.
 
 
 class Turns(Protocol):
-    """Who is next at wallets that several processes move; each committer has one of its own.
+    """Who is next at wallets that several processes change; each committer has its own Turns.
 
-    Never raises and never waits long: who gets no turn goes on without one.
+    Never raises and never waits long; a process without a turn goes on without one.
     """
 
     def take(self, wallet_ids: Sequence[UUID]) -> bool:
-        """Wait for one's turn at all of these wallets; tell whether it came."""
+        """Wait for a turn at all of these wallets; tell whether it came."""
         ...
 
     def end(self) -> None:
-        """Let the next process have its turn; without a turn nothing happens."""
+        """End the turn, so that the next process has its own; without a turn nothing happens."""
         ...
 
     def close(self) -> None:
-        """End, and let go of what turns are taken by."""
+        """Release the turn and whatever turns need."""
         ...
 
 
 class NoTurns:
-    """For who is alone, or where waiting for each other is no better than to lose a race."""
+    """No turns: for a process that is alone, or where waiting costs as much as a lost race."""
 
-    def take(self, wallet_ids: Sequence[UUID]) -> bool:  # noqa: ARG002  # It is refused for any.
-        """Refuse."""
+    def take(self, wallet_ids: Sequence[UUID]) -> bool:  # noqa: ARG002  # No wallet has turns.
+        """Return False: there is no turn."""
         return False
 
     def end(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no turn is held."""
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no turn is held."""
 
 
-class SharedWallets:
-    """The wallets that other processes were lately seen to move, and the turns at them.
+class ContendedWallets:
+    """The wallets at which races were lost twice in a row, and the turns at them.
 
-    While there is none, turns cost nothing.
+    While there are none, turns cost nothing.
     """
 
     def __init__(self, turns: Turns) -> None:
         self._turns = turns
         self._until: dict[UUID, float] = {}
         self._held: frozenset[UUID] = frozenset()
-        self._unread: frozenset[UUID] = frozenset()
 
-    def moved_by_another(self, wallet_id: UUID) -> None:
-        """Count a wallet as shared for a while."""
-        self._until[wallet_id] = time.monotonic() + SHARED_S
+    def add(self, wallet_ids: Iterable[UUID]) -> None:
+        """Take turns at these for a while."""
+        self._until |= dict.fromkeys(wallet_ids, time.monotonic() + CONTENDED_S)
 
     def take_turn(self, wallet_ids: Iterable[UUID]) -> bool:
-        """Wait for the turn at those that are shared; tell whether it came just now."""
+        """Wait for the turn at those that are contended; tell whether it came just now."""
         if not self._until:
             return False
         now = time.monotonic()
         self._until = {each: until for each, until in self._until.items() if until > now}
-        shared = frozenset(wallet_ids) & self._until.keys()
-        if shared <= self._held:
+        contended = frozenset(wallet_ids) & self._until.keys()
+        if contended <= self._held:
             return False
         self.end_turn()
-        if not self._turns.take([*shared]):
-            return False
-        self._held = self._unread = shared
-        return True
-
-    def unread(self) -> Iterable[UUID]:
-        """Return, once, the wallets of a turn that has come: they have to be read anew."""
-        unread, self._unread = self._unread, frozenset()
-        return unread
+        if self._turns.take([*contended]):
+            self._held = contended
+        return bool(self._held)
 
     def end_turn(self) -> None:
-        """Let the next process have its turn."""
+        """End the turn, so that the next process has its own."""
         if self._held:
-            self._held = self._unread = frozenset()
+            self._held = frozenset()
             self._turns.end()
 
     def close(self) -> None:

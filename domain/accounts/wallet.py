@@ -1,6 +1,6 @@
 """The wallet of an organization, in micro-units of one currency; its deposits and corrections.
 
-What an entry of a wallet is called, and which links it is about.
+Also the kind under which an entry is listed, and the links that it is about.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root
 from domain.money import AMOUNT_MICROS_MAX
 
 ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
-Metadata = dict[str, Any]  # JSON values without personal data: it is shown and kept for ever.
+# JSON values without personal data, because they are shown and kept for ever.
+Metadata = dict[str, Any]
 
 
 class Reference(msgspec.Struct, frozen=True):
@@ -40,7 +41,7 @@ class Charge(msgspec.Struct, frozen=True):
 
 
 class Refund(msgspec.Struct, frozen=True):
-    """A credit for something that was charged and failed; its stream bounds the sum."""
+    """A credit for a charge of something that failed; the failed thing's stream bounds the sum."""
 
     transaction_id: UUID
     charge_id: UUID
@@ -51,17 +52,17 @@ class Refund(msgspec.Struct, frozen=True):
     metadata: Metadata = {}
 
 
-@lru_cache(maxsize=4_096)  # Each charge asks for it.
+@lru_cache(maxsize=4_096)  # Every charge asks for it.
 def wallet_id(organization_id: UUID) -> UUID:
-    """Return the stream of the one wallet of an organization."""
+    """Return the stream of the organization's only wallet."""
     return derive_id("wallet", organization_id)
 
 
 class Wallet(LoadedFromNewest):
-    """A balance that is never negative; its state is O(1) whatever its age.
+    """A balance that is never negative; its size does not grow with its age.
 
-    Whoever moves it says in which currency: with another than its own nothing is recorded.
-    Every "once" is another stream with a derived id that is saved together with the wallet.
+    Whoever moves money names the currency; nothing is recorded in another than the wallet's own.
+    What may happen once has a stream of its own with a derived id, saved together with the wallet.
     """
 
     TOPIC = "wallet"
@@ -82,7 +83,7 @@ class Wallet(LoadedFromNewest):
     class Moved(Event):
         """One entry of the ledger; `balance_micros` is the balance after it."""
 
-        TOPIC = "wallet.moved"  # Never triggered itself, but the library asks for a topic.
+        TOPIC = "wallet.moved"  # Never triggered itself, but the library wants a topic.
 
         sequence: int
         transaction_id: UUID
@@ -100,9 +101,9 @@ class Wallet(LoadedFromNewest):
         TOPIC = "wallet.deposited"
 
     class Adjusted(Moved):
-        """A correction by an operator; the one entry whose amount may be negative.
+        """A correction by an operator; the only entry whose amount may be negative.
 
-        Earlier releases kept no stream for it: its reference is then its own transaction.
+        Earlier releases had no stream for it; then its reference is its own transaction.
         """
 
         TOPIC = "wallet.adjusted"
@@ -125,7 +126,7 @@ class Wallet(LoadedFromNewest):
 
     @classmethod
     def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
-        """Open the wallet, empty; the derived id makes a second one collide."""
+        """Open the wallet, empty; a second one collides, because its id is derived."""
         return cls.begin(
             cls.Opened,
             cause,
@@ -135,7 +136,7 @@ class Wallet(LoadedFromNewest):
         )
 
     def deposit(self, deposit: "Deposit", currency: str, cause: Cause) -> None:
-        """Take in a deposit that has its own stream."""
+        """Book a deposit, which has a stream of its own."""
         self._refuse_other_currency(currency)
         self._move(
             self.Deposited,
@@ -148,7 +149,7 @@ class Wallet(LoadedFromNewest):
         )
 
     def adjust(self, adjustment: "Adjustment", currency: str, cause: Cause) -> None:
-        """Book a correction that has its own stream; refuses what would make it negative."""
+        """Book a correction, which has a stream of its own; refused below a zero balance."""
         self._refuse_other_currency(currency)
         self._refuse_below_zero(-adjustment.amount_micros)
         self._move(
@@ -162,7 +163,7 @@ class Wallet(LoadedFromNewest):
         )
 
     def charge(self, charge: Charge, cause: Cause) -> None:
-        """Take money, or refuse with InsufficientBalance: the only place that decides it."""
+        """Take money or refuse with InsufficientBalance; nothing else decides this."""
         assert charge.amount_micros > 0, charge.amount_micros
         self._refuse_other_currency(charge.currency)
         self._refuse_below_zero(charge.amount_micros)
@@ -177,19 +178,20 @@ class Wallet(LoadedFromNewest):
             metadata=charge.metadata,
         )
 
-    def charge_all(self, charges: Sequence[Charge], cause: Cause) -> None:
-        """Take all of it or refuse all of it: the sum has to be there."""
-        self._refuse_below_zero(sum(charge.amount_micros for charge in charges))
-        for charge in charges:
-            self.charge(charge, cause)
-
-    def refund_all(self, refunds: Sequence[Refund], cause: Cause) -> None:
-        """Give several charges back."""
-        for refund in refunds:
-            self.refund(refund, cause)
+    def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
+        """Make all entries or none: the balance has to cover the sum of the charges."""
+        for entry in entries:
+            self._refuse_other_currency(entry.currency)
+        charged = sum(entry.amount_micros for entry in entries if isinstance(entry, Charge))
+        self._refuse_below_zero(charged)
+        for entry in entries:
+            if isinstance(entry, Charge):
+                self.charge(entry, cause)
+            else:
+                self.refund(entry, cause)
 
     def refund(self, refund: Refund, cause: Cause) -> None:
-        """Give money back for a charge of this wallet."""
+        """Refund a charge of this wallet."""
         assert refund.amount_micros > 0, refund.amount_micros
         self._refuse_other_currency(refund.currency)
         self._move(
@@ -260,7 +262,7 @@ class Deposit(Root):
 
     @classmethod
     def make(cls, organization_id: UUID, reference: str, amount_micros: int, cause: Cause) -> Self:
-        """Record the payment; saved together with the wallet that takes it in."""
+        """Record the payment; saved together with the wallet that books it."""
         assert amount_micros > 0, amount_micros
         stream_id = deposit_id(organization_id, reference)
         return cls.begin(
@@ -275,7 +277,7 @@ class Deposit(Root):
 
 
 def deposit_id(organization_id: UUID, reference: str) -> UUID:
-    """Return the stream of a deposit: the same reference again is the same deposit."""
+    """Return the stream of a deposit; the same reference is the same deposit."""
     return derive_id("deposit", organization_id, reference)
 
 
@@ -326,12 +328,12 @@ class Adjustment(Root):
 
 
 def adjustment_id(organization_id: UUID, reference: str) -> UUID:
-    """Return the stream of a correction: the same reference again is the same correction."""
+    """Return the stream of a correction; the same reference is the same correction."""
     return derive_id("adjustment", organization_id, reference)
 
 
 def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
-    """Return what an entry is called in the stream and whether it takes or gives."""
+    """Return the kind under which an entry is listed, and whether it takes or gives."""
     match event:
         case Wallet.Charged():
             return event.kind, "debit"
@@ -344,7 +346,7 @@ def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
 
 
 def links_of(event: Wallet.Moved) -> list[UUID]:
-    """Return the links that an entry is about, each once; its metadata name them."""
+    """Return the links that an entry is about, each once; its metadata names them."""
     if not event.metadata or not isinstance(event, Wallet.Charged | Wallet.Refunded):
         return []
     one, several = event.metadata.get("link_id"), event.metadata.get("charged_link_ids", [])

@@ -1,19 +1,21 @@
-"""Checks of parsed JSON that go on after a mistake, so that one look names every one of them."""
+"""Checks of parsed JSON that go on after a mistake, so that one run reports every mistake."""
 
-import json
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from json import JSONDecodeError
 from typing import Any, TypeVar
 
+from domain import strict_json
 from domain.money import parse_amount
 
 TEXT_CHARS_MAX = 255
-NAME_CHARS_MAX = 60  # Of a member that nobody knows: its beginning tells which one is meant.
+NAME_CHARS_MAX = 60  # Of an unknown member's name; its beginning shows which one is meant.
 
 T = TypeVar("T")
-Path = tuple[str | int, ...]  # Names of members and indexes of lists, from the outside in.
-Problem = tuple[Path, str]  # Where it is, and what it must be instead.
-Check = Callable[[Any], T]  # Returns what a value means; raises Wrong.
+Path = tuple[str | int, ...]  # Member names and list indexes, from the outside in.
+Problem = tuple[Path, str]  # Where the value is, and what it must be instead.
+Check = Callable[[Any], T]  # Returns the meaning of a value; raises Wrong.
 
 
 class Wrong(Exception):
@@ -24,12 +26,12 @@ class Wrong(Exception):
         self.problems = problems
 
     def inside(self, part: str | int) -> list[Problem]:
-        """Return the problems as they are seen from one step further out."""
+        """Return the problems with their paths extended by `part` in front."""
         return [((part, *path), message) for path, message in self.problems]
 
 
 class TwiceNamed(dict[str, Any]):
-    """A JSON object with members that came twice: two readers would see different values."""
+    """A JSON object with repeated members, in which two readers would see different values."""
 
     def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -40,28 +42,23 @@ class TwiceNamed(dict[str, Any]):
 def parse(data: bytes) -> Any:
     """Parse RFC 8259 JSON in UTF-8, a byte order mark in front allowed. Raises Wrong."""
     try:
-        decoded = data.decode("utf-8-sig")
-        return json.loads(decoded, object_pairs_hook=_object, parse_constant=_no_constant)
+        return strict_json.parse(data.removeprefix(BOM_UTF8), _object)
     except UnicodeDecodeError as error:
         raise Wrong(((), f"is not UTF-8: see byte {error.start}")) from None
-    except json.JSONDecodeError as error:
+    except JSONDecodeError as error:
         message = f"is not JSON: {error.msg} at line {error.lineno} column {error.colno}"
         raise Wrong(((), message)) from None
-    except (ValueError, RecursionError):  # A constant, or more digits or depth than anybody needs.
+    except ValueError:  # A constant, or more digits or depth than anybody needs.
         raise Wrong(((), "is not JSON that can be read")) from None
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object(pairs: strict_json.Pairs) -> dict[str, Any]:
     found = dict(pairs)
     return found if len(found) == len(pairs) else TwiceNamed(pairs)
 
 
-def _no_constant(_: str) -> None:
-    raise ValueError
-
-
 def shown(path: Path) -> str:
-    """Write a path as people do, such as `coverage[2].country_code`."""
+    """Format a path as people write it, such as `coverage[2].country_code`."""
     written = ""
     for part in path:
         if isinstance(part, int):
@@ -74,14 +71,14 @@ def shown(path: Path) -> str:
 
 
 def told(place: str, problems: Iterable[Problem]) -> list[str]:
-    """Write a line for each problem of what stands at a place."""
+    """Return a line for each problem at a place."""
     return [": ".join(part for part in (place, shown(path), why) if part) for path, why in problems]
 
 
 def members(
     required: Mapping[str, Check[Any]], optional: Mapping[str, Check[Any]] = {}
 ) -> Check[dict[str, Any]]:
-    """Check an object: every member it may have, none that it may not. null is an absent one."""
+    """Check an object: all required members, no unknown ones. null counts as absent."""
     checks = {**required, **optional}
 
     def check(value: Any) -> dict[str, Any]:
@@ -112,7 +109,7 @@ def members(
 
 
 def every(check_item: Check[T]) -> Check[list[T]]:
-    """Check a list, each item alike."""
+    """Check a list whose items all have the same check."""
 
     def check(value: Any) -> list[T]:
         if not isinstance(value, list):
@@ -148,7 +145,7 @@ def flag(value: Any) -> bool:
 
 
 def amount(value: Any) -> int:
-    """Check an amount, a string; return micro-units."""
+    """Check an amount, which is a string; return micro-units."""
     try:
         return parse_amount(value)
     except (TypeError, ValueError):
@@ -157,7 +154,7 @@ def amount(value: Any) -> int:
 
 
 def whole(highest: int) -> Check[int]:
-    """Check a whole number from 1 on."""
+    """Check a whole number from 1 to `highest`."""
 
     def check(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= highest:
@@ -168,7 +165,7 @@ def whole(highest: int) -> Check[int]:
 
 
 def one_of(*choices: T) -> Check[T]:
-    """Check that a value is one of a few."""
+    """Check that a value is one of these."""
 
     def check(value: Any) -> T:
         for choice in choices:
@@ -180,7 +177,7 @@ def one_of(*choices: T) -> Check[T]:
 
 
 def twins(items: Iterable[tuple[Path, object]]) -> list[Problem]:
-    """Find each item that equals an earlier one; all of them come with their paths."""
+    """Find each item that equals an earlier one; items come with their paths."""
     first: dict[object, Path] = {}
     return [
         (path, f"is the same as {shown(first[item])}")

@@ -10,21 +10,18 @@ from domain.catalogue.matching import Match, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.plan_file import PlanEntry
 from domain.cause import Cause
-from domain.errors import Conflict, NotFound, NotPossible
-from domain.log.log import Log
-
-RETRIES_MAX = 20  # Operators race each other seldom; each lost race means another one won.
+from domain.log.log import Log, retry_on_conflict
 
 
 class KnownPlans(Protocol):
-    """Returns all plans by what they are known by, as the log has them at the call."""
+    """Returns all plans by their keys, as the log has them at the call."""
 
     def __call__(self) -> PlansByKey: ...
 
 
 @dataclass(frozen=True)
 class Imported:
-    """How many plans an import has made, changed and found as they should be."""
+    """How many plans an import has created, changed, and found unchanged."""
 
     created: int
     updated: int
@@ -33,36 +30,24 @@ class Imported:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """Every method commits before it returns. Unknown ids raise NotFound."""
+    """Operators' commands. Each one commits before it returns; unknown ids raise NotFound."""
 
     log: Log
     known: KnownPlans
 
     def import_plans(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
-        """Make or change the plans of a file, all or none; plans it lacks stay as they are.
+        """Create or change the plans of a file, all or none; plans that are not in it stay.
 
-        Raises PlansRefused with every reason, NotPossible when others keep changing the plans.
+        Raises PlansRefused with every reason, ServiceUnavailable when others keep changing them.
         """
-        for _ in range(RETRIES_MAX):
-            try:
-                matches = match(self.log, self.known(), entries)
-                plans = [_apply(each, cause) for each in matches]
-                changed = [plan for plan in plans if plan.pending_events]
-                if changed:
-                    self.log.append(*changed)
-            except Conflict:
-                continue
-            created = sum(each.plan is None for each in matches)
-            return Imported(created, len(changed) - created, len(plans) - len(changed))
-        message = "others keep changing these plans; try again"
-        raise NotPossible(message)
+        return retry_on_conflict(lambda: self._import(entries, cause))
 
     def switch(self, plan_id: UUID, cause: Cause, *, enabled: bool) -> Plan:
-        """Offer a plan, or no longer."""
+        """Offer a plan, or stop offering it."""
         return self._change(plan_id, lambda plan: plan.switch(cause, enabled=enabled))
 
     def exclude(self, plan_id: UUID, organization_id: UUID, cause: Cause) -> Plan:
-        """Hide a global plan from an organization; NotPossible for one that has an owner."""
+        """Hide a global plan from an organization; NotPossible for a plan that has an owner."""
         self._require_organization(organization_id)
         return self._change(plan_id, lambda plan: plan.exclude(organization_id, cause))
 
@@ -71,31 +56,28 @@ class Catalogue:
         self._require_organization(organization_id)
         return self._change(plan_id, lambda plan: plan.include(organization_id, cause))
 
+    def _import(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
+        matches = match(self.log, self.known(), entries)
+        plans = [_apply(each, cause) for each in matches]
+        changed = [plan for plan in plans if plan.pending_events]
+        if changed:
+            self.log.append(*changed)
+        created = sum(each.plan is None for each in matches)
+        return Imported(created, len(changed) - created, len(plans) - len(changed))
+
     def _change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        for _ in range(RETRIES_MAX):
-            plan = self.log.find(Plan, plan_id)
-            if plan is None:
-                message = f"there is no plan {plan_id}"
-                raise NotFound(message)
-            change(plan)
-            if not plan.pending_events:
-                return plan
-            try:
-                self.log.append(plan)
-            except Conflict:
-                continue
-            return plan
-        message = f"others keep changing plan {plan_id}; try again"
-        raise NotPossible(message)
+        def decide(newest: Plan) -> Plan:
+            change(newest)
+            return newest
+
+        return self.log.change(self.log.get(Plan, plan_id, f"plan {plan_id}"), decide)
 
     def _require_organization(self, organization_id: UUID) -> None:
-        if self.log.find(Organization, organization_id) is None:
-            message = f"there is no organization {organization_id}"
-            raise NotFound(message)
+        self.log.get(Organization, organization_id, f"organization {organization_id}")
 
 
 def _apply(match: Match, cause: Cause) -> Plan:
-    """Let a plan become what its entry says; what the entry leaves out stays as it is."""
+    """Change a plan to what its entry says; what the entry leaves out stays as it is."""
     entry, plan = match.entry, match.plan
     if plan is None:
         return Plan.publish(

@@ -1,4 +1,4 @@
-"""Which plan of the catalogue each entry of a plan file stands for, and what speaks against it."""
+"""Finds the plan of each entry of a plan file, and what forbids to import the entry."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ PlansByKey = Mapping[PlanKey, Sequence[UUID]]
 
 @dataclass(frozen=True)
 class Match:
-    """An entry and its plan; `plan` is None where it has to be made under `id`."""
+    """An entry and its plan; `plan` is None if it must be created, under `id`."""
 
     entry: PlanEntry
     id: UUID
@@ -27,7 +27,7 @@ class Match:
 def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Match]:
     """Return the match of each entry.
 
-    Raises PlansRefused with every reason against any of them, Conflict when `known` has aged.
+    Raises PlansRefused with every reason against any entry, Conflict when `known` is out of date.
     """
     matching = _Matching(log, known)
     matches: list[Match] = []
@@ -61,7 +61,7 @@ class _Matching:
         return Match(entry, stream_id, self._plan(entry, stream_id))
 
     def twins(self, entry: PlanEntry) -> list[Problem]:
-        """Refuse two entries that are known by the same, unless both name an id."""
+        """Refuse two entries with one key, unless both name an id."""
         earlier = self._by_key.setdefault(entry.key, entry)
         if earlier is entry or (entry.id is not None and earlier.id is not None):
             return []
@@ -98,7 +98,7 @@ class _Matching:
             raise Wrong((("id",), "is the id of a plan that belongs to another organization"))
         if entry.id is None and found.key != entry.key:
             if entry.key in self._known:
-                raise Conflict(stream_id)  # Somebody has changed it since `known` was read.
+                raise Conflict(stream_id)  # It was changed after `known` was read.
             message = (
                 f"is needed: {stream_id} had this {entry.key.kind} when it was first imported, "
                 "and has another one now; give that id, or a new one"

@@ -39,7 +39,7 @@ class CountryCoverage(msgspec.Struct, frozen=True):
 
 
 class PlanTerms(msgspec.Struct, frozen=True):
-    """Everything about a plan but who may see it. `data_mb` in MB, 1 GB = 1000 MB."""
+    """Everything about a plan except who may see it. `data_mb` in MB, 1 GB = 1000 MB."""
 
     name: str
     provider_plan_id: str | None
@@ -53,7 +53,7 @@ class PlanTerms(msgspec.Struct, frozen=True):
 
 
 class PlanKey(NamedTuple):
-    """What a plan is known by where nobody names its id: `kind` is the field that `text` is of."""
+    """By what a plan is known if no id is named; `kind` is the field that `text` comes from."""
 
     organization_id: UUID | None
     kind: Literal["provider_plan_id", "name"]
@@ -61,7 +61,7 @@ class PlanKey(NamedTuple):
 
 
 class Plan(Root):
-    """Global when `organization_id` is None, else that organization's own."""
+    """A data plan; global when `organization_id` is None, else that organization's own."""
 
     TOPIC = "plan"
 
@@ -122,7 +122,7 @@ class Plan(Root):
 
     @property
     def key(self) -> PlanKey:
-        """What it is known by where nobody names its id."""
+        """Its key, by which it is known if no id is named."""
         return key_of(self.organization_id, self.terms.provider_plan_id, self.terms.name)
 
     @classmethod
@@ -149,17 +149,17 @@ class Plan(Root):
         )
 
     def change(self, terms: PlanTerms, cause: Cause) -> None:
-        """Offer other terms from now on; what was bought keeps the old ones."""
+        """Offer other terms from now on; what was bought keeps its old terms."""
         if terms != self.terms:
             self.record(self.Changed, cause, terms=terms)
 
     def switch(self, cause: Cause, *, enabled: bool) -> None:
-        """Offer it, or no longer."""
+        """Offer the plan, or stop offering it."""
         if enabled != self.enabled:
             self.record(self.Enabled if enabled else self.Disabled, cause)
 
     def exclude(self, organization_id: UUID, cause: Cause) -> None:
-        """Hide a global plan from an organization; NotPossible for one that has an owner."""
+        """Hide a global plan from an organization; NotPossible for a plan that has an owner."""
         if self.organization_id is not None:
             message = f"plan {self.id} is not global: only its own organization sees it"
             raise NotPossible(message)
@@ -173,19 +173,19 @@ class Plan(Root):
 
 
 def key_of(organization_id: UUID | None, provider_plan_id: str | None, name: str) -> PlanKey:
-    """Return what a plan is known by: its id at the provider, or its name when it has none."""
+    """Return the key of a plan: its id at the provider, or its name if it has none."""
     if provider_plan_id is not None:
         return PlanKey(organization_id, "provider_plan_id", provider_plan_id)
     return PlanKey(organization_id, "name", name)
 
 
 def plan_id(key: PlanKey) -> UUID:
-    """Return the stream of a plan that was imported without an id of its own."""
+    """Return the stream of a plan that was imported without an id."""
     return derive_id("plan", key.organization_id or "", key.kind, key.text)
 
 
 def coverage_type_of(countries: Collection[str]) -> CoverageType:
-    """Return the type that follows from countries: one, several of one region, or more regions."""
+    """Return the coverage type of countries: one, several of one region, or several regions."""
     if len(countries) == 1:
         return "local"
     return "regional" if len(regions_of(countries)) == 1 else "global"

@@ -1,4 +1,4 @@
-"""The plan file of operators: read as entries for the catalogue, or refused with all its errors."""
+"""The plan file of operators, read as entries for the catalogue or refused with all its errors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,13 +35,14 @@ from domain.regions import is_country
 
 FILE = "the file"
 FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
-PLANS_MAX = 20_000  # All of them are one transaction, and appending waits for its end.
-DATA_MB_MAX = 1_000_000_000  # A petabyte: more than a plan sells, well inside every number.
-VALIDITY_DAYS_MAX = 3_650  # Ten years: eSIMs are not sold for longer.
+PLANS_MAX = 20_000  # They are one transaction, and appending waits for its end.
+# A petabyte: more than any plan sells, and well within every number type.
+DATA_MB_MAX = 1_000_000_000
+VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
 
 
 class PlansRefused(NotPossible):
-    """Raised when entries cannot be imported; none of them has been. One line for each reason."""
+    """Raised when entries cannot be imported; none was imported. One line for each reason."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
@@ -50,7 +51,7 @@ class PlansRefused(NotPossible):
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """What a file says of one plan; what is None there leaves a plan as it is."""
+    """What a file says about one plan; fields that are None leave the plan as it is."""
 
     index: int
     id: UUID | None
@@ -61,17 +62,17 @@ class PlanEntry:
 
     @property
     def key(self) -> PlanKey:
-        """What the plan is known by when the entry names no id."""
+        """The key of the plan if the entry names no id."""
         return key_of(self.organization_id, self.terms.provider_plan_id, self.terms.name)
 
     @property
     def place(self) -> str:
-        """Where the entry stands in its file, for error texts."""
+        """Where the entry is in its file, for error texts."""
         return _place(self.index, self.terms.name)
 
 
 def read_plan_file(data: bytes, currency: str) -> list[PlanEntry]:
-    """Read the bytes of a file, all in one currency; raises PlansRefused with every error."""
+    """Read a plan file in one currency; raises PlansRefused with every error."""
     if len(data) > FILE_BYTES_MAX:
         raise PlansRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
     try:
@@ -82,7 +83,7 @@ def read_plan_file(data: bytes, currency: str) -> list[PlanEntry]:
 
 
 def read_plans(document: Any, currency: str) -> list[PlanEntry]:
-    """Read a file that is parsed already; raises PlansRefused with every error."""
+    """Read a plan file that is parsed already; raises PlansRefused with every error."""
     try:
         plans = members({"plans": _list_of_plans})(document)["plans"]
     except Wrong as wrong:
@@ -144,7 +145,7 @@ def _entry(index: int, value: Any, currency: str) -> PlanEntry:
 
 
 def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
-    """Find what is right by itself and wrong beside the rest."""
+    """Find values that are valid alone but contradict others."""
     countries = (each.country_code for each in said["coverage"])
     profiles = (each.id for each in said["sponsor_profiles"])
     problems = [
@@ -167,7 +168,7 @@ def _only(currency: str) -> Check[str]:
 
 
 def _uuid(value: Any) -> UUID:
-    """Check an id in its one canonical spelling."""
+    """Check an id in its canonical spelling."""
     try:
         parsed = UUID(value)
     except (AttributeError, TypeError, ValueError):

@@ -1,1 +1,1 @@
-"""Links, their eSIMs and plans, and the network that they live in."""
+"""Links, their eSIMs and plans, and the port of the network that they live in."""

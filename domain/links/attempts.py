@@ -1,19 +1,27 @@
-"""Attempts of an idempotency key: 1, 2, 3 … without a gap, each a stream of its own."""
+"""Attempts of an idempotency key: 1, 2, 3 … without a gap; each has a stream of its own."""
 
 from collections.abc import Callable
 from typing import TypeVar
+
+from domain.errors import IdempotencyKeyReused
+
+ATTEMPTS_MAX = 1 << 20  # A million failures of one key; each of them was answered.
+USED_UP = "This Idempotency-Key has failed too often; use another one."
 
 A = TypeVar("A")
 
 
 def last_attempt(find: Callable[[int], A | None]) -> tuple[int, A | None]:
-    """Return the newest attempt and its number; (0, None) when there is none.
+    """Return the number of the newest attempt, and the attempt; (0, None) if there is none.
 
-    Doubles, then halves: a key that has failed a thousand times costs twenty looks.
+    Searches by doubling, then halving: a key that has failed a thousand times costs twenty looks.
+    Raises IdempotencyKeyReused for one that has failed ATTEMPTS_MAX times.
     """
     low, found = 0, None
     high = 1
     while (at_high := find(high)) is not None:
+        if high >= ATTEMPTS_MAX:
+            raise IdempotencyKeyReused(USED_UP)
         low, found, high = high, at_high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2

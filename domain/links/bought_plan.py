@@ -1,4 +1,4 @@
-"""A plan on a link, as it was bought, and how the network's add-ons are told to be it."""
+"""A plan on a link as it was bought, and how the network's add-ons are matched to it."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from domain.links.network import AddonUsage, ProviderPlan
 
 
 class BoughtPlan(msgspec.Struct, frozen=True):
-    """A plan at the moment of purchase: what later changes of the catalogue do not touch."""
+    """A plan at the moment of purchase; later changes of the catalogue do not touch it."""
 
     plan_id: UUID
     provider_plan_id: str
@@ -31,7 +31,7 @@ class BoughtPlan(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class Activation:
-    """One plan on a link. `addon_id` is the network's id of it, None while it is not known."""
+    """One plan on a link. `addon_id` is the network's id for it; None while it is not known."""
 
     id: UUID
     plan: BoughtPlan
@@ -43,10 +43,10 @@ class Activation:
 def match_addons(
     activations: Collection[Activation], addons: Sequence[AddonUsage]
 ) -> tuple[dict[UUID, AddonUsage], list[AddonUsage]]:
-    """Tell which add-on is which activation, and which add-ons are nobody's.
+    """Return which add-on belongs to which activation, and the add-ons that belong to none.
 
-    An activation without a known add-on gets, in order of purchase, the first of its plan that is
-    left over.
+    An activation without a known add-on gets the first remaining add-on of its plan; activations
+    take their turn in order of purchase.
     """
     by_id = {addon.addon_id: addon for addon in addons}
     matched: dict[UUID, AddonUsage] = {}

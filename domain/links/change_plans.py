@@ -1,13 +1,14 @@
-"""The command that changes the plans of a link: paid for at once, done by a worker, waited for."""
+"""The command that changes the plans of a link: charged at once, done by a worker, waited for."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from uuid import UUID
 
 from domain.accounts.committer import Committer
-from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.accounts.paid_price import PaidPrice
+from domain.accounts.wallet import Charge, Reference
 from domain.catalogue.plan import PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -36,10 +37,7 @@ from domain.links.offers import (
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from domain.links.waiting import Waiting, wait_for
-from domain.log.log import Log
-
-RACES_MAX = 100  # Others that may be first in a row; each of them has had the link for a change.
-EXPIRIES_MAX = 20  # Steps of a worker that may be first, while its time is over as well.
+from domain.log.log import Log, retry_on_conflict
 
 NOT_THERE = "The link has no such activation."
 BUSY = "Another change of this link is still running; try again."
@@ -58,7 +56,7 @@ class ChangeRequest:
 
 
 class BoundFailure(Exception):
-    """Raised for a change that failed with its key bound: the refusal comes again and again."""
+    """Raised for a change that failed and keeps its key: the same refusal is given every time."""
 
     def __init__(self, refusal: Refused) -> None:
         super().__init__(refusal.code)
@@ -67,7 +65,7 @@ class BoundFailure(Exception):
 
 @dataclass(frozen=True)
 class LinkPlans:
-    """Changes plans; what was not done is paid back before a failure is told."""
+    """Changes plans; what was not done is refunded before a failure is reported."""
 
     log: Log
     committer: Committer
@@ -81,32 +79,34 @@ class LinkPlans:
     def run(self, request: ChangeRequest, cause: Cause) -> tuple[PlanChange, bool]:
         """Return the change that was done, and whether an earlier request with the key did it.
 
-        The link exists. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the refusals
-        of the wallet, ProvisioningFailed and ProvisioningError (inside BoundFailure when such an
-        outcome is given again), IdempotencyKeyReused, IdempotencyInProgress, RateLimited,
-        ServiceUnavailable.
+        The link must exist. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the
+        refusals of the wallet, IncompleteNetworkAnswer and ProvisioningError (inside BoundFailure
+        when such an outcome is given again), IdempotencyKeyReused, IdempotencyInProgress,
+        RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
-        for _ in range(RACES_MAX):
-            attempt, earlier = self._last_attempt(request)
-            if earlier is not None and not earlier.kept_nothing:
-                return self._like(request, earlier, until_s), True
-            new = self.new_id()
-            if request.key is not None:
-                new = plan_change_id(request.organization_id, request.key, attempt + 1)
-            watching = self.log.appended.watching(new)
-            with suppress(Conflict), self._place(request), watching as news:
-                change = self._begin(request, new, until_s, cause)
-                change = wait_for(self.log, change, _is_answered, until_s, news)
-                change = change if change.is_answered else self._expire(change)
-                return _outcome(change, replayed=False), False
-            if time.monotonic() > until_s:
-                break
-        raise ServiceUnavailable(BUSY)  # Others keep changing the link.
+        return retry_on_conflict(
+            lambda: self._run(request, until_s, cause), ServiceUnavailable(BUSY)
+        )
+
+    def _run(self, request: ChangeRequest, until_s: float, cause: Cause) -> tuple[PlanChange, bool]:
+        if time.monotonic() > until_s:
+            raise ServiceUnavailable(BUSY)  # Others have kept changing the link.
+        attempt, earlier = self._last_attempt(request)
+        if earlier is not None and not earlier.kept_nothing:
+            return self._like(request, earlier, until_s), True
+        new = self.new_id()
+        if request.key is not None:
+            new = plan_change_id(request.organization_id, request.key, attempt + 1)
+        with self._place(request), self.log.appended.watching(new) as news:
+            change = self._begin(request, new, until_s, cause)
+            change = wait_for(self.log, change, _is_answered, until_s, news)
+            change = change if change.is_answered else self._expire(change)
+            return _outcome(change, replayed=False), False
 
     @contextmanager
     def _place(self, request: ChangeRequest) -> Iterator[None]:
-        """Hold a place; where there is none, what is wrong with the request is told first."""
+        """Hold a waiting place; if there is none, report first what is wrong with the request."""
         with ExitStack() as held:
             try:
                 held.enter_context(self.waiting.place(request.organization_id))
@@ -142,10 +142,9 @@ class LinkPlans:
         return _outcome(change, replayed=True)
 
     def _begin(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
-        """Do as `_try` says, unless a twin with the same key was first: that is a Conflict too.
+        """Run `_try`; if it refuses but a twin with the same key was first, raise Conflict.
 
-        What the twin has done may be the very reason for a refusal: it took the money, or removed
-        the plan.
+        The twin may itself be the reason for the refusal: it took the money, or removed the plan.
         """
         try:
             return self._try(request, new, until_s, cause)
@@ -155,14 +154,15 @@ class LinkPlans:
                 raise
             if request.key is not None:
                 raise Conflict(new) from None
-            return change  # Nobody else knows this id: our own commit, of which the reply was lost.
+            # Nobody else knows this id, so it is our own commit whose reply was lost.
+            return change
 
     def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
-        """Validate all of it, then charge all of it in one commit; raises Conflict."""
+        """Validate everything, then charge everything in one commit; raises Conflict."""
         link = self.log.get(Link, request.link_id)
         if link.open_change is not None:
             self._wait_for_turn(link, new, until_s)
-            raise Conflict(link.id)  # What was waited for may concern the key: decide anew.
+            raise Conflict(link.id)  # What we waited for may be of the same key, so decide again.
         deadline = cause.at + self.rules.deadline
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link)
@@ -179,17 +179,13 @@ class LinkPlans:
             deadline=deadline,
         )
         link.open_plan_change(change.id, cause)
-        charges = [_charge_of(change, addition) for addition in change.requested.additions]
-        due = [charge for charge in charges if charge is not None]
-        if not due:
-            self.log.append(change, link)
-            return change
-        wallet = wallet_id(request.organization_id)
-        self.committer.commit(wallet, lambda held: held.charge_all(due, cause), change, link)
+        additions = change.requested.additions
+        charges = [_charge_of(change, each, each.price) for each in additions if each.price]
+        self.committer.commit_entries(request.organization_id, charges, cause, change, link)
         return change
 
     def _wait_for_turn(self, link: Link, new: UUID, until_s: float) -> None:
-        """Wait until a link takes a change, or has been given this very one by a twin."""
+        """Wait until a link can take a change, or until a twin has opened this change on it."""
 
         def may_go_on(link: Link) -> bool:
             return link.open_change in {None, new}
@@ -218,19 +214,20 @@ class LinkPlans:
         return [buy(plan_id, terms) for plan_id, terms in plans]
 
     def _expire(self, change: PlanChange) -> PlanChange:
-        """Fail a change whose deadline has passed; whoever else does, it fails once."""
-        for _ in range(EXPIRIES_MAX):
-            if change.is_answered:
-                return change
-            with suppress(Conflict):  # The worker was first, perhaps with the last step.
-                self.failing.fail_change(change, ProvisioningError(LATE), outcome_known=False)
-                return self.log.get(PlanChange, change.id)
-            change = self.log.get(PlanChange, change.id)
-        raise ServiceUnavailable(NOT_ENDED)
+        """Fail a change whose deadline has passed; it fails only once, whoever does it."""
+
+        def end() -> PlanChange:
+            newest = self.log.get(PlanChange, change.id)
+            if newest.is_answered:
+                return newest
+            self.failing.fail_change(newest, ProvisioningError(LATE), outcome_known=False)
+            return self.log.get(PlanChange, change.id)
+
+        return retry_on_conflict(end, ServiceUnavailable(NOT_ENDED))
 
 
 def _problem(link: Link, terms: PlanTerms | None) -> str | None:
-    """Return why a plan cannot be put on a link."""
+    """Return why a plan cannot be put on a link; None if it can."""
     if terms is None:
         return UNKNOWN
     if terms.provider_plan_id is None:
@@ -241,14 +238,12 @@ def _problem(link: Link, terms: PlanTerms | None) -> str | None:
     return None
 
 
-def _charge_of(change: PlanChange, addition: Addition) -> Charge | None:
-    if addition.price is None:
-        return None
+def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Charge:
     return Charge(
-        transaction_id=addition.price.transaction_id,
+        transaction_id=price.transaction_id,
         kind="topup",
-        amount_micros=addition.price.amount_micros,
-        currency=addition.price.currency,
+        amount_micros=price.amount_micros,
+        currency=price.currency,
         reference=Reference("plan_change", str(change.id)),
         description=f"Top-up: {addition.plan.name}",
         metadata={

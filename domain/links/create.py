@@ -1,8 +1,7 @@
-"""The command that creates a link: asked for on the log, done by a worker, waited for here."""
+"""The command that creates a link: requested in the log, done by a worker, waited for here."""
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
@@ -27,16 +26,14 @@ from domain.links.link import Link, link_id
 from domain.links.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currency, check_funds
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
-from domain.log.log import Log
+from domain.log.log import Log, retry_on_conflict
 
-RACES_MAX = 20  # Twins of one key that may be first in a row; each of them has an outcome soon.
-EXPIRIES_MAX = 20  # Steps of a worker that may be first; a link has about ten, and no two alike.
 NOT_ENDED = "The link could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """Who wants which plan under which name; `key` is the Idempotency-Key, if any."""
+    """Who wants which plan, under which name; `key` is the Idempotency-Key, if any."""
 
     organization_id: UUID
     plan_id: UUID
@@ -46,7 +43,7 @@ class LinkRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRules:
-    """What the operator has set; `base_plan` "" means that nothing can be sold."""
+    """The operator's settings; an empty `base_plan` means that nothing can be sold."""
 
     base_plan: str
     product: str
@@ -56,7 +53,7 @@ class ProvisioningRules:
 
 @dataclass(frozen=True)
 class LinkCreate:
-    """Creates links; the money is back before a failure is told."""
+    """Creates links; after a failure the money is back before it is reported."""
 
     log: Log
     failing: Failing
@@ -67,25 +64,23 @@ class LinkCreate:
     new_id: Callable[[], UUID]
 
     def run(self, request: LinkRequest, cause: Cause) -> tuple[Link, bool]:
-        """Return the active link, and whether an earlier request with the key had made it.
+        """Return the active link, and whether an earlier request with the key had created it.
 
         Raises ValidationFailed on `plan_id`, ConfigError, the refusals of the wallet,
-        ProvisioningFailed and ProvisioningError with what was `refunded`, IdempotencyKeyReused,
-        IdempotencyInProgress, RateLimited, ServiceUnavailable.
+        IncompleteNetworkAnswer and ProvisioningError with what was `refunded`,
+        IdempotencyKeyReused, IdempotencyInProgress, RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
-        for _ in range(RACES_MAX):
-            attempt, earlier = self._last_attempt(request)
-            if earlier is not None and earlier.failure is None:
-                return self._like(request, earlier, until_s), True
-            new = (
-                link_id(request.organization_id, request.key, attempt + 1) if request.key else None
-            )
-            try:
-                return self._create(request, new or self.new_id(), until_s, cause), False
-            except Conflict:
-                continue  # A twin with the same key was first: do as it does.
-        raise IdempotencyInProgress
+        return retry_on_conflict(  # A twin with the same key was first; answer as it does.
+            lambda: self._run(request, until_s, cause), IdempotencyInProgress()
+        )
+
+    def _run(self, request: LinkRequest, until_s: float, cause: Cause) -> tuple[Link, bool]:
+        attempt, earlier = self._last_attempt(request)
+        if earlier is not None and earlier.failure is None:
+            return self._like(request, earlier, until_s), True
+        new = link_id(request.organization_id, request.key, attempt + 1) if request.key else None
+        return self._create(request, new or self.new_id(), until_s, cause), False
 
     def _last_attempt(self, request: LinkRequest) -> tuple[int, Link | None]:
         if request.key is None:
@@ -121,14 +116,15 @@ class LinkCreate:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
         try:
             terms = self._terms(request)
-            self.waiting.require_share(request.organization_id)  # A limit is told before a price.
+            # A limit is reported before a price.
+            self.waiting.require_share(request.organization_id)
             if not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             check_currency(terms, currency)
             check_funds(self.log, request.organization_id, price_micros, currency)
         except Refused:
-            if self.log.find(Link, new) is not None:  # It may have spent the money for us both.
+            if self.log.find(Link, new) is not None:  # The twin may have spent the money.
                 raise Conflict(new) from None
             raise
         return terms
@@ -154,15 +150,14 @@ class LinkCreate:
         )
 
     def _expire(self, link: Link) -> Link:
-        """Fail a link whose deadline has passed; whoever else does, it fails once."""
-        for _ in range(EXPIRIES_MAX):
-            if _is_answered(link):
-                return link
-            with suppress(Conflict):  # The worker was first, perhaps with the link itself.
-                self.failing.fail_link(link, ProvisioningError(LATE), outcome_known=False)
-                return self.log.get(Link, link.id)
-            link = self.log.get(Link, link.id)
-        raise ServiceUnavailable(NOT_ENDED)
+        """Fail a link whose deadline has passed; it fails only once, whoever does it."""
+
+        def end(newest: Link) -> Link:
+            if not _is_answered(newest):
+                self.failing.fail_link(newest, ProvisioningError(LATE), outcome_known=False)
+            return newest
+
+        return self.log.change(link, end, ServiceUnavailable(NOT_ENDED))
 
 
 def _is_answered(link: Link) -> bool:

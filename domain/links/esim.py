@@ -1,4 +1,4 @@
-"""One eSIM of a network: it belongs to at most one unfinished or live link."""
+"""An eSIM of a network; at most one unfinished or live link has it."""
 
 from datetime import datetime
 from typing import Self
@@ -10,12 +10,12 @@ from domain.log.aggregate import Created, Root
 
 
 class Esim(Root):
-    """Who holds an ICCID; `link_id` is None while nobody does."""
+    """Which link holds an ICCID; `link_id` is None while none does."""
 
     TOPIC = "esim"
 
     class Registered(Created):
-        """The first reservation of an eSIM makes its stream."""
+        """The first reservation of an eSIM begins its stream."""
 
         TOPIC = "esim.registered"
 
@@ -36,7 +36,7 @@ class Esim(Root):
             aggregate.link_id = self.link_id
 
     class Quarantined(Root.Event):
-        """Its link failed, but the network may still make an endpoint of it until that moment."""
+        """Its link failed, but until that moment the network may still create its endpoint."""
 
         TOPIC = "esim.quarantined"
 
@@ -66,21 +66,20 @@ class Esim(Root):
         return cls.begin(cls.Registered, cause, stream_id, network=network, iccid=iccid)
 
     def reserve(self, link_id: UUID, cause: Cause) -> None:
-        """Give it to a link; saved together with the link that takes it."""
+        """Give it to a link; saved together with that link."""
         assert self.link_id is None, self.link_id
         self.record(self.Reserved, cause, link_id=link_id)
 
     def quarantine(self, link_id: UUID, until: datetime, cause: Cause) -> None:
-        """Keep it from others until the network can no longer surprise us."""
+        """Keep it from other links until the network can no longer use it for the failed one."""
         assert self.link_id == link_id, self.link_id
         self.record(self.Quarantined, cause, link_id=link_id, until=until)
 
     def release(self, link_id: UUID, cause: Cause) -> None:
-        """Free it for others."""
+        """Free it for other links."""
         assert self.link_id == link_id, self.link_id
         self.record(self.Released, cause, link_id=link_id)
 
 
 def esim_id(network: str, iccid: str) -> UUID:
-    """Return the stream of an eSIM."""
     return derive_id("esim", network, iccid)

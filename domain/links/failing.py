@@ -1,6 +1,7 @@
-"""The one way in which a link or a change of its plans fails: failure and refunds in one commit.
+"""The only way in which a link or plan change fails: the failure and its refunds in one commit.
 
-Whoever notices it calls this: the worker, the request that waits, the sweep. One wins by version.
+The worker and the waiting request both call this when they notice a failure. The version of the
+stream lets one of them win.
 """
 
 from dataclasses import dataclass
@@ -8,17 +9,17 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.accounts.committer import Committer
-from domain.accounts.price import Price, Repayment
-from domain.accounts.wallet import Metadata, Reference, Refund, wallet_id
+from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.wallet import Metadata, Reference, Refund
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
     REJECTED,
     UNREACHABLE,
     Conflict,
+    IncompleteNetworkAnswer,
     InsufficientBalance,
     ProvisioningError,
-    ProvisioningFailed,
     Refused,
 )
 from domain.links.esim import Esim, esim_id
@@ -29,11 +30,9 @@ from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
 
-RACES_MAX = 20  # Of a change for its link; each lost race means that another writer won.
-
 Intent = Link.EndpointRequested | PlanChange.StepStarted
 
-OF_THE_NETWORK = {ProvisioningError.code, ProvisioningFailed.code}
+OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
 REFUSALS: dict[str, type[Refused]] = {
     each.code: each for each in Refused.__subclasses__() if each is not InsufficientBalance
 }
@@ -50,25 +49,21 @@ class Failing:
     clock: Clock
 
     def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
-        """End a link that is not active yet, with all its money back."""
+        """End a link that is not active yet and refund all its money."""
         cause = Cause(self.clock(), link.requested.request_id)
         settled_at = self._settled_at(link.intent, outcome_known=outcome_known)
         details = {name: str(value) for name, value in refusal.details.items()}
         iccid = link.iccid
         refund = link.fail(refusal.code, details, settled_at, cause)
         esims = self._quarantined(link, iccid, settled_at, cause)
-        if refund is None:
-            self.log.append(link, *esims)
-            return
-        back = _refund_of(link, refund)
-        wallet = wallet_id(link.organization_id)
-        self.committer.commit(wallet, lambda held: held.refund(back, cause), link, *esims)
+        refunds = [_refund_of(link, refund)] if refund is not None else []
+        self.committer.commit_entries(link.organization_id, refunds, cause, link, *esims)
 
     def _settled_at(self, intent: Intent | None, *, outcome_known: bool) -> datetime | None:
-        """Return when nothing can come of an intent any more; None when it cannot even now.
+        """Return when an intent can no longer have an effect; None if that is so already.
 
-        A known outcome is that of the last attempt: those before it were begun again because
-        nobody knew theirs. A call may begin as late as the end of its intent.
+        A known outcome is only that of the last attempt. Earlier attempts were followed by another
+        because their outcome was unknown. A call may begin as late as the end of its intent.
         """
         if intent is None or (outcome_known and intent.attempt == 1):
             return None
@@ -87,16 +82,18 @@ class Failing:
         return [esim]
 
     def fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
-        """End a plan change at its present step; what was not done is paid back."""
-        version = change.version
-        for _ in range(RACES_MAX):
-            try:
-                return self._fail_change(change, refusal, outcome_known=outcome_known)
-            except Conflict:  # Perhaps only of the link: reads of it append what they see.
-                change = self.log.get(PlanChange, change.id)
-                if change.version != version:
-                    raise
-        raise Conflict(change.id)
+        """End a plan change at its present step, and refund what was not done."""
+        version, beaten = change.version, Conflict(change.id)
+
+        def fail(newest: PlanChange) -> bool:
+            if newest.version != version:
+                return False
+            self._fail_change(newest, refusal, outcome_known=outcome_known)
+            return True
+
+        # Most conflicts are only of the link, to which reads append what they see.
+        if not self.log.change(change, fail, beaten):
+            raise beaten
 
     def _fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
         cause = Cause(self.clock(), change.requested.request_id)
@@ -111,29 +108,25 @@ class Failing:
             change.finish(cause)
             link.close_plan_change(cause)
             links.append(link)
-        if not refunds:
-            self.log.append(change, *links)
-            return
-        wallet = wallet_id(change.organization_id)
-        self.committer.commit(wallet, lambda held: held.refund_all(refunds, cause), change, *links)
+        self.committer.commit_entries(change.organization_id, refunds, cause, change, *links)
 
 
 def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refused:
-    """Return what an error of the network means for what was asked of it."""
+    """Return the refusal that an error of the network means for what was requested."""
     if isinstance(error, NoEndpoint):
-        return ProvisioningFailed()
+        return IncompleteNetworkAnswer()
     if isinstance(error, Rejected):
         return ProvisioningError(REJECTED)
     return given_up(deadline, now)
 
 
 def given_up(deadline: datetime, now: datetime) -> Refused:
-    """Return why something without an answer is given up, before its deadline or behind it."""
+    """Return why something without an answer is given up, before its deadline or after it."""
     return ProvisioningError(LATE if now >= deadline else UNREACHABLE)
 
 
 def refusal_of_link(link: Link) -> Refused:
-    """Return what the sender of a failed request is told, the first time and ever after."""
+    """Return what the sender of a failed request is told, at first and every later time."""
     failure, price = link.failure, link.requested.price
     assert failure is not None
     details = failure.details
@@ -150,7 +143,7 @@ def refusal_of_link(link: Link) -> Refused:
 
 
 def refusal_of_change(change: PlanChange) -> Refused:
-    """Return what the sender of a failed change is told: what was done all the same."""
+    """Return what the sender of a failed change is told, with what was done all the same."""
     failure = change.failure
     assert failure is not None
     refunded = sum(refund.amount_micros for refund in failure.refunds)
@@ -174,18 +167,18 @@ def refusal_of_change(change: PlanChange) -> Refused:
 def _of_the_network(
     code: str, reason: str | None, *told: str, again: str = "try again", **details: Any
 ) -> Refused:
-    if code == ProvisioningFailed.code:
-        return ProvisioningFailed(*told, **details)
+    if code == IncompleteNetworkAnswer.code:
+        return IncompleteNetworkAnswer(*told, **details)
     return ProvisioningError(reason, *told, again=again, **details)
 
 
-def _told_refund(micros: int, price: Price | None) -> str:
+def _told_refund(micros: int, price: PaidPrice | None) -> str:
     assert price is not None
     return f"{format_amount(micros)} {price.currency} has been refunded"
 
 
 def link_metadata(link: Link) -> Metadata:
-    """Return what the entries of a creation say about it."""
+    """Return what the wallet entries of a creation say about it."""
     plan = link.requested.plan
     return {"link_id": str(link.id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
 

@@ -1,4 +1,4 @@
-"""A link: an eSIM activation of an organization, from its request to its plans and status."""
+"""A link: an eSIM that an organization bought, from the request to its plans and status."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
 from domain.ids import derive_id
@@ -24,22 +24,22 @@ class Stage(StrEnum):
     RESERVED = "reserved"
     ENDPOINT_REQUESTED = "endpoint_requested"
     ACTIVE = "active"
-    FAILED = "failed"  # The money is back; an eSIM that it holds is still to be cleaned up.
+    FAILED = "failed"  # The money is back; an eSIM that it holds must still be cleaned up.
     ENDPOINT_REMOVED = "endpoint_removed"
     ENDED = "ended"
 
 
 class Link(Root):
-    """What a partner bought. It exists for its organization only when it is active.
+    """What a partner bought. Its organization can see it only from its activation on.
 
-    `requested` says what was asked for; `stage` how far the provisioning has come, by the table in
-    `domain.links.provisioning`. `status` is the network's as last seen.
+    `requested` is what was asked for. `stage` is how far the provisioning has come, by the table in
+    `domain.links.provisioning`. `status` is the network's when last seen.
     """
 
     TOPIC = "link"
 
     class Event(Root.Event):
-        """Every fact of a link names its organization."""
+        """Every event of a link names its organization."""
 
         organization_id: UUID
 
@@ -52,7 +52,7 @@ class Link(Root):
         name: str | None
         plan: BoughtPlan
         sponsor_profiles: list[SponsorProfile]
-        price: Price | None
+        price: PaidPrice | None
         deadline: datetime
 
         def apply(self, aggregate: "Link") -> None:
@@ -68,7 +68,7 @@ class Link(Root):
             aggregate.installed_at = aggregate.first_used_at = None
 
     class EsimReserved(Event):
-        """An eSIM was found and paid for: saved together with its stream and the charge."""
+        """An eSIM was found and paid for; saved together with its stream and the charge."""
 
         TOPIC = "link.esim_reserved"
         IS_STEP = True
@@ -82,10 +82,10 @@ class Link(Root):
             aggregate.sponsor_profile = self.sponsor_profile
 
     class EndpointRequested(Event):
-        """An intent: whoever appended it calls the network and is done with it at `until`.
+        """An intent: its writer alone calls the network, and the call is over at `until`.
 
-        `claim` is random: two who state the same at the same moment do not state the same bytes, so
-        what looks like the echo of one's own commit is that. None in what was written before it.
+        `claim` is random, so two workers never write the same bytes at the same moment. What looks
+        like the echo of our own commit then is just that. Older events have None.
         """
 
         TOPIC = "link.endpoint_requested"
@@ -100,7 +100,7 @@ class Link(Root):
             aggregate.intent = self
 
     class EndpointCreated(Event):
-        """`adopted` when the reply had been lost and the endpoint was found by its reference."""
+        """`adopted`: the reply had been lost, and the endpoint was found by its reference."""
 
         TOPIC = "link.endpoint_created"
 
@@ -113,7 +113,7 @@ class Link(Root):
             aggregate.addon_id = self.addon_id
 
     class Activated(Event):
-        """The link as it begins, whole, so that whoever reads it needs no earlier fact."""
+        """The link as it begins, complete, so that a reader needs no earlier event."""
 
         TOPIC = "link.activated"
 
@@ -136,7 +136,7 @@ class Link(Root):
             )
 
     class ProvisioningFailed(Event):
-        """`iccid` is the eSIM still to be freed, `settled_at` when it can be at the latest."""
+        """`iccid` is the eSIM still to be freed, `settled_at` the latest moment for that."""
 
         TOPIC = "link.provisioning_failed"
 
@@ -151,7 +151,7 @@ class Link(Root):
             aggregate.failure = self
 
     class EndpointRemoved(Event):
-        """A late endpoint of a failed link was found and ended."""
+        """A late endpoint of a failed link was found and removed."""
 
         TOPIC = "link.endpoint_removed"
 
@@ -171,7 +171,7 @@ class Link(Root):
             aggregate.stage = Stage.ENDED
 
     class LpaStored(Event):
-        """The activation code of the eSIM, sealed; it was missing at the activation."""
+        """The sealed activation code of the eSIM, which was missing at the activation."""
 
         TOPIC = "link.lpa_stored"
 
@@ -181,7 +181,7 @@ class Link(Root):
             aggregate.lpa = self.lpa
 
     class ChangeOpened(Event):
-        """A change of plans has begun; there is at most one at a time."""
+        """A change of plans has begun; a link has at most one at a time."""
 
         TOPIC = "link.change_opened"
 
@@ -191,7 +191,7 @@ class Link(Root):
             aggregate.open_change = self.change_id
 
     class PlanAdded(Event):
-        """A top-up is on the link."""
+        """A plan was added by a plan change."""
 
         TOPIC = "link.plan_added"
 
@@ -206,7 +206,7 @@ class Link(Root):
             )
 
     class PlanRemoved(Event):
-        """A plan was taken off."""
+        """A plan was removed by a plan change."""
 
         TOPIC = "link.plan_removed"
 
@@ -217,7 +217,7 @@ class Link(Root):
             aggregate.activations[self.activation_id].removed_at = self.timestamp
 
     class ChangeClosed(Event):
-        """The change of plans is over, whatever came of it."""
+        """The change of plans has ended, with whatever outcome."""
 
         TOPIC = "link.change_closed"
 
@@ -227,7 +227,7 @@ class Link(Root):
             aggregate.open_change = None
 
     class StatusRequested(Event):
-        """An intent: whoever appended it tells the network, and is done with it at `until`."""
+        """An intent: its writer alone tells the network, and the call is over at `until`."""
 
         TOPIC = "link.status_requested"
         IS_STEP = True
@@ -260,7 +260,7 @@ class Link(Root):
             aggregate.status_intent = None
 
     class Reactivated(Event):
-        """The network lets traffic through again, as intended."""
+        """The network carries traffic again, as intended."""
 
         TOPIC = "link.reactivated"
 
@@ -269,7 +269,7 @@ class Link(Root):
             aggregate.status_intent = None
 
     class StatusSeen(Event):
-        """The network showed another status than the log had."""
+        """The network showed a status that differs from the log's."""
 
         TOPIC = "link.status_seen"
 
@@ -328,10 +328,10 @@ class Link(Root):
         currency: str,
         deadline: datetime,
     ) -> Self:
-        """Ask for a link; nothing is taken before an eSIM has been found."""
+        """Request a link; nothing is charged before an eSIM has been found."""
         price = None
         if plan.price_micros:
-            price = Price(plan.price_micros, currency, derive_id("transaction", link_id))
+            price = PaidPrice(plan.price_micros, currency, derive_id("transaction", link_id))
         return cls.begin(
             Link.Requested,
             cause,
@@ -346,17 +346,16 @@ class Link(Root):
 
     @property
     def organization_id(self) -> UUID:
-        """Whose link this is."""
         return self.requested.organization_id
 
     @property
     def attempts(self) -> int:
-        """How often the creation of the endpoint has been begun."""
+        """How often the creation of the endpoint was started."""
         return self.intent.attempt if self.intent is not None else 0
 
     @property
     def is_visible(self) -> bool:
-        """Tell whether the link exists for its organization."""
+        """Tell whether its organization can see the link."""
         return self.activated_at is not None
 
     @property
@@ -372,7 +371,7 @@ class Link(Root):
         self._note(Link.EsimReserved, cause, iccid=iccid, sponsor_profile=sponsor_profile)
 
     def request_endpoint(self, until: datetime, cause: Cause, claim: UUID | None = None) -> None:
-        """State the intent before the call: only who appends it may call, until that moment."""
+        """State the intent before the call; only its writer may call, until that moment."""
         assert self.stage in {Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
         facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
         self._note(Link.EndpointRequested, cause, **facts)
@@ -380,7 +379,7 @@ class Link(Root):
     def activate(
         self, endpoint: Endpoint, lpa: Sealed | None, cause: Cause, *, adopted: bool
     ) -> None:
-        """The network has made the endpoint: the link is there, with its first plan."""
+        """The network has created the endpoint; the link is active, with its first plan."""
         assert self.stage is Stage.ENDPOINT_REQUESTED, self.stage
         assert endpoint.reference == str(self.id), "an endpoint of somebody else"
         made = {"endpoint_id": endpoint.endpoint_id, "addon_id": endpoint.addon_id}
@@ -400,9 +399,10 @@ class Link(Root):
     def fail(
         self, code: str, details: dict[str, str], settled_at: datetime | None, cause: Cause
     ) -> Repayment | None:
-        """Give up; return what the wallet has to give back, in the same commit.
+        """Give up; return the refund, which the wallet must record in the same commit.
 
-        `settled_at` is when the network can no longer make the endpoint; None when that is known.
+        `settled_at` is when the network can no longer create the endpoint; None if it cannot
+        already.
         """
         assert self.stage in {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
         refund = None
@@ -421,17 +421,17 @@ class Link(Root):
         return refund
 
     def note_endpoint_removed(self, endpoint_id: str, cause: Cause) -> None:
-        """A late endpoint of this failed link was found and ended."""
+        """Note that a late endpoint of this failed link was found and removed."""
         assert self.stage is Stage.FAILED, self.stage
         self._note(Link.EndpointRemoved, cause, endpoint_id=endpoint_id)
 
     def note_esim_released(self, cause: Cause) -> None:
-        """The eSIM is free again; saved together with its own stream."""
+        """Note that the eSIM is free again; saved together with its own stream."""
         assert self.stage in {Stage.FAILED, Stage.ENDPOINT_REMOVED}, self.stage
         self._note(Link.EsimReleased, cause, iccid=self.iccid)
 
     def store_lpa(self, lpa: Sealed, cause: Cause) -> None:
-        """Keep an activation code that was missing."""
+        """Store an activation code that was missing."""
         assert self.is_visible
         self._note(Link.LpaStored, cause, lpa=lpa)
 
@@ -444,14 +444,14 @@ class Link(Root):
     def add_plan(
         self, activation_id: UUID, plan: BoughtPlan, addon_id: str | None, cause: Cause
     ) -> None:
-        """A plan of the open change is on the link now."""
+        """Note that the open change has put a plan on the link."""
         assert self.open_change is not None
         assert activation_id not in self.activations, activation_id
         facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon_id}
         self._note(Link.PlanAdded, cause, change_id=self.open_change, **facts)
 
     def remove_plan(self, activation_id: UUID, cause: Cause) -> None:
-        """A plan of the link has been taken off by the open change."""
+        """Note that the open change has taken a plan off the link."""
         assert self.open_change is not None
         assert self.activations[activation_id].removed_at is None, activation_id
         self._note(Link.PlanRemoved, cause, change_id=self.open_change, activation_id=activation_id)
@@ -483,7 +483,7 @@ class Link(Root):
         first_used_at: datetime | None,
         cause: Cause,
     ) -> None:
-        """Keep what the network shows and the log does not know yet; nothing new, no event."""
+        """Record what the network shows and the log lacks; appends nothing if nothing is new."""
         assert self.is_visible
         if status != self.status and self.status_intent is None:
             self._note(Link.StatusSeen, cause, status=status)
@@ -499,13 +499,13 @@ class Link(Root):
 def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:
     """Return the stream of one attempt of an idempotent creation.
 
-    An attempt after the first exists only when the one before has failed and kept no money.
+    A later attempt exists only if the one before it has failed and kept no money.
     """
     return derive_id("link", organization_id, key, attempt)
 
 
 def status_after(event: object) -> LinkStatus | None:
-    """Return the status that an event gives to its link; None when it says nothing about it."""
+    """Return the status that an event gives to its link; None if it gives none."""
     match event:
         case Link.Activated() | Link.Reactivated():
             return "active"

@@ -1,4 +1,4 @@
-"""The port of the eSIM network, in the domain's words; each call says what is safe to repeat.
+"""The port of the eSIM network, in the domain's terms; each call says what is safe to repeat.
 
 Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
 nothing happened) and OutcomeUnknown (look it up before anything is repeated).
@@ -21,14 +21,14 @@ class NoEndpoint(Rejected):
 
 
 class NoSuchEndpoint(Rejected):
-    """Raised when the network does not know an endpoint (any more)."""
+    """Raised when the network does not know an endpoint, or no longer does."""
 
 
 class ProviderPlan(msgspec.Struct, frozen=True):
     """A data plan as the network needs it; `data_mb` in MB, 1 GB = 1000 MB.
 
-    `countries` are where it works (ISO 3166-1 alpha-2); a real network knows that by itself. None
-    at all: anywhere.
+    `countries` are where it works (ISO 3166-1 alpha-2), empty for anywhere; a real network knows
+    this by itself.
     """
 
     provider_plan_id: str
@@ -38,7 +38,7 @@ class ProviderPlan(msgspec.Struct, frozen=True):
 
 
 class AvailableEsim(msgspec.Struct, frozen=True):
-    """A free eSIM: its ICCID (ITU-T E.118) and the sponsor profile it runs on."""
+    """A free eSIM: its ICCID (ITU-T E.118) and the sponsor profile on which it runs."""
 
     iccid: str
     sponsor_profile_id: str | None
@@ -47,8 +47,8 @@ class AvailableEsim(msgspec.Struct, frozen=True):
 class Endpoint(msgspec.Struct, frozen=True):
     """A subscription at the network: an eSIM in use.
 
-    `reference` is what it was created under. `addon_id` is the id of its first add-on, None where
-    the network tells it only through `usage`.
+    `reference` is the one under which it was created. `addon_id` is the id of its first add-on;
+    None if the network tells it only through `usage`.
     """
 
     endpoint_id: str
@@ -61,8 +61,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 class AddonUsage(msgspec.Struct, frozen=True):
     """A data plan on an endpoint and what is left of it, in MB (fractional).
 
-    `expires_at` is None until the plan is first used. A plan that has expired may stay listed or
-    go; one that was removed is never listed.
+    `expires_at` is None until the plan is first used. An expired plan may or may not be listed; a
+    removed one is never listed.
     """
 
     addon_id: str
@@ -109,12 +109,17 @@ class NetworkStatus(msgspec.Struct, frozen=True):
 class EsimNetwork(Protocol):
     """A network that sells eSIM endpoints. Thread-safe; every call ends within `timeout_s`.
 
-    A call that changes something and meets its time-out raises OutcomeUnknown; a read raises
-    Unavailable.
+    When a call that changes something meets its time-out it raises OutcomeUnknown; a read raises
+    Unavailable. `remote` tells whether calls leave this process.
     """
 
     name: str
-    settles_after: timedelta  # From the start of a call until its outcome can no longer change.
+    remote: bool
+    settles_after: timedelta  # From the start of a call until it can no longer have an effect.
+
+    def probe(self, *, timeout_s: float) -> None:
+        """Ask for a sign of life that costs nothing; raises Unavailable while there is none."""
+        ...
 
     def available_esims(
         self,
@@ -127,8 +132,8 @@ class EsimNetwork(Protocol):
     ) -> Sequence[AvailableEsim]:
         """Return free eSIMs that can carry a plan, page by page from 0; an empty page is the end.
 
-        `sponsor_profile_id` None means any; `product` "" means any. Changes nothing, reserves
-        nothing: two callers may be told of the same eSIM. Raises Unavailable or Rejected.
+        `sponsor_profile_id` None means any; `product` "" means any. Reserves nothing: two callers
+        may get the same eSIM. Raises Unavailable or Rejected.
         """
         ...
 
@@ -137,10 +142,10 @@ class EsimNetwork(Protocol):
     ) -> Endpoint:
         """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
 
-        Repeating it with the same `iccid` and `reference` is safe: it is the same endpoint, and a
-        reference whose endpoint has ended makes nothing any more, however late its call arrives.
-        Raises NoEndpoint, Rejected (also for an eSIM in use under another reference), Unavailable
-        or OutcomeUnknown: then ask `find_endpoint`.
+        Repeating it with the same `iccid` and `reference` is safe and gives the same endpoint. A
+        reference whose endpoint was removed creates nothing any more, however late its call
+        arrives. Raises NoEndpoint, Rejected (also for an eSIM in use under another reference),
+        Unavailable or OutcomeUnknown; after the last, ask `find_endpoint`.
         """
         ...
 
@@ -149,11 +154,11 @@ class EsimNetwork(Protocol):
         ...
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """End an endpoint; safe to repeat, one that is gone is no error."""
+        """Remove an endpoint; safe to repeat: one that is gone is no error."""
         ...
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
-        """Give an eSIM without an endpoint back; safe to repeat."""
+        """Release an eSIM without an endpoint; safe to repeat."""
         ...
 
     def add_plan(
@@ -161,16 +166,16 @@ class EsimNetwork(Protocol):
     ) -> str:
         """Put one more plan on an endpoint; return its add-on id.
 
-        Repeating it with the same `reference` is safe: it is the same add-on, and one that was
-        removed does not come back, however late its call arrives; so a refusal, once the first call
-        can have no effect any more, says that there is none. Raises NoEndpoint
-        (the network answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or
-        OutcomeUnknown: then an add-on that is new stands in `usage`.
+        Repeating it with the same `reference` is safe and gives the same add-on. One that was
+        removed does not come back, however late its call arrives. So a refusal means that there is
+        none, once the first call can no longer have an effect. Raises NoEndpoint (the network
+        answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown;
+        after the last, `usage` shows whether there is a new add-on.
         """
         ...
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
-        """Take a plan off an endpoint; safe to repeat, one that is gone is no error."""
+        """Take a plan off an endpoint; safe to repeat: one that is gone is no error."""
         ...
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
@@ -186,7 +191,7 @@ class EsimNetwork(Protocol):
         ...
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Let an endpoint that is suspended or inactive carry traffic again; safe to repeat."""
+        """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
         ...
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
@@ -197,31 +202,31 @@ class EsimNetwork(Protocol):
         ...
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """What the network last told of a link; None for what it was never asked."""
+class NetworkReading(msgspec.Struct, frozen=True):
+    """What the network last told about a link; None for what it was never asked."""
 
     usage: Usage | None = None
     status: NetworkStatus | None = None
 
 
 class Readings(Protocol):
-    """Usage and status last seen, per link, shared by processes; losing one costs a network read.
+    """The last usage and status of each link, shared by processes; losing one costs a network read.
 
     An older reading never replaces a newer one.
     """
 
-    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
-        """Return what was last seen of these links; a link never seen is left out."""
+    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
+        """Return what was last seen of these links; links never seen are left out."""
         ...
 
     def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
-        """Keep a newer usage."""
+        """Store a usage if it is newer."""
         ...
 
     def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
-        """Keep a newer status."""
+        """Store a status if it is newer."""
         ...
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
-        """Return links whose MSISDN holds these characters, at most so many."""
+        """Return at most `limit` links whose MSISDN contains `part`."""
         ...

@@ -1,4 +1,4 @@
-"""What can be bought: a plan of the catalogue as an organization sees it."""
+"""What can be bought: plans of the catalogue as an organization sees them."""
 
 from typing import Protocol
 from uuid import UUID
@@ -23,7 +23,7 @@ class Offers(Protocol):
 
 
 def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
-    """Return a plan as it is bought now; it has to be connected to the network."""
+    """Return a plan as it is bought now; it must be connected to the network."""
     assert terms.provider_plan_id is not None
     return BoughtPlan(
         plan_id=plan_id,
@@ -37,7 +37,7 @@ def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
 
 
 def check_currency(terms: PlanTerms, currency: str) -> None:
-    """Refuse to sell at a figure that was meant in another currency."""
+    """Refuse to sell at a price that was meant in another currency."""
     if terms.currency != currency:
         raise ConfigError(OTHER_CURRENCY)
 

@@ -1,4 +1,4 @@
-"""A change of the plans of a link: removals first, then paid additions, a step for each."""
+"""A change of the plans of a link: first the removals, then the paid additions, one step each."""
 
 from collections.abc import Sequence
 from dataclasses import field
@@ -8,7 +8,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
@@ -16,22 +16,22 @@ from domain.log.aggregate import Created, Root
 
 
 class Removal(msgspec.Struct, frozen=True):
-    """A plan to be taken off; no money comes back for it."""
+    """A plan to remove; nothing is refunded for it."""
 
     activation_id: UUID
     plan: BoughtPlan
 
 
 class Addition(msgspec.Struct, frozen=True):
-    """A plan to be put on; `price` is None for one that costs nothing."""
+    """A plan to add; `price` is None for one that costs nothing."""
 
     activation_id: UUID
     plan: BoughtPlan
-    price: Price | None
+    price: PaidPrice | None
 
 
 class PlanChange(Root):
-    """Steps are known by their index: the removals, then the additions, each in order."""
+    """A change of plans. Steps are known by index: the removals, then the additions, in order."""
 
     TOPIC = "plan_change"
 
@@ -57,7 +57,7 @@ class PlanChange(Root):
             aggregate.finished_at = None
 
     class StepStarted(Event):
-        """An intent: whoever appended it calls the network and is done with it at `until`."""
+        """An intent: its writer alone calls the network, and the call is over at `until`."""
 
         TOPIC = "plan_change.step_started"  # Never triggered itself.
 
@@ -86,7 +86,7 @@ class PlanChange(Root):
             aggregate.intent = None
 
     class PlanAdditionDone(Event):
-        """`adopted` when the reply had been lost and the add-on was found at the network."""
+        """`adopted`: the reply had been lost, and the add-on was found at the network."""
 
         TOPIC = "plan_change.plan_addition_done"
 
@@ -99,10 +99,10 @@ class PlanChange(Root):
             aggregate.intent = None
 
     class Failed(Event):
-        """Step `index` and all after it were not done; what they had cost is given back.
+        """Step `index` and all later steps were not done; what they had cost is refunded.
 
-        `settled_at` is when the network can no longer do that step; None when that is known.
-        `reason` is that of the API; None in what was written before it was kept.
+        `settled_at` is when the network can no longer do that step; None if it cannot already.
+        `reason` is the API's; None in older events.
         """
 
         TOPIC = "plan_change.failed"
@@ -117,7 +117,7 @@ class PlanChange(Root):
             aggregate.failure = self
 
     class Finished(Event):
-        """Nothing of this change can happen any more; the link takes another one."""
+        """Nothing of this change can happen any more, so the link can take another change."""
 
         TOPIC = "plan_change.finished"
 
@@ -143,7 +143,7 @@ class PlanChange(Root):
         currency: str,
         deadline: datetime,
     ) -> Self:
-        """Ask for a change; saved together with its charges and with its link, which opens it."""
+        """Request a change; saved together with its charges and with its link, which opens it."""
         assert removals or plans
         return cls.begin(
             cls.Requested,
@@ -158,12 +158,10 @@ class PlanChange(Root):
 
     @property
     def organization_id(self) -> UUID:
-        """Whose change this is."""
         return self.requested.organization_id
 
     @property
     def link_id(self) -> UUID:
-        """The link that it changes."""
         return self.requested.link_id
 
     @property
@@ -174,7 +172,7 @@ class PlanChange(Root):
 
     @property
     def attempts(self) -> int:
-        """How often the present step has been begun."""
+        """How often the present step was started."""
         return self.intent.attempt if self.intent is not None else 0
 
     @property
@@ -189,34 +187,34 @@ class PlanChange(Root):
 
     @property
     def _applied(self) -> int:
-        """How many steps were done when its sender could be told; a removal may come later."""
+        """How many steps were done when the sender was told; a removal may be found later."""
         return self.failure.index if self.failure is not None else self.done
 
     @property
     def kept_micros(self) -> int:
-        """What the change has cost in the end: everything that was charged less the refunds."""
+        """What the change has cost in the end: all charges minus the refunds."""
         charged = sum(each.price.amount_micros for each in self.requested.additions if each.price)
         refunds = self.failure.refunds if self.failure is not None else []
         return charged - sum(refund.amount_micros for refund in refunds)
 
     @property
     def is_answered(self) -> bool:
-        """Tell whether its sender can be told what came of it."""
+        """Tell whether the sender can be told the outcome."""
         return self.failure is not None or self.next is None
 
     @property
     def kept_nothing(self) -> bool:
-        """Tell whether it failed without having changed or cost anything, for certain.
+        """Tell whether it has failed and certainly changed and cost nothing.
 
-        A removal whose reply was lost may turn out to be done until the change has finished.
+        Until the change has finished, a removal whose reply was lost may still turn out to be done.
         """
         failed_at_once = self.failure is not None and self.failure.index == 0 and self.done == 0
         return failed_at_once and (not self.requested.removals or self.finished_at is not None)
 
     def start_step(self, until: datetime, cause: Cause) -> None:
-        """State the intent before the call: only who appends it may call, until that moment.
+        """State the intent before the call; only its writer may call, until that moment.
 
-        A step that failed with an unknown outcome may be repeated, to be undone.
+        A step that failed with an unknown outcome may be repeated in order to be undone.
         """
         assert self.failure is None or self.failure.settled_at is not None
         assert self.next is not None
@@ -225,13 +223,13 @@ class PlanChange(Root):
         self._note(event, cause, index=self.done, attempt=self.attempts + 1, until=until)
 
     def note_removed(self, cause: Cause) -> None:
-        """The removal is done; saved together with its link."""
+        """Note that the removal is done; saved together with its link."""
         assert isinstance(self.next, Removal)
         assert self.finished_at is None
         self._note(self.PlanRemovalDone, cause, index=self.done)
 
     def note_added(self, addon_id: str | None, cause: Cause, *, adopted: bool) -> None:
-        """The addition is done; saved together with its link."""
+        """Note that the addition is done; saved together with its link."""
         assert isinstance(self.next, Addition)
         assert self.failure is None
         facts = {"index": self.done, "addon_id": addon_id, "adopted": adopted}
@@ -240,7 +238,7 @@ class PlanChange(Root):
     def fail(
         self, code: str, settled_at: datetime | None, cause: Cause, reason: str | None = None
     ) -> list[Repayment]:
-        """Give up at the present step; return what the wallet has to give back with it."""
+        """Give up at the present step; return the refunds that belong to the same commit."""
         assert self.failure is None
         assert self.next is not None
         refunds = [
@@ -266,7 +264,7 @@ class PlanChange(Root):
 def plan_change_id(organization_id: UUID, key: str, attempt: int) -> UUID:
     """Return the stream of one attempt of an idempotent change, whatever its link.
 
-    An attempt after the first exists only when the one before has failed and applied nothing.
+    A later attempt exists only if the one before it has failed and changed nothing.
     """
     return derive_id("plan_change", organization_id, key, attempt)
 
@@ -276,5 +274,5 @@ def _addition(change_id: UUID, index: int, plan: BoughtPlan, currency: str) -> A
     price = None
     if plan.price_micros:
         transaction_id = derive_id("transaction", activation_id)
-        price = Price(plan.price_micros, currency, transaction_id)
+        price = PaidPrice(plan.price_micros, currency, transaction_id)
     return Addition(activation_id, plan, price)

@@ -1,4 +1,4 @@
-"""The saga of a plan change as a pure table: from what was done and the moment to the next step.
+"""The steps of a plan change as a pure table: what was done and the moment give the next step.
 
 | change | when | step |
 |---|---|---|
@@ -9,7 +9,7 @@
 does not show it for an hour, repeat an addition, which is safe, and take it off |
 | finished | | NOTHING |
 
-What an outcome of a plan change means for the change and its link, which are saved at once.
+Also what each outcome means for the change and its link, which are saved together.
 """
 
 from datetime import datetime, timedelta
@@ -22,7 +22,7 @@ from domain.links.provisioning import ATTEMPTS_MAX
 
 
 class ChangeStep(StrEnum):
-    """What is to be done for a plan change now."""
+    """What must be done for a plan change now."""
 
     NOTHING = "nothing"
     WAIT = "wait"
@@ -33,7 +33,7 @@ class ChangeStep(StrEnum):
 
 
 def next_step(change: PlanChange, now: datetime) -> ChangeStep:
-    """Return what is to be done for a change at this moment."""
+    """Return what must be done for a change at this moment."""
     if change.finished_at is not None:
         return ChangeStep.NOTHING
     if change.failure is not None:
@@ -52,9 +52,9 @@ def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
 
 
 def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> bool:
-    """Tell whether the network can no longer do the step that a change failed at.
+    """Tell whether the network can no longer do the step at which a change failed.
 
-    `settles_after` is the network's; the step may have been repeated after the failure.
+    `settles_after` is the network's. The step may have been repeated after the failure.
     """
     assert change.failure is not None
     settled_at = change.failure.settled_at
@@ -66,7 +66,7 @@ def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> b
 def note_added(
     change: PlanChange, link: Link, addon_id: str | None, cause: Cause, *, adopted: bool
 ) -> None:
-    """The present addition is on the link; `adopted` when its reply had been lost."""
+    """Note that the present addition is on the link; `adopted`: its reply had been lost."""
     addition = change.next
     assert isinstance(addition, Addition)
     change.note_added(addon_id, cause, adopted=adopted)
@@ -75,7 +75,7 @@ def note_added(
 
 
 def note_removed(change: PlanChange, link: Link, cause: Cause) -> None:
-    """The present removal is done."""
+    """Note that the present removal is done."""
     assert isinstance(change.next, Removal)
     link.remove_plan(change.next.activation_id, cause)
     change.note_removed(cause)
@@ -83,7 +83,7 @@ def note_removed(change: PlanChange, link: Link, cause: Cause) -> None:
 
 
 def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
-    """The removal was done after all; the change stays failed, for what came after it was not."""
+    """Note that the removal was done after all; the change stays failed for the later steps."""
     assert isinstance(change.next, Removal)
     link.remove_plan(change.next.activation_id, cause)
     change.note_removed(cause)
@@ -91,7 +91,7 @@ def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
 
 
 def finish(change: PlanChange, link: Link, cause: Cause) -> None:
-    """Nothing of the change can happen any more."""
+    """End a change of which nothing can happen any more."""
     change.finish(cause)
     link.close_plan_change(cause)
 

@@ -1,4 +1,4 @@
-"""The saga of a link as a pure table: from its stage and the moment to the one next step.
+"""The steps of a link as a pure table: stage and moment give the next step, for `workers.links`.
 
 | stage | when | step |
 |---|---|---|
@@ -20,11 +20,11 @@ from enum import StrEnum
 from domain.cause import lies_ahead
 from domain.links.link import Link, Stage
 
-ATTEMPTS_MAX = 5  # Creations begun; a link that kills five workers would kill a sixth.
+ATTEMPTS_MAX = 5  # Creations started; a link that has killed five workers would kill a sixth.
 
 
 class Step(StrEnum):
-    """What is to be done for a link now."""
+    """What must be done for a link now."""
 
     NOTHING = "nothing"
     WAIT = "wait"
@@ -45,7 +45,7 @@ UNFINISHED = {
 
 
 def next_step(link: Link, now: datetime) -> Step:
-    """Return what is to be done for a link at this moment."""
+    """Return what must be done for a link at this moment."""
     if link.stage in UNFINISHED:
         return Step.FAIL if now >= link.requested.deadline else UNFINISHED[link.stage]
     if link.stage is Stage.FAILED:
@@ -61,7 +61,7 @@ def next_step(link: Link, now: datetime) -> Step:
 def after_nothing(link: Link, now: datetime) -> Step:
     """Return what follows when the network shows no endpoint for an open intent.
 
-    The call may still be under way until its time-out; only then is it begun again, or given up.
+    Until its time-out the call may still be under way; only then is it repeated, or given up.
     """
     assert link.intent is not None
     if lies_ahead(link.intent.until, now):
@@ -70,7 +70,7 @@ def after_nothing(link: Link, now: datetime) -> Step:
 
 
 def after_no_endpoint(link: Link, now: datetime) -> Step:
-    """Return what follows when a failed link shows no endpoint at the network."""
+    """Return what follows when the network shows no endpoint for a failed link."""
     assert link.failure is not None
     settled_at = link.failure.settled_at
     return Step.RELEASE if settled_at is None or now >= settled_at else Step.WAIT

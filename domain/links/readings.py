@@ -1,4 +1,4 @@
-"""What a link is like now: asked of the network, or as it was last seen."""
+"""What a link is like now: as the network tells it, or as it was last seen."""
 
 import logging
 import time
@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.cause import Cause, Clock
@@ -17,8 +18,8 @@ from domain.links.network import (
     AddonUsage,
     EsimNetwork,
     LinkStatus,
+    NetworkReading,
     NetworkStatus,
-    Reading,
     Readings,
     Usage,
 )
@@ -28,9 +29,10 @@ from domain.months import month_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError
 
-READ_S = 5.0  # All network reads of one request together.
+READ_S = 5.0  # For all network reads of one request together.
 STATUS_KEPT = timedelta(seconds=60)
-NO_PLACE = (RateLimited, ServiceUnavailable)  # Too many wait: then what was last seen is shown.
+# Too many requests wait; then the reply shows what was last seen.
+NO_PLACE = (RateLimited, ServiceUnavailable)
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +41,7 @@ class PlanStage(IntEnum):
     """The stages of a plan on a link, in the order in which they are listed."""
 
     IN_USE = 1
-    WAITING = 2  # For its first use.
+    WAITING = 2  # Waiting for its first use.
     USED_UP = 3
     EXPIRED = 4
 
@@ -56,7 +58,7 @@ class PlanUsage:
 
     @property
     def stage(self) -> PlanStage:
-        """Where the plan stands in its life; one that is in use has data left."""
+        """The stage of the plan; one in use has data left."""
         if self.is_expired:
             return PlanStage.EXPIRED
         if self.remaining_mb <= 0:
@@ -67,7 +69,7 @@ class PlanUsage:
 
 @dataclass(frozen=True, slots=True)
 class LinkReading:
-    """A link with its usage; `stale` when the network was asked and gave no answer."""
+    """A link with its usage; `stale`: the network was asked and did not answer."""
 
     link: Link
     usage: Usage | None
@@ -83,14 +85,22 @@ class LinkReading:
 
     @property
     def as_of(self) -> datetime:
-        """When the usage was read; a link that was never read is as it began."""
+        """When the usage was read; for a link that was never read, when it was activated."""
         assert self.link.activated_at is not None
         return self.usage.as_of if self.usage is not None else self.link.activated_at
 
 
+class StatusReading(NamedTuple):
+    """A network status; stale when the network was asked and gave no answer."""
+
+    status: NetworkStatus
+    is_stored: bool
+    is_stale: bool
+
+
 @dataclass(frozen=True)
 class LinkReadings:
-    """Reads links; what the network shows for the first time is kept on the log."""
+    """Reads links; what the network shows for the first time is recorded in the log."""
 
     log: Log
     network: EsimNetwork
@@ -100,7 +110,7 @@ class LinkReadings:
     clock: Clock
 
     def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
-        """Return a link with its usage: live if asked for and possible, else as last seen."""
+        """Return a link with its usage: live if wanted and possible, else as last seen."""
         until_s = time.monotonic() + READ_S
         usage = self._live_usage(link, until_s) if live else None
         is_live = usage is not None
@@ -119,16 +129,17 @@ class LinkReadings:
             is_live=is_live,
         )
 
-    def status(self, link: Link, *, live: bool) -> tuple[NetworkStatus, bool, bool]:
-        """Return the network status, whether it is a stored one, and whether it is stale.
+    def status(self, link: Link, *, live: bool) -> StatusReading:
+        """Return the network status, or the one it gave last.
 
-        `live` asks the network or raises NetworkUnavailable; else one of the last minute will do.
+        `live` asks the network or raises NetworkUnavailable; otherwise one of the last minute will
+        do.
         """
         last = None if live else self._last(link.id).status
-        # One that contradicts the log is older than what we have told the network ourselves.
+        # A stored status that contradicts the log is older than what we told the network ourselves.
         fits = last is not None and last.status == link.status
         if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
-            return last, True, False
+            return StatusReading(last, is_stored=True, is_stale=False)
         assert link.endpoint_id is not None
         try:
             with self.waiting.place(link.organization_id):
@@ -136,12 +147,12 @@ class LinkReadings:
         except (ProviderError, *NO_PLACE) as error:
             if live:
                 raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
-            return last or _never_seen(link), True, True
+            return StatusReading(last or _never_seen(link), is_stored=True, is_stale=True)
         self.readings.keep_status(link.organization_id, link.id, status)
-        return status, False, False
+        return StatusReading(status, is_stored=False, is_stale=False)
 
     def open_lpa(self, organization_id: UUID, link_id: UUID, lpa: Sealed | None) -> str | None:
-        """Return a stored activation code; None when there is none, or it was erased."""
+        """Return a stored activation code; None if there is none, or if it was erased."""
         clear = self.vault.open(organization_id, link_id, lpa) if lpa is not None else None
         return clear.decode() if clear is not None else None
 
@@ -154,11 +165,11 @@ class LinkReadings:
         except (ProviderError, *NO_PLACE):
             return None
 
-    def _last(self, link_id: UUID) -> Reading:
-        return self.readings.find([link_id]).get(link_id, Reading())
+    def _last(self, link_id: UUID) -> NetworkReading:
+        return self.readings.find([link_id]).get(link_id, NetworkReading())
 
     def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
-        """Keep what is new on the log; somebody else's newer facts are as good as ours."""
+        """Record what is new; if another writer was first, its newer facts are as good as ours."""
         link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
         if not link.pending_events:
             return link
@@ -167,11 +178,11 @@ class LinkReadings:
         except Conflict:
             return self.log.get(Link, link.id)
         except ServiceUnavailable:
-            logger.warning("what the network showed of link %s was not kept", link.id)
+            logger.warning("what the network showed of link %s could not be recorded", link.id)
         return link
 
     def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
-        """Return the activation code; one that is not stored is asked for, and stored."""
+        """Return the activation code; one that is not stored is asked for and stored."""
         if link.lpa is not None:
             return self.open_lpa(link.organization_id, link.id, link.lpa)
         left_s = until_s - time.monotonic()
@@ -182,12 +193,12 @@ class LinkReadings:
                 lpa = self.network.lpa(link.iccid, timeout_s=left_s)
         except (ProviderError, *NO_PLACE):
             return None
-        with suppress(Conflict, ServiceUnavailable):  # The next read asks again.
+        with suppress(Conflict, ServiceUnavailable):  # The next read will ask again.
             self._store_lpa(link.id, lpa, cause)
         return lpa
 
     def _store_lpa(self, link_id: UUID, lpa: str, cause: Cause) -> None:
-        """Append to the link as it is on the log: what we hold may be ahead of it."""
+        """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
         if link.lpa is None:
             month = month_of(cause.at)
@@ -197,7 +208,7 @@ class LinkReadings:
 
 
 def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
-    """Return the current activations with what is left of each; an expired one has nothing."""
+    """Return the current activations with what is left of each; expired ones have nothing left."""
     return usage_of(link.current_activations, link.activations.values(), usage, now)
 
 
@@ -209,8 +220,8 @@ def usage_of(
 ) -> list[PlanUsage]:
     """Return activations with their usage, by stage, then oldest first.
 
-    `every` activation of the link tells add-ons apart. What is in use comes first, for many readers
-    look at nothing else.
+    `every` activation of the link is needed to match add-ons. Plans in use come first, because many
+    readers look only at the first one.
     """
     matched, _ = match_addons(every, usage.addons if usage is not None else [])
     plans = [_plan_usage(each, matched.get(each.id), usage, now) for each in shown]
@@ -225,7 +236,8 @@ def _plan_usage(
         is_expired = expires_at is not None and expires_at <= now
         remaining_mb = 0.0 if is_expired else addon.remaining_mb
     else:
-        # Bought after the network was last asked; or it has forgotten a plan that has run out.
+        # It was bought after the network was last asked, or the network has dropped an expired
+        # plan.
         expires_at = None
         asked_since = usage is not None and activation.bought_at < usage.as_of
         is_expired = activation.addon_id is not None and asked_since

@@ -1,4 +1,4 @@
-"""The commands that suspend and reactivate a link, and the reading of what the network has."""
+"""The commands that suspend and reactivate a link, after reading its status at the network."""
 
 import time
 from dataclasses import dataclass
@@ -6,15 +6,14 @@ from datetime import timedelta
 from typing import Literal
 
 from domain.cause import Cause, Clock
-from domain.errors import LATE, REJECTED, UNREACHABLE, Conflict, ProvisioningError
+from domain.errors import LATE, REJECTED, UNREACHABLE, ProvisioningError
 from domain.links.link import Link
 from domain.links.network import EsimNetwork, LinkStatus
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
 
-CALL_S = 5.0  # One call of the network; the longest way is three of them, and a wait as long.
-RACES_MAX = 20  # Others may move the link meanwhile; each lost race means one of them won.
+CALL_S = 5.0  # For one call of the network; a request makes at most three, and waits as long once.
 UNCHANGED = "the status is unchanged"
 
 Target = Literal["active", "suspended"]
@@ -30,18 +29,14 @@ class LinkStatusSwitch:
     clock: Clock
 
     def run(self, link: Link, target: Target, cause: Cause) -> Link:
-        """Bring a link to a status and return it; one that has it at the network is left alone.
+        """Bring a link to a status and return it; changes nothing if the network has it already.
 
-        Raises ProvisioningError when the network fails, RateLimited and ServiceUnavailable where
-        too many wait for it; the status is unchanged then.
+        Raises ProvisioningError when the network fails, and RateLimited or ServiceUnavailable when
+        too many requests wait for it; the status is unchanged then.
         """
         with self.waiting.place(link.organization_id):
-            for _ in range(RACES_MAX):
-                try:
-                    return self._run(link, target, cause)
-                except Conflict:
-                    link = self.log.get(Link, link.id)
-        raise ProvisioningError(LATE, UNCHANGED)
+            beaten = ProvisioningError(LATE, UNCHANGED)
+            return self.log.change(link, lambda newest: self._run(newest, target, cause), beaten)
 
     def _run(self, link: Link, target: Target, cause: Cause) -> Link:
         link = wait_for(self.log, link, _has_no_intent, time.monotonic() + CALL_S)
@@ -56,7 +51,7 @@ class LinkStatusSwitch:
         return self._tell(link, target)
 
     def _keep(self, link: Link, now_has: LinkStatus, cause: Cause) -> None:
-        """Keep what is new of the network; an intent that it fulfils, or that has run out, ends."""
+        """Record the network's status; closes an intent that it fulfils or that has run out."""
         intent = link.status_intent
         if intent is None:
             link.note_seen(now_has, None, None, cause)
@@ -71,7 +66,8 @@ class LinkStatusSwitch:
         try:
             change(link.endpoint_id, timeout_s=CALL_S)
         except OutcomeUnknown:
-            if self._seen(link) != target:  # It may still happen: the sweep looks at the end.
+            # It may still happen; the sweep looks when the intent has run out.
+            if self._seen(link) != target:
                 raise ProvisioningError(LATE, UNCHANGED) from None
         except ProviderError as error:
             self._settle(link, link.status)
@@ -79,23 +75,19 @@ class LinkStatusSwitch:
         return self._settle(link, target)
 
     def _settle(self, link: Link, now_has: LinkStatus) -> Link:
-        """Close our intent, whatever else has come upon the link; it may be closed already."""
+        """Close our intent, whatever else has happened to the link; it may be closed already."""
         intent = link.status_intent
         assert intent is not None
-        for _ in range(RACES_MAX):
-            if link.status_intent != intent:
-                break
-            link.settle_status(now_has, Cause(self.clock(), intent.request_id))
-            try:
-                self.log.append(link)
-            except Conflict:
-                link = self.log.get(Link, link.id)
-                continue
-            break
-        return link
+
+        def settle(newest: Link) -> Link:
+            if newest.status_intent == intent:
+                newest.settle_status(now_has, Cause(self.clock(), intent.request_id))
+            return newest
+
+        return self.log.change(link, settle)
 
     def _seen_or_known(self, link: Link) -> LinkStatus:
-        """Return the status at the network; that of the log when it cannot be read now."""
+        """Return the status at the network; if it cannot be read now, the log's."""
         try:
             return self._seen(link)
         except ProvisioningError:

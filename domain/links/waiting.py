@@ -1,9 +1,9 @@
-"""Requests that wait for an outcome on the log: how they wait, and how many of them may."""
+"""Requests that wait for an outcome in the log: how they wait, and how many of them may."""
 
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from threading import Event, Lock
 from typing import TypeVar
 from uuid import UUID
@@ -13,8 +13,8 @@ from domain.log.aggregate import Root
 from domain.log.log import Log
 
 SHARE = "Too many requests of this organization wait for the network; try again."
-# A waiter that nothing wakes looks after so long, and then after twice as long each time: on SQLite
-# the commits of other processes wake nobody, and a connection that listens may be deaf.
+# A waiter that nothing wakes looks after this time, and then after twice as long each time. On
+# SQLite the commits of other processes wake nobody, and a listening connection may be deaf.
 LOOK_MIN_S = 0.1
 LOOK_MAX_S = 1.0
 
@@ -22,33 +22,37 @@ R = TypeVar("R", bound=Root)
 
 
 def share_of(total: int) -> int:
-    """Return how many of so many places or threads one organization may hold: half of them."""
+    """Return how many of these places or threads one organization may hold: half of them."""
     return max(1, total // 2)
 
 
 class Waiting:
-    """Places for requests that wait; beyond them a caller is told to come back at once.
+    """Places for waiting requests; when they are taken, callers are refused at once.
 
-    A request that waits holds a thread of the server, and those of all others must not wait for it.
-    One organization has a share of the places, so that the others find one.
+    A waiting request holds a thread of the server, and other requests must not wait for it. One
+    organization has only a share of the places, so that others find one. `shown` is entered while a
+    place is held.
     """
 
-    def __init__(self, places: int) -> None:
+    def __init__(
+        self, places: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
+    ) -> None:
         self._places = places
+        self._shown = shown
         self._share = share_of(places)
         self._holding: Counter[UUID] = Counter()
         self._lock = Lock()
 
     def require_share(self, organization_id: UUID) -> None:
-        """Raise RateLimited for an organization that holds its share now."""
+        """Raise RateLimited if the organization holds its whole share now."""
         if self._holding[organization_id] >= self._share:
             raise RateLimited(SHARE)
 
     @contextmanager
     def place(self, organization_id: UUID) -> Iterator[None]:
-        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable when all are taken.
+        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable if all are taken.
 
-        Whoever is refused has begun nothing.
+        A request that is refused has started nothing.
         """
         with self._lock:
             self.require_share(organization_id)
@@ -57,7 +61,8 @@ class Waiting:
                 raise ServiceUnavailable(message)
             self._holding[organization_id] += 1
         try:
-            yield
+            with self._shown():
+                yield
         finally:
             with self._lock:
                 self._holding[organization_id] -= 1
@@ -70,12 +75,12 @@ def wait_for(
 ) -> R:
     """Return an aggregate once it is `done`, or as it is at `until_s` of the monotonic clock.
 
-    `news` has watched its stream since before it was appended or read: until there is some, what
-    is given is the newest, and nobody looks.
+    `news` must watch its stream since before it was appended or read. Until it is set, the given
+    state is the newest, and the log is not read.
     """
     if news is None:
         with log.appended.watching(aggregate.id) as watched:
-            watched.set()  # By what came before anybody watched.
+            watched.set()  # By what happened before anybody watched.
             return wait_for(log, aggregate, done, until_s, watched)
     look_s = LOOK_MIN_S
     while True:

@@ -1,1 +1,1 @@
-"""What can be asked of the domain: each command loads, decides and commits."""
+"""The event log: aggregates, the log itself, the stored form of events, wake-ups."""

@@ -1,4 +1,4 @@
-"""The root of every aggregate and event: one place that says how an event comes about."""
+"""The base classes of aggregates and events: the only place where an event is made."""
 
 from abc import abstractmethod
 from dataclasses import field, fields
@@ -16,33 +16,33 @@ E = TypeVar("E", bound="Event")
 
 
 class Event(AggregateEvent):
-    """A fact of the past. Each concrete event has a `TOPIC` that outlives any rename.
+    """A fact of the past. Each concrete event has a `TOPIC` that stays when the class is renamed.
 
-    An event carries all that its decision used, so replay asks nobody; `request_id` names the
-    request that caused it.
+    An event carries everything that its decision used, so replay asks nobody. `request_id` names
+    the request that caused it.
     """
 
-    # True: only on the way to an outcome, or its outcome is its own commit. So nobody who waits for
-    # news of a stream waits for it.
+    # True for a step on the way to an outcome, and if the outcome is the writer's own commit:
+    # nobody who waits for news of a stream waits for such an event.
     IS_STEP: ClassVar[bool] = False
 
     request_id: str
 
 
 class Created(Event, AggregateCreated):
-    """The first fact of a stream."""
+    """The first event of a stream."""
 
     def mutate(self, aggregate: Any) -> Any:
-        """Make the aggregate. The library's own way asks its signatures each time."""
+        """Make the aggregate; the library's own way inspects signatures each time."""
         assert aggregate is None
         kind: type[Root] = resolve_topic(self.originator_topic)
         return kind.begun_by(self)
 
 
 class ByOperator(Event):
-    """What an operator's command may have caused; `actor` says who ran it, None: no operator.
+    """An event that an operator's command may cause; `actor` says who ran it, None: no operator.
 
-    Entries of a wallet are none of these: a partner may see their bytes.
+    Wallet entries are not among these, because partners may see their bytes.
     """
 
     actor: str | None = field(default=None, kw_only=True)
@@ -51,20 +51,20 @@ class ByOperator(Event):
 class Root(BaseAggregate[UUID]):
     """An aggregate: public methods decide and may refuse, events only assign.
 
-    `eventsourcing.domain.Aggregate` would give every child a `Created` event without a topic of
-    its own, therefore the library's base class is used.
+    `eventsourcing.domain.Aggregate` would give every child a `Created` event without a topic of its
+    own, so the library's base class is used.
     """
 
-    # The server whose log it was read from or appended to; None: no log knows it yet. Another
-    # server may not know what this one knew.
-    read_from = cast("str | None", None)  # Without an annotation, so that it is no field.
+    # The server from whose log it was read, or to which it was appended; None: it is in no log yet.
+    # Another server may lack what this one had.
+    read_from = cast("str | None", None)  # No annotation, so that it is not a field.
 
     class Event(Event):
         """The events of this aggregate."""
 
     @classmethod
     def begun_by(cls, event: Created) -> Self:
-        """Make an aggregate out of its first event, which assigns all that it has."""
+        """Make an aggregate from its first event, which assigns everything."""
         made = object.__new__(cls)
         made.__base_init__(event.originator_id, event.originator_version, event.timestamp)
         event.apply(made)
@@ -79,7 +79,7 @@ class Root(BaseAggregate[UUID]):
         return made
 
     def record(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        """Append the next event and let it change this aggregate."""
+        """Append the next event and apply it to this aggregate."""
         version = self.version + 1
         following = _new(event, cause, self.id, version, **facts)
         following.apply(self)
@@ -93,14 +93,14 @@ class Root(BaseAggregate[UUID]):
 
 
 class LoadedFromNewest(Root):
-    """An aggregate each of whose events says its whole state, so that the newest one is enough.
+    """An aggregate whose every event holds its whole state, so that the newest event is enough.
 
-    It loads in one row, however long its stream is.
+    It loads from one row, however long its stream is.
     """
 
     @classmethod
     def after(cls, event: Any) -> Self:
-        """Return the aggregate as this event of it leaves it."""
+        """Return the aggregate in its state after this event."""
         found = object.__new__(cls)
         found.__base_init__(event.originator_id, event.originator_version, event.timestamp)
         found.restore(event)
@@ -109,11 +109,11 @@ class LoadedFromNewest(Root):
 
     @abstractmethod
     def restore(self, event: Any) -> None:
-        """Assign what every event says and `apply` leaves out."""
+        """Assign what every event holds and `apply` leaves out."""
 
 
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:
-    """Make an event of all its facts, in the order of its class, which is that of its bytes.
+    """Make an event from all its facts, in the order of its class, which is the order of its bytes.
 
     A frozen dataclass would assign them one by one, which takes most of the time of a charge.
     """
@@ -132,6 +132,6 @@ def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: A
 
 @cache
 def _facts_of(event: type[Event]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Name the facts of an event, and those among them that may be left out."""
+    """Name the facts of an event, and those among them that are optional."""
     found = fields(event)
     return tuple(e.name for e in found), tuple(e.name for e in found if e.default is None)

@@ -1,4 +1,4 @@
-"""What the log itself has gone through: commits that somebody saw and a failover has lost."""
+"""Records that a failover has lost commits which somebody had seen."""
 
 from typing import Self
 
@@ -13,20 +13,20 @@ class Discontinuity(Root):
     TOPIC = "log"
 
     class Noticed(Created):
-        """Between these positions events were lost: the second is the highest one noticed."""
+        """Events between these two positions were lost; the second is the highest one seen."""
 
         TOPIC = "log.discontinued"
 
-        server: str  # That goes on without them.
-        last_position: int  # Of the last event before them, which is there; 0 for none.
+        server: str  # The server that goes on without them.
+        last_position: int  # Of the last event before the gap; 0 for none.
         seen_position: int
 
         def apply(self, aggregate: "Discontinuity") -> None:
-            """Nothing: it is told, and decides nothing."""
+            """Assign nothing: this event only informs."""
 
     @classmethod
     def notice(cls, server: str, last_position: int, seen_position: int, cause: Cause) -> Self:
-        """Record it; whoever notices the same place as well collides with this stream."""
+        """Record a loss; a second process that notices the same one collides with this stream."""
         return cls.begin(
             cls.Noticed,
             cause,

@@ -1,4 +1,4 @@
-"""One application, one log: every aggregate is loaded from it and appended to it here."""
+"""The log: every aggregate is loaded from it and appended to it here."""
 
 import logging
 import time
@@ -31,24 +31,28 @@ from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
 
-MEET_AGAIN_S = 1.0  # After a server that could not be told what it has lost.
-SCAN_EVENTS = 100_000  # Of one statement; so many rows stay far below its time-out.
+MEET_AGAIN_S = 1.0  # Pause after a server could not be told what it has lost.
+SCAN_EVENTS = 100_000  # Events for one statement; so many rows stay far below its time-out.
+RACES_MAX = 50  # Lost in a row; each one means that another writer won, so somebody gets on.
+CONTESTED = "Others keep changing the same thing; try again."
 
 R = TypeVar("R", bound=Root)
+T = TypeVar("T")
+N = TypeVar("N", bound=LoadedFromNewest)
 LogRow = Sequence[Any]  # Position, stream id (perhaps as text), version, topic, state.
 
 logger = logging.getLogger(__name__)
 
 
 class NothingInserted(OperationalError):
-    """Raised by a recorder that knows for certain that it has inserted nothing (a full disk)."""
+    """Raised by a recorder that is certain to have inserted nothing, such as on a full disk."""
 
 
 class OtherLog(IntegrityError):
-    """Raised when nothing was inserted, for the events were decided on another log than this.
+    """Raised when nothing was inserted, because the events were decided on another log.
 
-    The server is not the one that was read, or it lacks an event before them: both happen when a
-    failover loses commits. What is remembered of the log has to be read anew.
+    Either the server is not the one that was read, or it lacks an event before them; a failover
+    that loses commits causes both. What is remembered of the log must be read again.
     """
 
 
@@ -62,9 +66,9 @@ class Poisoned(Exception):
 
 
 class Place(NamedTuple):
-    """Where an event stands in the log, and which one it is.
+    """Where an event is in the log, and which event it is.
 
-    Positions rise strictly, perhaps with gaps. A restored log has another event in the same place.
+    Positions rise, perhaps with gaps. A restored log may have another event at the same position.
     """
 
     position: int
@@ -80,26 +84,26 @@ class Recorded(NamedTuple):
 
     @property
     def place(self) -> Place:
-        """Where it stands."""
+        """Its position and which event it is."""
         return Place(self.position, self.event.originator_id, self.event.originator_version)
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A part of the log as a follower needs it."""
+    """A part of the log, as a follower needs it."""
 
-    events: Sequence[Recorded]  # Of the topics that it uses.
-    count: int  # Of all events of it.
-    last: Place | None  # Where its last event stands; None when there is none.
-    is_whole: bool  # False: an event that cannot be decoded comes next.
+    events: Sequence[Recorded]  # Of the topics that are used.
+    count: int  # The number of all its events.
+    last: Place | None  # The place of its last event; None when there is none.
+    is_whole: bool  # False: the next event cannot be decoded.
 
 
 class Log(Application[UUID]):
     """The append-only event log, the only truth.
 
-    `aggregates` are all kinds that streams may be of: a topic resolves once its class is imported.
-    Errors of the database surface as ServiceUnavailable (the outcome may be unknown) or as
-    Conflict (another writer was first and nothing was appended).
+    `aggregates` are all kinds of streams; the topics of a kind are known once its class is
+    imported. Errors of the database are raised as ServiceUnavailable (the outcome may be unknown)
+    or as Conflict (another writer was first and nothing was appended).
     """
 
     name = "log"
@@ -109,62 +113,92 @@ class Log(Application[UUID]):
         self.aggregates = aggregates
         self.appended = Signal()
         self.observer: Callable[[Sequence[StoredEvent]], None] = _unobserved  # Must not raise.
-        self.server: str | None = None  # Which has answered last, to whatever thread.
-        self._seen = 0  # The highest position that this process knows of.
+        self.server: str | None = None  # The server that answered last, whichever thread asked.
+        self._seen = 0  # The highest position that this process has seen.
         self._meeting = Lock()
-        self._meet_at = 0.0  # On the monotonic clock: not before.
-        self._untold = ""  # The server that could not be told of a loss, which is said once.
+        self._meet_at = 0.0  # On the monotonic clock; not before this time.
+        self._untold = ""  # A server that could not be told of a loss, so that this is logged once.
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
-        """Use exactly the given settings: the library would also read the process environment."""
+        """Use only the given settings; the library would also read the process's environment."""
         return Environment(name, dict(env or {}))
 
     def construct_mapper(self) -> Mapper[UUID]:
-        """Store every event as typed JSON, from the first one on."""
+        """Store every event as typed JSON."""
         return MsgspecMapper()
 
     def find(self, kind: type[R], stream_id: UUID, *, after: R | None = None) -> R | None:
         """Load an aggregate, or bring `after` up to date; None when the stream is empty."""
-        version = after.version if after is not None else None
-        newest = issubclass(kind, LoadedFromNewest)
-        events = self._events_of(stream_id, version, newest=1 if newest else None)
+        if issubclass(kind, LoadedFromNewest):
+            return self.find_all(kind, [stream_id]).get(stream_id)
+        events = self._events_of(stream_id, after.version if after is not None else None)
         server = self.answered()
         if after is not None and after.read_from != server:
-            return self.find(kind, stream_id)  # What another server knew may not be known here.
-        aggregate = _after_newest(kind, events, after) if newest else replay(events, after)
+            return self.find(kind, stream_id)  # This server may lack what the other one had.
+        aggregate = replay(events, after)
         if aggregate is None or not isinstance(aggregate, kind):
-            return None  # An id that a caller made up may name a stream of another kind.
+            return None  # A caller's id may name a stream of another kind.
         aggregate.read_from = server
         return aggregate
 
-    def get(self, kind: type[R], stream_id: UUID) -> R:
-        """Load an aggregate that has to exist; raises NotFound."""
+    def find_all(self, kind: type[N], stream_ids: Collection[UUID]) -> dict[UUID, N]:
+        """Load several aggregates in one statement; those that do not exist are left out."""
+        found = {}
+        for stored in self._newest(stream_ids):
+            event = self.mapper.to_domain_event(stored)
+            if isinstance(event, kind.Event):
+                found[event.originator_id] = aggregate = kind.after(event)
+                aggregate.read_from = self.answered()
+        return found
+
+    def get(self, kind: type[R], stream_id: UUID, called: str = "") -> R:
+        """Load an aggregate that must exist; raises NotFound, which says what it is `called`."""
         aggregate = self.find(kind, stream_id)
         if aggregate is None:
-            raise NotFound
+            raise NotFound(f"there is no {called}" if called else "")
         return aggregate
 
     def history(self, stream_id: UUID) -> Sequence[Event]:
-        """Return every event of a stream, in order; none for a stream that is not there."""
+        """Return every event of a stream in order; none if the stream does not exist."""
         return [*self._events_of(stream_id, None)]
 
     def append(self, *aggregates: Root) -> int:
-        """Append the new events of aggregates that touch no wallet; return the last position.
+        """Append the new events of aggregates other than wallets; return the last position.
 
-        Raises Conflict when one of the streams has moved on meanwhile.
+        Raises Conflict when one of the streams has moved on since it was read.
         """
         return self._append(aggregates, self.insert_once)
 
+    def change(
+        self, aggregate: R, decide: Callable[[R], T], otherwise: Exception | None = None
+    ) -> T:
+        """Let `decide` change an aggregate, then append what is new; return what it returns.
+
+        On a Conflict it decides anew, on the aggregate as the log has it then. It may commit with
+        other aggregates itself: then nothing is left to append. Bounded by `retry_on_conflict`.
+        """
+        given = [aggregate]
+
+        def attempt() -> T:
+            newest = given.pop() if given else self.get(type(aggregate), aggregate.id)
+            decided = decide(newest)
+            if newest.pending_events:
+                self.append(newest)
+            return decided
+
+        return retry_on_conflict(attempt, otherwise)
+
     def decided_on(self, aggregates: Iterable[Root]) -> frozenset[str]:
-        """Return the servers that aggregates were decided on; what is new, on that of today."""
+        """Return the servers on which aggregates were decided; for new ones, the present server."""
         servers = {each.read_from or self.server for each in aggregates}
         return frozenset(each for each in servers if each is not None)
 
     def claim(self, aggregate: Root) -> int:
-        """Append an intent, which one alone may win; otherwise as `append`.
+        """Append an intent, which only one may win; otherwise like `append`.
 
-        Two who state the same within one microsecond state the same bytes, so what looks like the
-        echo of our own commit may be another's: it is a Conflict, and nobody acts on the intent.
+        Two workers that state the same intent within one microsecond write the same bytes. So what
+        looks like the echo of our own commit may be another's: it is a Conflict, and nobody acts on
+        it.
         """
         return self._append([aggregate], self.insert)
 
@@ -179,7 +213,7 @@ class Log(Application[UUID]):
         try:
             position = insert(stored, self.decided_on(aggregates))
         except OtherLog as error:
-            self.answered()  # Who only appends would never know of it.
+            self.answered()  # A process that only appends would notice the new server nowhere else.
             raise outdated(stored) from error
         except IntegrityError:
             raise Conflict(events[0].originator_id) from None
@@ -190,19 +224,21 @@ class Log(Application[UUID]):
         return position
 
     def insert_once(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
-        """Insert, and take the echo of our own commit for what it is; raises as is."""
+        """Insert, and recognize the echo of our own commit; other errors are raised as they are."""
         try:
             return self.insert(stored, servers)
         except IntegrityError:
-            if self.holds(stored):  # The echo of our own commit after a lost connection.
+            # The first try was committed, but the connection broke before the reply.
+            if self.holds(stored):
                 self._tell(stored)
                 return self.recorder.max_notification_id() or 0
             raise
 
     def insert(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
-        """Insert stored events in one transaction; return the last position. Raises as is.
+        """Insert stored events in one transaction; return the last position.
 
-        `servers` are those that the events were decided on: OtherLog where this is another one.
+        `servers` are those on which the events were decided; OtherLog if this is another one.
+        Errors of the database are raised as they are.
         """
         positions = self.recorder.insert_events(stored, servers=servers)
         self._tell(stored)
@@ -213,27 +249,37 @@ class Log(Application[UUID]):
         self.observer(stored)
 
     def holds(self, stored: Sequence[StoredEvent]) -> bool:
-        """Tell whether exactly these events are in the log, all of them. Raises as is."""
+        """Tell whether exactly these events are all in the log; errors are raised as they are."""
         return all(
             (found := self._at_version(event))
             and (found[0].topic, bytes(found[0].state)) == (event.topic, event.state)
             for event in stored
         )
 
-    def begun(self, streams: Collection[UUID | str]) -> set[UUID | str]:
-        """Return which of these streams have a first event, in one statement."""
-        try:
-            found: set[UUID | str] = self.recorder.select_begun(streams)  # type: ignore[attr-defined]  # Ours have this.
-        except PersistenceError as error:
-            raise ServiceUnavailable from error
-        return found
+    def overtaken(self, stored: Iterable[StoredEvent]) -> set[UUID | str]:
+        """Return the streams in which the version of one of these events is taken.
 
-    def has_version(self, event: StoredEvent) -> bool:
-        """Tell whether the place of an event in its stream is taken."""
+        One statement asks for all streams.
+        """
+        first: dict[UUID | str, int] = {}
+        for event in stored:
+            version = first.setdefault(event.originator_id, event.originator_version)
+            first[event.originator_id] = min(version, event.originator_version)
+        return {
+            newest.originator_id
+            for newest in self._newest(first)
+            if newest.originator_version >= first[newest.originator_id]
+        }
+
+    def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
+        if not streams:
+            return []
+        may_wait()
         try:
-            return bool(self._at_version(event))
+            newest: Sequence[StoredEvent] = self.recorder.select_newest(streams)  # type: ignore[attr-defined]  # Ours have this.
         except PersistenceError as error:
             raise ServiceUnavailable from error
+        return newest
 
     def _at_version(self, event: StoredEvent) -> Sequence[StoredEvent]:
         version = event.originator_version
@@ -242,7 +288,7 @@ class Log(Application[UUID]):
     def read(self, after: int, limit: int) -> list[Recorded]:
         """Return the next events after a position, in order, up to one that cannot be decoded.
 
-        Raises Poisoned when the very next event is that one.
+        Raises Poisoned when the very next event cannot be decoded.
         """
         return [*self.follow(after, limit).events]
 
@@ -255,8 +301,8 @@ class Log(Application[UUID]):
     ) -> Stretch:
         """Read on as `read` does, at most up to a position.
 
-        What is of unused topics is passed without a look. An unknown topic is not one of them:
-        it may be of use to whoever knows it.
+        Events of unused topics are passed without decoding. An unknown topic is not unused, because
+        a newer release may use it.
         """
         try:
             rows = self.recorder.select_rows(after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
@@ -270,7 +316,7 @@ class Log(Application[UUID]):
                 if topic not in unused:
                     events.append(Recorded(position, decode(_id(stream), version, topic, state)))
                 elif passed + 1 == len(rows):
-                    _id(stream)  # Which names the place where the stretch ends.
+                    _id(stream)  # Its id is part of the place where the stretch ends.
             except (EventSourcingError, TopicError, ValueError) as error:
                 if not passed:
                     raise Poisoned(position, str(error)) from error
@@ -288,7 +334,7 @@ class Log(Application[UUID]):
         return Stretch(events, len(rows), last, is_whole)
 
     def first(self, *kinds: type[Event]) -> Event | None:
-        """Return the oldest event of some kinds. It scans: ask for what comes early, or seldom."""
+        """Return the oldest event of some kinds. A scan: ask for what comes early, or seldom."""
         topics = [get_topic(each) for each in kinds]
         select, after = self.recorder.select_notifications, 0
         try:
@@ -303,31 +349,32 @@ class Log(Application[UUID]):
         return None
 
     def head(self) -> int:
-        """Return the position of the newest event, 0 for an empty log."""
+        """Return the position of the newest event; 0 for an empty log."""
         try:
             return self._see(self.recorder.max_notification_id() or 0)
         except PersistenceError as error:
             raise ServiceUnavailable from error
 
     def _see(self, position: int) -> int:
-        if self.answered() == self.server:  # Else what the one before had seen is still compared.
+        # Otherwise what the earlier server had is still being compared.
+        if self.answered() == self.server:
             self._seen = max(self._seen, position)
         return position
 
     def answered(self) -> str:
-        """Return the server that has answered this thread; "" where there is only one."""
+        """Return the server that answered this thread last; "" where there is only one."""
         server: str = getattr(self.recorder, "server", _the_only_one)()
         if server != self.server:
             self._meet(server)
         return server
 
     def _meet(self, server: str) -> None:
-        """Go on with another server; what it has lost of what was seen is a fact of the log.
+        """Go on with another server; if it has lost events that were seen, record that in the log.
 
-        A standby cannot be told: it is tried seldom, for each try costs new sessions.
+        A standby cannot record anything. It is tried seldom, because each try costs new sessions.
         """
         if time.monotonic() < self._meet_at or not self._meeting.acquire(blocking=False):
-            return  # It has just failed, or another thread is at it.
+            return  # It has just failed, or another thread is doing it.
         try:
             if self.server is not None:
                 self._note_loss(server)
@@ -337,7 +384,7 @@ class Log(Application[UUID]):
             self._meet_at = time.monotonic() + MEET_AGAIN_S
             if self._untold != server:
                 logger.warning(
-                    "the log answers from %s; what it has lost is looked for again",
+                    "the log answers from %s; what it has lost is not known yet",
                     server,
                     exc_info=True,
                 )
@@ -353,36 +400,31 @@ class Log(Application[UUID]):
         cause = Cause(utc_now(), "failover")
         lost = Discontinuity.notice(server, last, seen, cause)
         stored = [self.mapper.to_stored_event(event) for event in lost.collect_events()]
-        with suppress(IntegrityError):  # Somebody else has noticed.
+        with suppress(IntegrityError):  # Another process has recorded the same loss.
             self.recorder.insert_events(stored)
             logger.error("the log has lost events after position %d, up to %d", last, seen)
             self._tell(stored)
 
     def given(self) -> int:
-        """Return the newest position that was ever given out, where the database remembers it.
+        """Return the newest position that was ever given out, if the database remembers it.
 
-        More than `head` means that events were cut off the end of the log.
+        If it is larger than `head`, events were cut off the end of the log.
         """
         remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
         return remembered
 
-    def _events_of(
-        self, stream_id: UUID, after_version: int | None, *, newest: int | None = None
-    ) -> Iterable[Event]:
-        """Return all events in order, or so many of the newest ones, the very newest first."""
+    def _events_of(self, stream_id: UUID, after_version: int | None) -> Iterable[Event]:
+        """Return all events of a stream after a version, in order."""
         may_wait()
-        backwards = newest is not None
         try:
-            stored = self.recorder.select_events(
-                stream_id, gt=after_version, desc=backwards, limit=newest
-            )
+            stored = self.recorder.select_events(stream_id, gt=after_version)
         except PersistenceError as error:
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event
         return [decode(each) for each in stored]  # type: ignore[misc]  # topics name our events only
 
 
-@lru_cache(maxsize=1_024)  # Of wallets, which have most of the events.
+@lru_cache(maxsize=1_024)  # For wallets, which have most of the events.
 def _id_of_text(text: str) -> UUID:
     return UUID(text)
 
@@ -392,7 +434,7 @@ def _id(stream: UUID | str) -> UUID:
 
 
 def _unobserved(_: Sequence[StoredEvent]) -> None:
-    """Nobody counts."""
+    """Count nothing."""
 
 
 def _the_only_one() -> str:
@@ -400,13 +442,13 @@ def _the_only_one() -> str:
 
 
 def with_news(stored: Iterable[StoredEvent]) -> set[str]:
-    """Return the streams of a commit that somebody may wait for: steps alone are no news."""
+    """Return the streams of a commit that somebody may wait for; mere steps are no news."""
     return {digits_of(event.originator_id) for event in stored if not _is_step(event.topic)}
 
 
 @cache
 def _is_step(topic: str) -> bool:
-    """Tell whether an event is only on the way; one of a kind not known here may be an outcome."""
+    """Tell whether an event is a mere step; one of an unknown kind may be an outcome."""
     try:
         kind: type[Event] = resolve_topic(topic)
     except TopicError:
@@ -414,10 +456,22 @@ def _is_step(topic: str) -> bool:
     return kind.IS_STEP
 
 
-def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
-    """Return what to raise for events that were decided on another log, so were not inserted.
+def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = None) -> T:
+    """Return what an attempt returns: it loads, decides and appends, anew after each Conflict.
 
-    Whoever has read a stream reads it again; who begins one has only to be asked again.
+    Raises `otherwise` when others were first RACES_MAX times in a row; by default that is
+    ServiceUnavailable, and the same request may be sent again.
+    """
+    for _ in range(RACES_MAX):
+        with suppress(Conflict):
+            return attempt()
+    raise otherwise or ServiceUnavailable(CONTESTED)
+
+
+def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
+    """Return what to raise for events that were decided on another log, and so were not inserted.
+
+    A stream that was read must be read again; a stream that begins needs only a new attempt.
     """
     for event in stored:
         if event.originator_version > 1 and isinstance(event.originator_id, UUID):
@@ -426,7 +480,7 @@ def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
 
 
 def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:
-    """Return the version before the first of each stream that these events do not begin."""
+    """Return the version before the first of these events, for each stream that they continue."""
     before: dict[UUID | str, int] = {}
     for event in stored:
         version = event.originator_version - 1
@@ -435,24 +489,17 @@ def predecessors(stored: Iterable[StoredEvent]) -> dict[UUID | str, int]:
     return {stream: version for stream, version in before.items() if version > 0}
 
 
-def _after_newest(kind: type[Root], events: Iterable[Event], known: Root | None) -> Any:
-    assert issubclass(kind, LoadedFromNewest), kind
-    for event in events:
-        return kind.after(event) if isinstance(event, kind.Event) else None
-    return known
-
-
 def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:
-    """Apply events in order. The library's own projector checks a runtime Protocol each time."""
+    """Apply events in order; the library's projector checks a Protocol at run time each time."""
     for event in events:
         aggregate = event.mutate(aggregate)
     return aggregate
 
 
 def as_of(kind: type[R], history: Iterable[Event], moment: datetime) -> R | None:
-    """Replay a stream up to and with a moment; None before its first event.
+    """Replay a stream up to and including a moment; None before its first event.
 
-    What a clock set back stamped as earlier than the event before it goes with that event.
+    An event whose clock was set back counts as of the event before it.
     """
     aggregate: R | None = replay(takewhile(lambda event: event.timestamp <= moment, history))
     return aggregate if isinstance(aggregate, kind) else None

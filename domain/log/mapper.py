@@ -1,7 +1,7 @@
-"""Typed JSON of every event, by msgspec: its bytes are the stored form that golden files pin.
+"""Typed JSON of every event by msgspec; golden files pin these bytes, which are the stored form.
 
-A field whose default is None is optional: where it is None the bytes leave it out, so what was
-written before the field was there decodes, and is written today, as it was. A struct inside an
+A field whose default is None is optional: where it is None the bytes leave it out. So bytes that
+were written before the field existed still decode, and today's are the same. A struct inside an
 event does the same with `omit_defaults=True`.
 """
 
@@ -27,26 +27,26 @@ _encode = msgspec.json.Encoder().encode
 
 @cache
 def _optional(event_class: type) -> tuple[str, ...]:
-    """Name the fields that may be left out."""
+    """Name the optional fields."""
     return tuple(each.name for each in fields(event_class) if each.default is None)
 
 
 @cache
 def _decoder(event_class: type) -> msgspec.json.Decoder[dict[str, Any]]:
-    """Build the decoder of one event class: its fields as a typed dictionary."""
+    """Build the decoder of one event class, which gives its fields as a typed dictionary."""
     hints, optional = get_type_hints(event_class), _optional(event_class)
     members = {
         each.name: NotRequired[hints[each.name]] if each.name in optional else hints[each.name]
         for each in fields(event_class)
         if each.name not in COLUMNS
     }
-    members["class_version"] = NotRequired[int]  # Of what is newer than this code.
+    members["class_version"] = NotRequired[int]  # Only newer versions of a class have it.
     shape = TypedDict(event_class.__name__, members)  # type: ignore[misc]  # made from the class at run time
     return msgspec.json.Decoder(shape)
 
 
 class MsgspecMapper(Mapper[UUID]):
-    """Turns events into stored events and back; an unreadable one raises the library's error."""
+    """Turns events into stored events and back; unreadable ones raise the library's error."""
 
     def __init__(self) -> None:
         super().__init__(transcoder=JSONTranscoder())
@@ -65,19 +65,19 @@ class MsgspecMapper(Mapper[UUID]):
         return StoredEvent(stream_id, stream_version, get_topic(kind), _encode(state))
 
     def to_domain_event(self, stored_event: StoredEvent) -> DomainEventProtocol[UUID]:
-        """Decode and, for an older version of its class, upcast step by step."""
+        """Decode an event; one of an older version is upcast step by step."""
         stream_id, version = stored_event.originator_id, stored_event.originator_version
         return decode(stream_id, version, stored_event.topic, stored_event.state)  # type: ignore[no-any-return]  # topics name events
 
 
 def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> Any:
-    """Decode what stands in a row of the log."""
+    """Decode the event in a row of the log."""
     try:
         event_class = _event_class(topic)
         state = _state(event_class, stored)
     except TopicError:
         raise
-    except Exception as error:  # What an upcast meets in broken bytes is anybody's guess.
+    except Exception as error:  # On broken bytes an upcast may raise anything.
         place = f"{stream_id} version {version}"
         message = f"cannot decode {topic} of {place}: {type(error).__name__}"
         raise MapperDeserialisationError(message) from error

@@ -1,4 +1,4 @@
-"""A wake-up call inside one process: whoever waits learns that the log has grown."""
+"""A wake-up call within one process: waiting threads learn that the log has grown."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator
@@ -6,38 +6,38 @@ from contextlib import contextmanager
 from threading import Condition, Event
 from uuid import UUID
 
-# The ids of streams as 32 digits: that is how they are told from process to process, and making
+# Stream ids as 32 hexadecimal digits. That is how processes tell them to each other, and making
 # UUIDs of those of every commit would cost more than all the rest.
 Streams = Collection[str]
 
 
 class Signal:
-    """Counts calls, so that a call between looking and waiting is never missed.
+    """Counts calls, so that no call between looking and waiting is missed.
 
-    Followers hear every call; who waits for one stream hears those that may be about it.
+    Followers hear every call; a thread that waits for one stream hears those that may concern it.
     """
 
     def __init__(self) -> None:
         self._condition = Condition()
         self._count = 0
         self._watched: dict[str, set[Event]] = defaultdict(set)
-        # Whether commits of other processes are told here at once, with their streams.
+        # Whether this process hears at once of other processes' commits, with their streams.
         self.hears_others = False
-        # Hears of each call before anybody is woken; must be quick, and must not raise.
+        # Called before anybody is woken; must be quick and must not raise.
         self.observer: Callable[[Streams | None], None] = _unheard
 
     @property
     def count(self) -> int:
-        """How many calls there have been; pass it to `wait`."""
+        """Return the number of calls so far, to be given to `wait`."""
         return self._count
 
     @property
     def is_watched(self) -> bool:
-        """Tell whether anybody waits for one stream."""
+        """Tell whether anybody waits for a single stream."""
         return bool(self._watched)
 
     def call(self, streams: Streams | None = None) -> None:
-        """Wake followers, and who watches one of these streams; None: any stream may have grown."""
+        """Wake followers and those who watch one of these streams; None: any may have grown."""
         self.observer(streams)
         with self._condition:
             self._count += 1
@@ -47,7 +47,7 @@ class Signal:
                     event.set()
 
     def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait, at most so long, for a call after the `seen` one; tell whether there was one."""
+        """Wait for a call after the `seen` ones, at most `timeout_s`; tell if there was one."""
         with self._condition:
             return self._condition.wait_for(lambda: self._count != seen, timeout_s)
 
@@ -67,9 +67,9 @@ class Signal:
 
 
 def digits_of(stream: UUID | str) -> str:
-    """Return the id of a stream as it is told."""
+    """Return the digits of a stream's id."""
     return stream.hex if isinstance(stream, UUID) else stream
 
 
 def _unheard(_: Streams | None) -> None:
-    """Nobody remembers anything."""
+    """Remember nothing."""

@@ -1,1 +1,1 @@
-"""Lookups of numbers, one at a time and in bulk."""
+"""Lookups of numbers, single and in bulk."""

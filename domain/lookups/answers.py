@@ -1,6 +1,7 @@
-"""Where the facts of a number come from: the provider; before a remote one, the cache."""
+"""Where the facts of a number come from: the provider, and before a remote one the cache."""
 
 import random
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,16 +14,17 @@ from domain.at_once import may_wait
 from domain.cause import Clock
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.number_lookup import Source
-from domain.lookups.ports import CachedFacts, LookupCache, NumberFacts, NumberLookup
+from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
-PAUSE_S = 0.2  # Before the second attempt; doubled before the third, with jitter.
-CONCURRENCY_MAX = 16  # Calls of all jobs of a process in flight at a remote provider.
+PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
+CONCURRENCY_MAX = 16  # Calls that all jobs of a process have in flight at a remote provider.
+UNAVAILABLE = "unavailable"  # What is counted as the source where there is no answer.
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The facts of one number, where they came from, and as of when they are true."""
+    """The facts of one number, their source, and as of when they are true."""
 
     facts: NumberFacts
     source: Source
@@ -32,54 +34,61 @@ class Answer(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """`cache_ttl` of zero turns the cache off; `uncached` names numbers that always skip it.
+    """A `cache_ttl` of zero turns the cache off; `uncached` tells which numbers always skip it.
 
-    A provider in this process is asked each time: that costs less than the cache.
+    A provider in this process is asked each time, because that costs less than the cache. `tell` is
+    called with each source and how many numbers it has answered.
     """
 
     cache_ttl: timedelta
     uncached: Callable[[str], bool]
     pause: Callable[[float], None]
+    tell: Callable[[str, int], None] = lambda _source, _count: None
 
 
 class Answers:
-    """Looks numbers up. An outage is never cached."""
+    """Looks numbers up; an outage is never cached."""
 
     def __init__(
-        self, provider: NumberLookup, cache: LookupCache, clock: Clock, rules: AnswerRules
+        self, provider: LookupProvider, cache: LookupCache, clock: Clock, rules: AnswerRules
     ) -> None:
         self._provider = provider
         self._cache = cache
         self._clock = clock
         self._rules = rules
-        # One for all slices that are worked on at once; threads are started as they are wanted.
+        # Shared by all slices that are worked on; threads start when they are needed.
         self._pool = ThreadPoolExecutor(CONCURRENCY_MAX, thread_name_prefix=provider.name)
 
     def one(self, organization_id: UUID, phone_number: str) -> Answer:
         """Answer one number with at most one provider call; raises NumberLookupUnavailable."""
-        found = self._cached(organization_id, [phone_number])
-        if phone_number in found:
-            return found[phone_number]
-        answer = self._ask(organization_id, phone_number)
+        answer = self._cached(organization_id, [phone_number]).get(phone_number)
         if answer is None:
-            raise NumberLookupUnavailable
-        self._keep(organization_id, [answer])
+            answer = self._ask(organization_id, phone_number)
+            if answer is None:
+                self._rules.tell(UNAVAILABLE, 1)
+                raise NumberLookupUnavailable
+            self._keep(organization_id, [answer])
+        self._rules.tell(answer.source, 1)
         return answer
 
     def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Answer | None]:
-        """Answer numbers in their order; None where the provider was unavailable every time."""
+        """Answer numbers in their order; None where the provider was unavailable each time."""
         answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
         for attempt in range(ATTEMPTS_MAX):
             missing = [number for number in phone_numbers if number not in answers]
             if not missing:
                 break
             if attempt > 0:
-                jitter = 0.5 + random.random()  # noqa: S311  # Spreads retries; guards nothing.
+                jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
             live = self._ask_all(organization_id, missing)
             self._keep(organization_id, live)
             answers.update((answer.facts.phone_number, answer) for answer in live)
-        return [answers.get(number) for number in phone_numbers]
+        found = [answers.get(number) for number in phone_numbers]
+        sources = Counter(UNAVAILABLE if each is None else each.source for each in found)
+        for source, count in sources.items():
+            self._rules.tell(source, count)
+        return found
 
     def _cached(self, organization_id: UUID, numbers: Sequence[str]) -> Mapping[str, Answer]:
         cacheable = [number for number in numbers if self._may_cache(number)]

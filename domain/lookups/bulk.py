@@ -1,4 +1,4 @@
-"""The command that accepts a bulk job: all of it is paid in the commit that creates it."""
+"""The command that accepts a bulk job; the whole job is paid in the commit that creates it."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.price import Price
-from domain.accounts.wallet import Charge, Reference, wallet_id
+from domain.accounts.paid_price import PaidPrice
+from domain.accounts.wallet import Charge, Reference
 from domain.cause import Cause
 from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound, Refused
 from domain.ids import derive_id
@@ -19,12 +19,12 @@ from domain.money import format_amount
 from domain.months import month_of
 from domain.personal import Vault
 
-SLICE_ITEMS = 250  # About 10 ms of offline lookups, far above the cost of a commit and a message.
+SLICE_ITEMS = 250  # About 10 ms of offline lookups, far more than a commit and a message cost.
 
 
 @dataclass(frozen=True, slots=True)
 class BulkRequest:
-    """Who asks for which numbers at which price each; `key` is the Idempotency-Key, if any."""
+    """Who asks for which numbers, and the price of each; `key` is the Idempotency-Key, if any."""
 
     organization_id: UUID
     phone_numbers: Sequence[str]
@@ -44,9 +44,9 @@ class BulkCreate:
     new_id: Callable[[], UUID]
 
     def run(self, request: BulkRequest, cause: Cause) -> tuple[UUID, bool]:
-        """Accept a job; return its id and whether an earlier request with the key had made it.
+        """Accept a job; return its id and whether an earlier request with the key had created it.
 
-        Raises RateLimited beyond the open items, the refusals of the wallet, and
+        Raises RateLimited beyond the limit of open items, the refusals of the wallet, and
         IdempotencyKeyReused for other numbers.
         """
         if request.key is None:
@@ -56,7 +56,8 @@ class BulkCreate:
             return job_id, True
         try:
             return self._create(request, job_id, cause), False
-        except (Conflict, Refused):  # A twin was first, and took the money or the room for us both.
+        # A twin with our key may have been first, and taken the money or the room.
+        except (Conflict, Refused):
             if not self._is_made(request, job_id):
                 raise
             return job_id, True
@@ -88,25 +89,21 @@ class BulkCreate:
             personal=self.vault.seal(request.organization_id, month, job_id, clear),
         )
         with self.open_items.accept(request.organization_id, job.created.total_count) as accepting:
-            accepting.position = self._commit(request, job, price, cause)
+            charges = [_charge_of(request, price, job_id)] if price is not None else []
+            accepting.position = self.committer.commit_entries(
+                request.organization_id, charges, cause, job
+            )
         return job_id
 
-    def _commit(self, request: BulkRequest, job: BulkJob, price: Price | None, cause: Cause) -> int:
-        if price is None:
-            return self.log.append(job)
-        charge = _charge_of(request, price, job.id)
-        wallet = wallet_id(request.organization_id)
-        return self.committer.commit(wallet, lambda held: held.charge(charge, cause), job)
 
-
-def _price_of(request: BulkRequest, job_id: UUID) -> Price | None:
+def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:
     if request.price_micros == 0:
         return None
     amount_micros = request.price_micros * len(request.phone_numbers)
-    return Price(amount_micros, request.currency, derive_id("transaction", job_id))
+    return PaidPrice(amount_micros, request.currency, derive_id("transaction", job_id))
 
 
-def _charge_of(request: BulkRequest, price: Price, job_id: UUID) -> Charge:
+def _charge_of(request: BulkRequest, price: PaidPrice, job_id: UUID) -> Charge:
     return Charge(
         transaction_id=price.transaction_id,
         kind="bulk_lookup",

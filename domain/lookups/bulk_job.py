@@ -1,4 +1,4 @@
-"""A bulk job: numbers looked up in slices, paid in advance, each failed item given back."""
+"""A bulk job: numbers looked up in slices, paid in advance; each failed item is refunded."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created as FirstEvent
@@ -15,11 +15,11 @@ from domain.log.aggregate import Root
 from domain.lookups.ports import NumberFacts
 from domain.personal import Sealed
 
-ATTEMPTS_MAX = 5  # Starts of one slice; a slice that kills five workers would kill a sixth.
+ATTEMPTS_MAX = 5  # Starts of a slice; one that has killed five workers would kill a sixth.
 
 
 class PersonalNumbers(msgspec.Struct, frozen=True):
-    """The numbers of a job in the order submitted, sealed inside `Created`."""
+    """The numbers of a job in the order submitted; sealed inside `Created`."""
 
     phone_numbers: list[str]
 
@@ -31,7 +31,7 @@ class PersonalResults(msgspec.Struct, frozen=True):
 
 
 class BulkJob(Root):
-    """Items are known by their index; what is personal about them stays sealed."""
+    """A bulk job. Items are known by their index; personal data about them stays sealed."""
 
     TOPIC = "bulk_job"
 
@@ -39,14 +39,14 @@ class BulkJob(Root):
         organization_id: UUID
 
     class Created(Event, FirstEvent):
-        """`price` is that of the whole job, or None when lookups were free at that time."""
+        """`price` is that of the whole job; None when lookups were free at that time."""
 
         TOPIC = "bulk_job.created"
 
         total_count: int
         slice_size: int
         item_price_micros: int
-        price: Price | None
+        price: PaidPrice | None
         personal: Sealed
 
         def apply(self, aggregate: "BulkJob") -> None:
@@ -58,7 +58,7 @@ class BulkJob(Root):
             aggregate.finished_at = None
 
     class SliceStarted(Event):
-        """Counts the attempt before any work is done, so that a killed worker counts too."""
+        """Counts the attempt before any work is done, so that killed workers count too."""
 
         TOPIC = "bulk_job.slice_started"
 
@@ -116,7 +116,7 @@ class BulkJob(Root):
         total_count: int,
         slice_size: int,
         item_price_micros: int,
-        price: Price | None,
+        price: PaidPrice | None,
         personal: Sealed,
     ) -> Self:
         """Accept the job; saved together with the charge for all of it."""
@@ -138,16 +138,14 @@ class BulkJob(Root):
 
     @property
     def organization_id(self) -> UUID:
-        """Whose job this is."""
         return self.created.organization_id
 
     @property
     def slice_count(self) -> int:
-        """How many slices the items make."""
         return -(-self.created.total_count // self.created.slice_size)
 
     def items_of(self, slice_index: int) -> range:
-        """Return the indexes of one slice; empty when there is no such slice."""
+        """Return the indexes of one slice; empty if there is no such slice."""
         if slice_index < 0:
             return range(0)
         size = self.created.slice_size
@@ -160,7 +158,7 @@ class BulkJob(Root):
         return [index for index in self.items_of(slice_index) if index not in settled]
 
     def open_slices(self) -> list[int]:
-        """Return the slices that still have items without an end."""
+        """Return the slices with items that have not ended."""
         return [index for index in range(self.slice_count) if self.open_items(index)]
 
     def exhausted(self, slice_index: int) -> bool:
@@ -196,7 +194,7 @@ class BulkJob(Root):
     def fail_items(
         self, slice_index: int, indexes: Sequence[int], errors: Sequence[str], cause: Cause
     ) -> Repayment | None:
-        """End open items without an answer; return what the wallet has to give back for them."""
+        """End open items without an answer; return what must be refunded for them."""
         self._assert_open(indexes)
         assert len(errors) == len(indexes), indexes
         refund = self._refund_of(indexes)
@@ -233,5 +231,5 @@ class BulkJob(Root):
 
 
 def bulk_job_id(organization_id: UUID, key: str) -> UUID:
-    """Return the stream of an idempotent job; its outcome is its 202, so one attempt is all."""
+    """Return the stream of an idempotent job; the outcome is its 202, so one attempt is enough."""
     return derive_id("bulk_job", organization_id, key, 1)

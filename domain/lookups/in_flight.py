@@ -1,4 +1,4 @@
-"""A bound on lookups under way per organization: on what a lost race costs, and on threads."""
+"""Limits the lookups that an organization has under way, and so the threads that it can hold."""
 
 import time
 from collections import Counter, defaultdict
@@ -14,7 +14,8 @@ from domain.errors import RateLimited
 IN_FLIGHT_MAX = 32
 WAITING_MAX = 32
 WAIT_S = 5.0
-SOON_S = 0.5  # A provider that takes longer is slow: then no thread may be spent on waiting for it.
+# A slower provider counts as slow: then no thread may be spent on waiting for a place.
+SOON_S = 0.5
 
 
 class InFlight:
@@ -26,13 +27,14 @@ class InFlight:
         self._limit = limit
         self._waiting_max = waiting_max
         self._wait_s = wait_s
-        self._running: defaultdict[UUID, dict[object, float]] = defaultdict(dict)  # Since when.
+        # Since when each one is under way.
+        self._running: defaultdict[UUID, dict[object, float]] = defaultdict(dict)
         self._waiting: Counter[UUID] = Counter()
         self._condition = Condition()
 
     @contextmanager
     def enter(self, organization_id: UUID) -> Iterator[None]:
-        """Hold one place for as long as the block runs."""
+        """Hold one place for the duration of the block."""
         leave = self.take(organization_id)
         try:
             yield
@@ -40,11 +42,11 @@ class InFlight:
             leave()
 
     def take(self, organization_id: UUID) -> Callable[[], None]:
-        """Take one place and return what gives it back.
+        """Take one place; return a function that gives it back.
 
-        Waits for one a while, then raises RateLimited. Whoever finds too many waiting waits only
-        while the provider is quick: else the lookups of one organization would hold every thread
-        of the server.
+        Waits for a place for a while, then raises RateLimited. If too many wait already, waits only
+        while the provider is quick, or the lookups of one organization would hold every thread of
+        the server.
         """
         this = object()
         with self._condition:

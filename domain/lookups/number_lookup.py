@@ -6,7 +6,7 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root
@@ -17,7 +17,7 @@ Source = Literal["live", "cache"]
 
 
 class PersonalAnswer(msgspec.Struct, frozen=True):
-    """The personal part of an answer, sealed inside the event."""
+    """The personal part of an answer; sealed inside the event."""
 
     facts: NumberFacts
 
@@ -37,7 +37,7 @@ class NumberLookup(Root):
         source: Source
         as_of: datetime
         provider: str
-        price: Price | None
+        price: PaidPrice | None
         personal: Sealed
 
         def apply(self, aggregate: "NumberLookup") -> None:
@@ -55,10 +55,10 @@ class NumberLookup(Root):
         source: Source,
         as_of: datetime,
         provider: str,
-        price: Price | None,
+        price: PaidPrice | None,
         personal: Sealed,
     ) -> Self:
-        """Give the answer; saved together with the charge for it."""
+        """Give the answer; saved together with its charge."""
         return cls.begin(
             cls.Answered,
             cause,
@@ -75,7 +75,6 @@ class NumberLookup(Root):
 def number_lookup_id(organization_id: UUID, key: str) -> UUID:
     """Return the stream of an idempotent lookup.
 
-    A lookup that fails appends nothing, so the key of a refused one is free by itself and its
-    first attempt is its only one.
+    A lookup that fails appends nothing, so its key stays free. So one attempt per key is enough.
     """
     return derive_id("number_lookup", organization_id, key, 1)

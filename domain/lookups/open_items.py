@@ -1,4 +1,4 @@
-"""A bound on the items of jobs that an organization has open: a backlog is work promised to it."""
+"""Limits the items of jobs that an organization has open, because a backlog is promised work."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -9,23 +9,23 @@ from uuid import UUID
 
 from domain.errors import RateLimited
 
-# Asks how many items of an organization are open, as of which position of the log.
+# Returns how many items of an organization are open, and as of which position of the log.
 ReadOpenItems = Callable[[UUID], tuple[int, int]]
 
 
 @dataclass(eq=False)
 class Accepting:
-    """A job that is being accepted; `position` is where it stands on the log, once it does."""
+    """A job that is being accepted; `position` is its place in the log, once it has one."""
 
     count: int
     position: int | None = None
 
 
 class OpenItems:
-    """Counts what a read model shows and what this process has accepted since.
+    """Counts the items in a read model, and those accepted by this process since.
 
-    So within a process the bound is exact. Other processes may each accept what fits until the
-    read model, which is a fraction of a second behind, shows it.
+    So the limit is exact within a process. Other processes may each accept what fits until the read
+    model, which is a fraction of a second behind, shows it.
     """
 
     def __init__(self, read: ReadOpenItems, items_max: int) -> None:
@@ -36,7 +36,7 @@ class OpenItems:
 
     @contextmanager
     def accept(self, organization_id: UUID, count: int) -> Iterator[Accepting]:
-        """Make room for a job, whose position is to be set; RateLimited where there is none."""
+        """Reserve room for a job, whose position must then be set; RateLimited if there is none."""
         this = Accepting(count)
         with self._lock:  # Also while it reads: what is dropped below must be in what was read.
             shown, position = self._read(organization_id)

@@ -1,4 +1,4 @@
-"""What the domain needs from outside, in its own words; each port says what is safe to repeat."""
+"""What the domain needs from outside, in its own terms; each port says what is safe to repeat."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -24,7 +24,7 @@ LineType = Literal[
 
 
 class Carrier(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who serves a number; a field that is not known is None and stays out of every reply.
+    """Who serves a number; fields that are not known are None and stay out of replies.
 
     `mcc` (3 digits) and `mnc` (2–3 digits) are ITU-T E.212 codes with leading zeros.
     """
@@ -45,12 +45,12 @@ class NumberFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     carrier: Carrier | None = None
 
 
-class NumberLookup(Protocol):
+class LookupProvider(Protocol):
     """A source of carrier data. A lookup changes nothing, so repeating it is always safe.
 
-    `remote` tells whether a call leaves this process (then calls of a slice run side by side).
-    Thread-safe. Raises Unavailable for time-outs, refusals and replies that make no sense;
-    a number that does not exist is an answer (`valid=False`), never an error.
+    `remote`: a call leaves this process, so the calls of a slice run side by side. Thread-safe.
+    Raises Unavailable for time-outs, refusals and replies that make no sense; a number that does
+    not exist is an answer (`valid=False`), never an error.
     """
 
     name: str
@@ -61,12 +61,20 @@ class NumberLookup(Protocol):
         ...
 
     def is_up(self) -> bool:
-        """Tell whether calls are let through now (False: the circuit of this process is open)."""
+        """Tell whether calls are let through now; False: this process's circuit is open."""
+        ...
+
+    def probe(self) -> None:
+        """Ask for a sign of life that costs nothing; raises Unavailable while there is none.
+
+        It also makes ready what the first lookup would wait for, so each process calls it once in
+        a thread beside its start. An open circuit calls it until it succeeds. Ends by itself.
+        """
         ...
 
 
 class CachedFacts(msgspec.Struct, frozen=True):
-    """An answer kept from an earlier lookup, with the provider and the moment it came from."""
+    """An answer from an earlier lookup, with its provider and moment."""
 
     facts: NumberFacts
     provider: str
@@ -79,21 +87,21 @@ class LookupCache(Protocol):
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
-        """Return the kept answers of these numbers that are not older than `not_before`."""
+        """Return the stored answers of these numbers that are not older than `not_before`."""
         ...
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Keep answers, replacing older ones of the same number."""
+        """Store answers, replacing older ones of the same number."""
         ...
 
 
 class Leases(Protocol):
-    """Short exclusive claims on running idempotent requests; losing one costs a provider call."""
+    """Short exclusive leases of idempotent requests; losing one costs a provider call."""
 
     def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
         """Claim `key` until a moment; None when claimed, else the holder's fingerprint."""
         ...
 
     def release(self, key: UUID, holder: UUID) -> None:
-        """Give one's own claim back; a lapsed one is no error."""
+        """Release one's own lease; a lapsed one is no error."""
         ...

@@ -4,12 +4,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import msgspec
 
-from domain.accounts.committer import Change, Command, Committer, Outcome, expire, fail
-from domain.accounts.price import Price
+from domain.accounts.committer import Command, Committer, Outcome, expire, fail
+from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.at_once import WouldWait
 from domain.cause import Cause, Clock
@@ -22,7 +23,6 @@ from domain.errors import (
     InsufficientBalance,
     NotFound,
     Refused,
-    ServiceUnavailable,
 )
 from domain.ids import derive_id
 from domain.log.log import Log
@@ -40,7 +40,7 @@ LOOK_S = 0.02  # How often it looks when nothing wakes it.
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """Who asks for which number at which price; `key` is the Idempotency-Key, if any."""
+    """Who asks for which number, and the price; `key` is the Idempotency-Key, if any."""
 
     organization_id: UUID
     phone_number: str
@@ -51,16 +51,24 @@ class LookupRequest:
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """What was answered; `replayed` when an earlier request with the key got it first."""
+    """The answer; `replayed`: an earlier request with the key had got it."""
 
     lookup: NumberLookup
     facts: NumberFacts
     replayed: bool
 
 
+class Decided(NamedTuple):
+    """A lookup to be committed; `cause` is as of the answer."""
+
+    lookup: NumberLookup
+    facts: NumberFacts
+    cause: Cause
+
+
 @dataclass(eq=False, slots=True)
 class Begun:
-    """A lookup that has only to be committed; `leave` gives its place back, once."""
+    """A lookup that only has to be committed; `leave`, called once, gives its place back."""
 
     lookup: NumberLookup
     facts: NumberFacts
@@ -69,19 +77,19 @@ class Begun:
     leave: Callable[[], None]
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Have it committed. `tell` is called at its end, then, once for many, `ring`."""
+        """Have it committed. At its end `tell` is called, then `ring`, once for many ends."""
         self.command.outcome = Outcome(tell, ring)
         try:
             self.committer.submit(self.command)
-        except ServiceUnavailable as error:
+        except Exception as error:  # noqa: BLE001  # Whatever it is, it is the outcome.
             fail([self.command], error)
 
     def expire(self, age_s: float) -> None:
-        """End what has been waited for as long as `Committer.commit` would."""
+        """End it if it has waited as long as `Committer.commit` would."""
         expire(self.command, age_s)
 
     def result(self) -> LookupResult:
-        """Return what the outcome of the command makes of it, or raise why there is none."""
+        """Return the result of the committed lookup, or raise the error of its command."""
         self.command.outcome.result()
         return LookupResult(self.lookup, self.facts, replayed=False)
 
@@ -90,8 +98,8 @@ class Begun:
 class SingleLookup:
     """Answers one number and charges for it.
 
-    Leases spare a remote provider the calls of twins. One in this process is asked sooner than
-    they are: then `leases` is None, and the log alone refuses the twin.
+    Leases save a remote provider the calls of twins. A provider in this process answers faster than
+    a lease is taken; then `leases` is None, and only the log refuses the twin.
     """
 
     log: Log
@@ -99,17 +107,17 @@ class SingleLookup:
     vault: Vault
     answers: Answers
     leases: Leases | None
-    in_flight: InFlight  # Those that hold a thread.
-    postponed: InFlight  # Those that hold none.
+    in_flight: InFlight  # Lookups that hold a thread.
+    postponed: InFlight  # Lookups that hold none.
     clock: Clock
     new_id: Callable[[], UUID]
 
     def run(self, request: LookupRequest, cause: Cause) -> LookupResult:
-        """Answer, or raise: NumberLookupUnavailable and every refusal of the wallet take nothing.
+        """Answer, or raise; NumberLookupUnavailable and every refusal of the wallet take nothing.
 
-        With a key the first outcome is given again; IdempotencyKeyReused for another number,
-        IdempotencyInProgress when the first request does not end in time. RateLimited where the
-        organization has too many under way.
+        With a key the first outcome is given again. Raises IdempotencyKeyReused for another number,
+        IdempotencyInProgress when the first request does not end in time, RateLimited when the
+        organization has too many lookups under way.
         """
         if request.key is None:
             with self.in_flight.enter(request.organization_id):
@@ -124,10 +132,11 @@ class SingleLookup:
             return self._alone(self.leases, request, stream_id, cause)
 
     def begin(self, request: LookupRequest, cause: Cause) -> Begun:
-        """Do all that `run` does before the commit, if nothing of it waits; else raise WouldWait.
+        """Do what `run` does before the commit, as long as nothing waits; else raise WouldWait.
 
-        Nothing has happened then. So it is where the outcome is a Conflict, which is how a key that
-        is not new shows here, or a refusal of the wallet: `run` tells what becomes of those.
+        Nothing has happened if it raises. Nothing has happened either if the commit ends in a
+        Conflict (a key that is not new) or a refusal of the wallet; then `run` finds the right
+        answer.
         """
         if self.leases is not None or not request.price_micros:
             raise WouldWait
@@ -138,26 +147,30 @@ class SingleLookup:
             stream_id = number_lookup_id(request.organization_id, request.key)
         leave = self.postponed.take(request.organization_id)
         try:
-            lookup, facts, at = self._decide(request, stream_id, cause)
-            charge = self._charge(request, lookup, at)
-            command = self.committer.prepare(*charge, lookup, is_first=is_first)
+            decided = self._decide(request, stream_id, cause)
+            lookup, at = decided.lookup, decided.cause
+            [charge] = _charges_of(lookup)
+            payer = wallet_id(request.organization_id)
+            command = self.committer.prepare(
+                payer, lambda wallet: wallet.charge(charge, at), lookup, is_first=is_first
+            )
         except BaseException as error:
             leave()
-            if isinstance(error, Refused):  # Perhaps not, after a look at the log.
+            if isinstance(error, Refused):  # The log may know of more money; `run` looks there.
                 raise WouldWait from None
             raise
-        return Begun(lookup, facts, command, self.committer, leave)
+        return Begun(lookup, decided.facts, command, self.committer, leave)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause
     ) -> LookupResult:
-        """Be the one who answers, or wait for the outcome of whoever does."""
+        """Answer, or wait for the outcome of the request that holds the lease."""
         holder = self.new_id()
         replayed = self._claim(leases, request, stream_id, holder)
         if replayed is not None:
             return replayed
         try:
-            # The first request may have ended between our look and our claim.
+            # The first request may have ended between our look and our lease.
             return self._replay(request, stream_id) or self._first(request, stream_id, cause)
         finally:
             leases.release(stream_id, holder)
@@ -167,7 +180,7 @@ class SingleLookup:
         try:
             return self._fresh(request, stream_id, cause)
         except Refused:
-            # Whoever had the key before us may have spent what we were refused for.
+            # The request that had the key before us may have spent the money that we lack.
             replayed = self._replay(request, stream_id)
             if replayed is None:
                 raise
@@ -176,8 +189,8 @@ class SingleLookup:
     def _claim(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: UUID
     ) -> LookupResult | None:
-        """Take the lease of a key, or wait for the outcome of whoever has it."""
-        # So short that it tells requests apart but cannot be traced back to a number.
+        """Take the lease of a key, or wait for the outcome of its holder."""
+        # Short enough that it tells requests apart but cannot be traced back to a number.
         fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
         deadline = time.monotonic() + WAIT_S
         while True:
@@ -208,31 +221,26 @@ class SingleLookup:
         return LookupResult(lookup, facts, replayed=True)
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
-        lookup, facts, at = self._decide(request, stream_id, cause)
+        decided = self._decide(request, stream_id, cause)
+        lookup, owner = decided.lookup, request.organization_id
         try:
-            if lookup.answer.price is None:
-                self.log.append(lookup)
-            else:
-                self.committer.commit(*self._charge(request, lookup, at), lookup)
+            self.committer.commit_entries(owner, _charges_of(lookup), decided.cause, lookup)
         except Conflict:
             replayed = self._replay(request, stream_id)
             if replayed is None:
                 raise
             return replayed
-        return LookupResult(lookup, facts, replayed=False)
+        return LookupResult(lookup, decided.facts, replayed=False)
 
-    def _decide(
-        self, request: LookupRequest, stream_id: UUID, cause: Cause
-    ) -> tuple[NumberLookup, NumberFacts, Cause]:
-        """Return what there is to be committed, and the cause of it: as of the answer."""
+    def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
         if request.price_micros:
             self._check_balance(request)
         answer = self.answers.one(request.organization_id, request.phone_number)
         at = Cause(self.clock(), cause.request_id)
-        return self._lookup(request, stream_id, answer, at), answer.facts, at
+        return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
 
     def _check_balance(self, request: LookupRequest) -> None:
-        """Spare the provider a call that cannot be paid; the wallet itself decides later."""
+        """Save the provider a call that cannot be paid; the wallet itself decides later."""
         payer = wallet_id(request.organization_id)
         held = self.committer.held_balance(payer)
         if held is not None and held >= request.price_micros:
@@ -251,7 +259,7 @@ class SingleLookup:
         price = None
         if request.price_micros:
             transaction_id = derive_id("transaction", stream_id)
-            price = Price(request.price_micros, request.currency, transaction_id)
+            price = PaidPrice(request.price_micros, request.currency, transaction_id)
         return NumberLookup.give(
             stream_id,
             cause,
@@ -263,18 +271,17 @@ class SingleLookup:
             personal=self.vault.seal(organization_id, month, stream_id, clear),
         )
 
-    def _charge(
-        self, request: LookupRequest, lookup: NumberLookup, cause: Cause
-    ) -> tuple[UUID, Change]:
-        """Return who pays, and the change of that wallet."""
-        price = lookup.answer.price
-        assert price is not None, "what is free has no charge"
-        charge = Charge(
-            transaction_id=price.transaction_id,
-            kind="lookup",
-            amount_micros=price.amount_micros,
-            currency=price.currency,
-            reference=Reference("lookup", str(lookup.id)),
-            description="Number lookup",
-        )
-        return wallet_id(request.organization_id), lambda wallet: wallet.charge(charge, cause)
+
+def _charges_of(lookup: NumberLookup) -> list[Charge]:
+    price = lookup.answer.price
+    if price is None:
+        return []
+    charge = Charge(
+        transaction_id=price.transaction_id,
+        kind="lookup",
+        amount_micros=price.amount_micros,
+        currency=price.currency,
+        reference=Reference("lookup", str(lookup.id)),
+        description="Number lookup",
+    )
+    return [charge]

@@ -1,4 +1,4 @@
-"""The auditor: it reads the whole log and checks order, every invariant, and every read model."""
+"""The auditor reads the whole log and checks its order, every invariant, and every read model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
 
 BATCH_EVENTS_MAX = 2_000
-FAILURES_MAX = 100  # A broken log is shown by its first failures; it need not be listed whole.
+FAILURES_MAX = 100  # The first failures show how a log is broken; it need not be listed whole.
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is wrong, and the position at which it shows (0: nowhere in particular)."""
+    """What is wrong, and the position at which it shows (0: at no single position)."""
 
     position: int
     reason: str
@@ -30,7 +30,7 @@ class Report:
 
     events: int = 0
     position: int = 0
-    losses: list[Failure] = field(default_factory=list)  # Known ones, which are no failures.
+    losses: list[Failure] = field(default_factory=list)  # Known losses, which are not failures.
     failures: list[Failure] = field(default_factory=list)
 
     @property
@@ -39,7 +39,7 @@ class Report:
         return not self.failures
 
     def note(self, position: int, reasons: Sequence[str]) -> None:
-        """Add failures, up to a bound."""
+        """Add failures, up to `FAILURES_MAX`."""
         room = FAILURES_MAX - len(self.failures)
         self.failures.extend(Failure(position, reason) for reason in reasons[:room])
 
@@ -83,7 +83,7 @@ def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
         if not batch:
             break
         progress(report.position, goal)
-    given, head = log.given(), log.head()  # In this order: others may append in between.
+    given, head = log.given(), log.head()  # In this order, because others may append in between.
     if head < given:
         report.note(
             head + 1, [f"the log ends before it, but positions up to {given} were given out"]

@@ -1,26 +1,26 @@
-"""That every entry of a wallet has its reason, and every reason its entry, word for word."""
+"""Checks that every wallet entry has its reason and every reason its entry, with equal details."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from projections.audit.promises import Promises
 
-# What an entry is called, what announces it, and what did not happen if it is missing.
+# For each kind of entry: its name, what announces it, and what is wrong if it is missing.
 WORDS: Mapping[type[Wallet.Moved], tuple[str, str, str]] = {
     Wallet.Charged: ("charge", "reason", "taken"),
     Wallet.Refunded: ("refund", "failure", "given"),
     Wallet.Deposited: ("deposit", "payment", "booked"),
     Wallet.Adjusted: ("adjustment", "correction", "booked"),
 }
-NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # So their charges need not be remembered.
+NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # These charges need not be remembered.
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why money moves, and the position that says so; `kind` is that of its charges."""
+    """Why money moves, and the position of the event that says so; `kind` is its charges'."""
 
     position: int
     organization_id: UUID
@@ -34,15 +34,15 @@ class _Entry:
     organization_id: UUID
     amount_micros: int
     reference: Reference
-    currency: str | None = None  # None: whatever the wallet holds.
+    currency: str | None = None  # None: the currency of the wallet, whatever it is.
     kind: str | None = None
     charge_id: UUID | None = None
-    description: str | None = None  # Of an adjustment: why it was made.
+    description: str | None = None  # For an adjustment: why it was made.
 
 
 @dataclass(slots=True)
 class _Charge:
-    """Money that was taken, and what of it came back."""
+    """A charge, and how much of it was refunded."""
 
     amount_micros: int
     reference: Reference
@@ -50,13 +50,13 @@ class _Charge:
 
 
 class Bookings:
-    """What has to be booked in the commit of its reason, and the charges that were."""
+    """Entries that must come in the commit of their reason, and the charges that came."""
 
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
         self._charges: dict[UUID, _Charge] = {}
 
-    def announce_charge(self, reason: Reason, price: Price) -> None:
+    def announce_charge(self, reason: Reason, price: PaidPrice) -> None:
         entry = _Entry(
             Wallet.Charged,
             reason.organization_id,
@@ -67,8 +67,8 @@ class Bookings:
         )
         self._announce(reason.position, price.transaction_id, entry)
 
-    def announce_refund(self, reason: Reason, refund: Repayment, price: Price | None) -> None:
-        """Expect that this comes back; `price` is what it had been taken as."""
+    def announce_refund(self, reason: Reason, refund: Repayment, price: PaidPrice | None) -> None:
+        """Expect a refund; `price` is the charge that it gives back."""
         entry = _Entry(
             Wallet.Refunded,
             reason.organization_id,
@@ -80,7 +80,7 @@ class Bookings:
         self._announce(reason.position, refund.transaction_id, entry)
 
     def announce_booking(self, position: int, event: Deposit.Made | Adjustment.Made) -> None:
-        """Expect the entry of an operator's payment or correction."""
+        """Expect the entry of an operator's deposit or correction."""
         is_deposit = isinstance(event, Deposit.Made)
         entry = _Entry(
             Wallet.Deposited if is_deposit else Wallet.Adjusted,
@@ -96,20 +96,20 @@ class Bookings:
         missing = f"{noun} {transaction_id} was announced and not {happened}"
         self._promises.make(position, transaction_id, entry, missing)
 
-    def charged_micros(self, price: Price | None) -> int:
-        """Return what was taken for a price, 0 when nothing was."""
+    def charged_micros(self, price: PaidPrice | None) -> int:
+        """Return what was charged for a price; 0 when nothing was."""
         charge = self._charges.get(price.transaction_id) if price is not None else None
         return charge.amount_micros if charge is not None else 0
 
-    def forget(self, price: Price | None) -> None:
-        """Drop a charge of which nothing can come back any more."""
+    def forget(self, price: PaidPrice | None) -> None:
+        """Forget a charge that can no longer be refunded."""
         if price is not None:
             self._charges.pop(price.transaction_id, None)
 
     def check(self, event: Wallet.Moved) -> Iterator[str]:
-        """Check that an entry was announced, and that a refund stays within its charge."""
+        """Check that an entry was announced, and that refunds do not exceed their charge."""
         if isinstance(event, Wallet.Adjusted) and event.reference.id == str(event.transaction_id):
-            return  # Of an earlier release, which kept no stream for it.
+            return  # Written by an earlier release, which had no stream for adjustments.
         if not self._promises.keep(event.transaction_id, _entry_of(event)):
             noun, announcer, _ = WORDS[type(event)]
             yield f"{noun} {event.transaction_id} has no {announcer} that names it"

@@ -1,4 +1,4 @@
-"""That every item of a job ends once, and that a job keeps what its items are worth."""
+"""Checks that every item of a job ends once, and that a job keeps what its items cost."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from projections.audit.bookings import Bookings, Reason
 
 @dataclass(slots=True)
 class _Job:
-    """What a job has come to."""
+    """The state of a job."""
 
     created: BulkJob.Created
     failed: int = 0
@@ -21,7 +21,7 @@ class _Job:
 
 
 @dataclass
-class BulkJobs:
+class BulkJobInvariants:
     """Every job, item by item."""
 
     _bookings: Bookings

@@ -1,4 +1,4 @@
-"""That an eSIM is held by one link at a time, by its own stream and by the streams of links."""
+"""Checks that an eSIM is held by one link at a time, in its own stream and in those of links."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -17,8 +17,8 @@ class _Esim:
 
 
 @dataclass
-class Esims:
-    """Every eSIM and the link that holds it; a failure never tells an ICCID."""
+class EsimInvariants:
+    """Every eSIM and the link that holds it; failures never name an ICCID."""
 
     _promises: Promises
     _esims: dict[UUID, _Esim] = field(default_factory=dict)

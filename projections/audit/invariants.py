@@ -1,8 +1,7 @@
 """The invariants of the design, each checked at every position of the log.
 
-They are computed from the events alone and share no code with the aggregates that they check.
-
-That every stream is without a gap from its first event on.
+They are computed from the events alone and share no code with the aggregates that they check. The
+invariant that no stream has a gap stands here; the others have files of their own.
 """
 
 from collections.abc import Iterator
@@ -11,7 +10,7 @@ from uuid import UUID
 
 from domain.accounts.ledger import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link
@@ -21,18 +20,18 @@ from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.audit.bookings import Bookings, Reason
-from projections.audit.bulk_jobs import BulkJobs
-from projections.audit.esims import Esims
-from projections.audit.links import Links
-from projections.audit.monthly_fees import MonthlyFees
-from projections.audit.plan_changes import PlanChanges
+from projections.audit.bulk_jobs import BulkJobInvariants
+from projections.audit.esims import EsimInvariants
+from projections.audit.links import LinkInvariants
+from projections.audit.monthly_fees import MonthlyFeeInvariants
+from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
-from projections.audit.wallets import Wallets
+from projections.audit.wallets import WalletInvariants
 
 
 @dataclass
 class Streams:
-    """The version that every stream has come to."""
+    """The newest version of every stream."""
 
     _versions: dict[UUID, int] = field(default_factory=dict)
 
@@ -44,26 +43,26 @@ class Streams:
 
 
 class Invariants:
-    """Feed it every event in order; it answers with what is wrong."""
+    """Give it every event in order; it returns what is wrong."""
 
     def __init__(self) -> None:
         self._streams = Streams()
         self._promises = Promises()
         self._bookings = Bookings(self._promises)
-        self._wallets = Wallets(self._bookings)
-        self._jobs = BulkJobs(self._bookings)
-        self._links = Links(self._bookings, self._promises)
-        self._esims = Esims(self._promises)
-        self._plan_changes = PlanChanges(self._bookings, self._promises)
-        self._monthly_fees = MonthlyFees(self._bookings)
+        self._wallets = WalletInvariants(self._bookings)
+        self._jobs = BulkJobInvariants(self._bookings)
+        self._links = LinkInvariants(self._bookings, self._promises)
+        self._esims = EsimInvariants(self._promises)
+        self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
+        self._monthly_fees = MonthlyFeeInvariants(self._bookings)
 
     def check(self, recorded: Recorded) -> list[str]:
-        """Check one event against all that came before."""
+        """Check one event against all events before it."""
         event = recorded.event
         return [*self._streams.check(event), *self._check_facts(recorded.position, event)]
 
     def check_end(self) -> list[tuple[int, str]]:
-        """Return what was announced and never came, each with its position."""
+        """Return what was announced and never came, each with the position of the announcement."""
         return self._promises.broken()
 
     def _check_facts(self, position: int, event: Event) -> Iterator[str]:
@@ -74,7 +73,7 @@ class Invariants:
                 yield from self._wallets.check_currency(event)
             case Deposit.Made() | Adjustment.Made():
                 self._bookings.announce_booking(position, event)
-            case NumberLookup.Answered(price=Price() as price):
+            case NumberLookup.Answered(price=PaidPrice() as price):
                 reference = Reference("lookup", str(event.originator_id))
                 reason = Reason(position, event.organization_id, reference, "lookup")
                 self._bookings.announce_charge(reason, price)

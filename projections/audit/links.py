@@ -1,13 +1,13 @@
-"""That a link is paid for before it is active, and has all its money back when it failed.
+"""Checks that a link is paid for before it is active, and gets all its money back if it fails.
 
-That a link has the plans which its plan changes say they did, one change at a time.
+Also that a link has exactly the plans that its plan changes gave it, one change at a time.
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Reference
 from domain.links.esim import Esim
 from domain.links.link import Link
@@ -16,14 +16,14 @@ from projections.audit.promises import Promises
 
 
 @dataclass(slots=True)
-class LinkPlans:
-    """The activations of one link, those that were removed included, and its open change."""
+class LinkPlanInvariants:
+    """The activations of one link, including removed ones, and its open plan change."""
 
     _is_on: dict[UUID, bool] = field(default_factory=dict)
     _open_change: UUID | None = None
 
     def begin(self, activation_id: UUID) -> None:
-        """Start with the plan that the link was created with."""
+        """Start with the plan with which the link was created."""
         self._is_on[activation_id] = True
 
     def check(self, event: Link.Event, promises: Promises) -> Iterator[str]:
@@ -76,8 +76,8 @@ class LinkPlans:
             yield f"link {event.originator_id} has {type(event).__name__} which no change has done"
 
 
-# After which stages an event may come, and the stage after it; any other event leaves a link that
-# is active as it is.
+# For each event the stages after which it may come, and the stage that follows. Any other event
+# leaves an active link active.
 ACTIVE = ({"active"}, "active")
 STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EsimReserved: ({"requested"}, "reserved"),
@@ -92,23 +92,23 @@ STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
 
 @dataclass(slots=True)
 class _Link:
-    """What a link has come to; `requested` until its money can no longer move."""
+    """The state of a link; `requested` is kept until its money can no longer move."""
 
     organization_id: UUID
     requested: Link.Requested | None
     stage: str = "requested"
     iccid: str | None = None
-    plans: LinkPlans = field(default_factory=LinkPlans)
+    plans: LinkPlanInvariants = field(default_factory=LinkPlanInvariants)
 
 
 @dataclass
-class Links:
-    """Every unfinished or live link; one that has ended is forgotten."""
+class LinkInvariants:
+    """Every link that has not ended; ended ones are forgotten."""
 
     _bookings: Bookings
     _promises: Promises
     _links: dict[UUID, _Link] = field(default_factory=dict)
-    _holders: dict[str, UUID] = field(default_factory=dict)  # The link that holds an ICCID.
+    _holders: dict[str, UUID] = field(default_factory=dict)  # ICCID to the link that holds it.
 
     def check(self, position: int, event: Link.Event) -> Iterator[str]:
         if isinstance(event, Link.Requested):
@@ -160,7 +160,7 @@ class Links:
         link.plans.begin(event.activation_id)
         if event.iccid != link.iccid:
             yield f"link {event.originator_id} names another eSIM than it holds"
-        if requested is None:  # It is here against its stage, which has been said.
+        if requested is None:  # The link came here from a wrong stage, which was reported already.
             return
         if event.plan != requested.plan:
             yield f"link {event.originator_id} has another plan than was asked for"
@@ -197,5 +197,5 @@ def _reason(position: int, event: Link.Event) -> Reason:
     return Reason(position, event.organization_id, reference, "activation")
 
 
-def _micros(money: Price | Repayment | None) -> int:
+def _micros(money: PaidPrice | Repayment | None) -> int:
     return money.amount_micros if money is not None else 0

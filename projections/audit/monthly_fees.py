@@ -1,4 +1,4 @@
-"""That an organization owes one fee for a month, for its links, and is charged for it once."""
+"""Checks that an organization owes one fee a month for its links and is charged for it once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,8 +10,8 @@ from projections.audit.bookings import Bookings, Reason
 
 
 @dataclass
-class MonthlyFees:
-    """Every fee; of those that were charged only that there was one."""
+class MonthlyFeeInvariants:
+    """Every fee; of charged ones only that they existed."""
 
     _bookings: Bookings
     _open: dict[UUID, MonthlyFee.Due] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""That a plan change does its steps in order and once, and keeps the price of what it added."""
+"""Checks that a plan change does its steps in order and once, and is paid for what it added."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -16,14 +16,15 @@ OfRemoval = PlanChange.PlanRemovalStarted | PlanChange.PlanRemovalDone
 
 @dataclass(slots=True)
 class _Change:
-    """What a change has come to: its steps in order, and how many of them are done."""
+    """The state of a change: its steps in order, and how many of them are done."""
 
     requested: PlanChange.Requested
     steps: list[Removal | Addition]
     done: int = 0
     is_begun: bool = False
     has_failed: bool = False
-    may_repeat: bool = True  # The present step: unless it has failed for certain.
+    # Whether the present step may start again; not after it failed for certain.
+    may_repeat: bool = True
 
     @property
     def step(self) -> Removal | Addition | None:
@@ -35,7 +36,7 @@ class _Change:
 
 
 @dataclass
-class PlanChanges:
+class PlanChangeInvariants:
     """Every change that has not finished."""
 
     _bookings: Bookings
@@ -90,7 +91,7 @@ class PlanChanges:
             self._announce(position, event, step)
 
     def _announce(self, position: int, event: Done, step: Removal | Addition) -> None:
-        """Expect the step on the link."""
+        """Expect the event of this step on the link."""
         on_link: type[Link.Event] = Link.PlanRemoved
         fact: object = event.link_id
         if isinstance(event, PlanChange.PlanAdditionDone):

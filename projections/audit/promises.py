@@ -1,28 +1,28 @@
-"""What one event says of another in the same commit: it is kept, or missing in the end.
+"""What one event announces about a later event of the same commit, and whether that event came.
 
-In a commit the reason comes before its money, a plan change before its link, a link before its
-eSIM: so each promise is made before it is kept.
+Within a commit the reason comes before its money, a plan change before its link, and a link before
+its eSIM. So every announcement comes first.
 """
 
 from collections.abc import Hashable
 
 
 class Promises:
-    """Facts that were announced, by what they are about, until the event comes that bears them."""
+    """Announced facts, each under its subject, until the event that states them comes."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, tuple[object, int, str]] = {}
         self._broken: list[tuple[int, str]] = []
 
     def make(self, position: int, key: Hashable, fact: object, missing: str) -> None:
-        """Announce a fact; `missing` is what to say, with that position, if it never comes."""
+        """Announce a fact; `missing` is the failure to report if it never comes."""
         earlier = self._open.get(key)
         if earlier is not None:
             self._broken.append(earlier[1:])
         self._open[key] = (fact, position, missing)
 
     def keep(self, key: Hashable, fact: object) -> bool:
-        """Tell whether exactly this was announced; it cannot be kept once more."""
+        """Tell whether exactly this fact was announced; it is used up by this."""
         promised = self._open.pop(key, None)
         return promised is not None and promised[0] == fact
 

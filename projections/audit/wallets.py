@@ -1,4 +1,4 @@
-"""That a wallet holds what its entries give: never below zero, without a gap."""
+"""Checks that a wallet holds the sum of its entries, never less than zero, and has no gap."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from projections.audit.bookings import Bookings
 
 @dataclass(slots=True)
 class _Ledger:
-    """What a wallet should hold."""
+    """The expected state of a wallet."""
 
     organization_id: UUID
     currency: str
@@ -20,12 +20,12 @@ class _Ledger:
 
 
 @dataclass
-class Wallets:
+class WalletInvariants:
     """Every wallet, entry by entry."""
 
     _bookings: Bookings
     _ledgers: dict[UUID, _Ledger] = field(default_factory=dict)
-    _currency: str | None = None  # Of the first one, and so of all.
+    _currency: str | None = None  # That of the first wallet, and so of all.
 
     def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
         self._currency = self._currency or event.currency

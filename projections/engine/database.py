@@ -12,13 +12,16 @@ from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from domain.at_once import may_wait
-from projections.engine.hot_reads import Kept, Quick, QuickReads
+from projections.engine.hot_reads import HotReads, HotStatement, ThreadConnections
 
-KEPT_FREE = 2  # Of the connections to a server, for what is hot: an ordinary read may be slow.
-KEPT_BY_A_READER = "deleted, but a reader keeps old pages of the file; run it again"
+# Connections that ordinary reads leave to hot reads and writes, since they may be slow.
+KEPT_FREE = 2
+KEPT_BY_A_READER = (
+    "deleted, but another process still reads the database; run this again when it has finished"
+)
 
-# PostgreSQL takes no writes here, or has ended a session that paused within a transaction: the
-# driver counts both among its internal errors.
+# PostgreSQL is read-only here, or has ended a session that paused within a transaction. The driver
+# reports both as internal errors.
 _REFUSES = {"25006", "25P03"}
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -28,20 +31,20 @@ _MICROSECOND = timedelta(microseconds=1)
 class Database:
     """One engine. Reads run in autocommit, writes in one transaction each.
 
-    On SQLite a thread keeps the connection that it reads on: borrowing one costs more than most
-    reads. On PostgreSQL, where each one is a process of the server, it gives it back.
+    On SQLite each thread keeps the connection that it reads on, because borrowing one costs more
+    than most reads. On PostgreSQL each connection is a process of the server, so it is returned.
     """
 
     def __init__(self, engine: Engine, durable: Engine | None = None) -> None:
-        """Use an engine; a crash may lose its commits where there is a `durable` one beside it."""
+        """Use `engine`; if a `durable` one is given, a crash may lose what `engine` commits."""
         self.engine = engine
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
-        # SQLite takes the write lock at once: upgrading a read later can fail as busy.
+        # SQLite takes the write lock at once, because upgrading a read lock later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
         self._keeps = engine.dialect.name == "sqlite"
-        self._kept = Kept(self._reading)
-        self._quick = QuickReads(engine, self._kept)
+        self._kept = ThreadConnections(self._reading)
+        self._hot = HotReads(engine, self._kept)
         pool: Any = engine.pool
         self._places = Semaphore(max(1, pool.size() - KEPT_FREE))
         self._wait_s = pool.timeout()
@@ -50,7 +53,7 @@ class Database:
     def reading(self) -> Iterator[Connection]:
         """Lend this thread's connection for single statements; each sees the newest commit.
 
-        Read every result to its end: one that is left open would hold on to an old state.
+        Read every result to its end: an open result would keep reading an old state.
         """
         may_wait()
         if not self._keeps:
@@ -60,12 +63,12 @@ class Database:
         try:
             yield self._kept.connection()
         except BaseException:
-            self._kept.close()  # It may be broken, or in the midst of a result.
+            self._kept.close()  # The connection may be broken, or a result may be half read.
             raise
 
     @contextmanager
     def _place(self) -> Iterator[None]:
-        """Leave connections to hot reads and to writes, however many slow reads there are."""
+        """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
         if self._keeps:
             yield
             return
@@ -77,28 +80,28 @@ class Database:
         finally:
             self._places.release()
 
-    def rows(self, quick: Quick, **values: Any) -> Sequence[Sequence[Any]]:
-        """Run a hot read; a driver that fails is asked again as `reading` asks, and raises so."""
+    def rows(self, hot: HotStatement, **values: Any) -> Sequence[Sequence[Any]]:
+        """Run a hot read. If the driver fails, run it again through `reading`."""
         may_wait()
-        found = self._quick.rows(quick, values)
+        found = self._hot.rows(hot, values)
         if found is None:
             with self.reading() as connection:
-                return connection.execute(quick.statement, values).all()
+                return connection.execute(hot.statement, values).all()
         return found
 
     def server_time(self) -> datetime | None:
-        """Return what the database server takes the time for; None for a file, which has no clock.
+        """Return the time of the database server; None for SQLite, which has no clock of its own.
 
-        All processes of an installation share it, whatever machine they run on.
+        All processes of an installation share this clock, whatever machine they run on.
         """
         if self._keeps:
             return None
         with self.reading() as connection:
             told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
-            return told.astimezone(UTC)  # It comes in the zone of the session.
+            return told.astimezone(UTC)  # It comes in the time zone of the session.
 
     def wipe(self) -> bool:
-        """Leave no copy of what was deleted in SQLite's write-ahead log; False if a reader does."""
+        """Remove deleted data from SQLite's write-ahead log; False if a reader prevents it."""
         if not self._keeps:
             return True
         with self.reading() as connection:
@@ -106,14 +109,14 @@ class Database:
         return not busy
 
     def close(self) -> None:
-        """Close what this thread holds and what nobody does; others close with their threads."""
+        """Close this thread's connection and the idle ones; other threads' close when they end."""
         self._kept.close()
         self.engine.dispose()
         self._durable.dispose()
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Lend a connection whose statements all see one state; nothing is written."""
+        """Lend a connection whose statements all see the same state; nothing is written."""
         level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with self._place(), engine.connect() as connection, connection.begin() as transaction:
@@ -125,7 +128,7 @@ class Database:
     def writing(self, *, durable: bool = False) -> Iterator[Connection]:
         """Lend a connection inside a transaction that commits at the end.
 
-        A commit that is `durable` outlives a crash of the database once it has returned.
+        A `durable` commit survives a crash of the database once it has returned.
         """
         may_wait()
         with (self._durable if durable else self._writing).begin() as connection:
@@ -134,7 +137,7 @@ class Database:
 
 @contextmanager
 def _taking_its_time(connection: Connection) -> Iterator[None]:
-    """Let who reads a whole table on PostgreSQL pause, and wait for it to be sorted."""
+    """Lift the time limits of PostgreSQL for a reader of whole tables, which may sort and pause."""
     for limit in ("idle_in_transaction_session_timeout", "statement_timeout"):
         connection.exec_driver_sql(f"SET LOCAL {limit} = 0")
     driver: Any = connection.connection.driver_connection
@@ -146,7 +149,7 @@ def _taking_its_time(connection: Connection) -> Iterator[None]:
 
 
 def is_outage(error: Exception) -> bool:
-    """Tell whether the database itself is in trouble: locked, full, gone; not a wrong statement."""
+    """Tell whether the database itself is in trouble (locked, full, gone), not the statement."""
     if isinstance(error, PoolTimeout):
         return True
     if isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _REFUSES:
@@ -158,7 +161,7 @@ def is_outage(error: Exception) -> bool:
 
 
 def to_micros(moment: datetime) -> int:
-    """Return a moment as microseconds since 1970, the one form of time in read models."""
+    """Return a moment as microseconds since 1970; read models store every time in this form."""
     return (moment - _EPOCH) // _MICROSECOND
 
 

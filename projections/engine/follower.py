@@ -1,6 +1,7 @@
-"""A pull follower: it takes steps along the log, waits to be woken, and backs off when it fails.
+"""A follower takes steps along the log, waits to be woken, and backs off when a step fails.
 
-One of several copies is active, the others stand by; positions are the fence, not this.
+Of several copies one is active and the others stand by, which saves work. Safety comes from
+positions: if two copies are active, one moves the position and the other rolls back.
 """
 
 import time
@@ -10,27 +11,29 @@ from typing import Protocol
 
 from projections.engine.complaint import Complaint
 
-PACE_S = 0.05  # Between two steps under load: a batch of many costs little more than one of one.
-IDLE_S = 0.4  # The bounded wait: whoever was not woken looks by itself. Well inside a second, too.
+# Pause between two steps under load: a large batch costs little more than a single event.
+PACE_S = 0.05
+IDLE_S = 0.4  # Without a wake-up a follower looks by itself after this time, well within a second.
 BACK_OFF_MIN_S = 0.1
-BACK_OFF_MAX_S = 3.0  # Recovery takes less than 5 s, and a lock left alone for 4 s is lost.
+# Recovery shall take less than 5 s, and a lock that is left alone for 4 s is lost.
+BACK_OFF_MAX_S = 3.0
 
 
 class Waker(Protocol):
-    """Tells that the log has grown, in whatever process it was appended to."""
+    """Tells that the log has grown, whichever process appended."""
 
     @property
     def count(self) -> int:
-        """A mark of the present moment, for `wait`."""
+        """Return a mark of the present moment, to be given to `wait`."""
         ...
 
     def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait, at most so long, until the log has grown since the mark."""
+        """Wait until the log has grown since the mark, at most `timeout_s`."""
         ...
 
 
 class Step(Protocol):
-    """One step along the log; tells how many events it has read. Raises freely."""
+    """One step along the log; returns how many events it has read. May raise anything."""
 
     def __call__(self) -> int: ...
 
@@ -38,8 +41,8 @@ class Step(Protocol):
 class Follower:
     """Takes steps until it is stopped.
 
-    After one that has read `batch_max` events there may be more to read, without a wake-up.
-    Without one it looks after `idle_s`.
+    After a step that has read `batch_max` events it goes on at once, because there may be more.
+    Otherwise it waits to be woken, at most `idle_s`.
     """
 
     def __init__(  # noqa: PLR0913  # What it does, and how often.
@@ -59,7 +62,7 @@ class Follower:
         self._waker = waker
 
     def run(self, stop: Event, on_error: Callable[[Exception], None] | None = None) -> None:
-        """Follow until `stop` is set; a step that raises is taken again after a pause."""
+        """Follow until `stop` is set; after a step that raises, pause and try again."""
         pause_s = BACK_OFF_MIN_S
         complaint = Complaint(f"follower {self.name}")
         while not stop.is_set():
@@ -68,7 +71,7 @@ class Follower:
                 read = self._step()
                 complaint.over()
                 self._rest(stop, seen, began, more=read >= self._batch_max)
-            except Exception as error:  # noqa: BLE001  # Whatever it is, it may pass.
+            except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
                 if on_error is not None:
                     on_error(error)
@@ -84,28 +87,28 @@ class Follower:
 
 
 class Lock(Protocol):
-    """What one process holds at a time."""
+    """A lock that one process at a time can hold."""
 
     def hold(self) -> bool:
-        """Take the lock if it is free; tell whether it is held. Raises while it cannot be told."""
+        """Take the lock if it is free; return whether we hold it. Raises while this is unknown."""
         ...
 
     def release(self) -> None:
-        """Let go, so that another one takes over at once."""
+        """Let go of the lock, so that another process can take over at once."""
         ...
 
 
-class Standby:
-    """Takes steps while it holds its lock; until then it looks as often as a follower looks."""
+class LockedStep:
+    """Takes steps while it holds its lock; otherwise asks for the lock at each step."""
 
     def __init__(self, lock: Lock, step: Step) -> None:
         self._lock = lock
         self._step = step
 
     def __call__(self) -> int:
-        """Take a step if this is the active copy; tell how many events it has read."""
+        """Take a step if this copy is active; return how many events it has read."""
         return self._step() if self._lock.hold() else 0
 
     def release(self) -> None:
-        """Let another copy be active."""
+        """Let another copy become active."""
         self._lock.release()

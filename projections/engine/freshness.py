@@ -1,4 +1,4 @@
-"""How old read models are, and a short, bounded wait until they have passed a place in the log."""
+"""How old read models are, and a short wait until they have reached a position in the log."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -10,11 +10,13 @@ from domain.log.log import Log
 from projections.engine.database import Database
 from projections.engine.positions import Position, Positions
 
-WAIT_S = 0.25  # A projector that runs needs a few milliseconds; one that does not costs no more.
+# A projector that runs needs a few milliseconds; if it does not, the caller waits no longer.
+WAIT_S = 0.25
 STEP_MIN_S = 0.001
 STEP_MAX_S = 0.01
-STALE = timedelta(seconds=5)  # A projector that lives notes four times a second that it is there.
-LOOK_S = 1.0  # For so long a process knows how old its read models are.
+# A projector that runs writes four times a second that it has seen the head.
+STALE = timedelta(seconds=5)
+LOOK_S = 1.0  # A process looks at the age of its read models this often.
 
 
 def wait_until_projected(
@@ -24,9 +26,9 @@ def wait_until_projected(
     names: Collection[str],
     wait_s: float = WAIT_S,
 ) -> bool:
-    """Wait until these read models stand where the log stood at the call.
+    """Wait until these read models have reached the head that the log had at the call.
 
-    Returns False when it took too long, or when one of them has failed and would not come.
+    Returns False when it took too long, or at once when one of them has stopped by an error.
     """
     goal = log.head()
     deadline = time.monotonic() + wait_s
@@ -45,7 +47,7 @@ def wait_until_projected(
 
 
 class Freshness:
-    """What a process knows of the age of read models; it looks once a second, not per request."""
+    """Tells how old read models are; looks once a second, not at each request."""
 
     def __init__(self, log: Log, database: Database, positions: Positions, clock: Clock) -> None:
         self._log = log
@@ -56,14 +58,14 @@ class Freshness:
         self._looked_at = -LOOK_S
 
     def is_stale(self, name: str) -> tuple[bool, datetime | None]:
-        """Tell whether a read model lacks events and has for long, and when it last did not."""
+        """Return whether a read model has lacked events for long, and when it last lacked none."""
         if time.monotonic() >= self._looked_at + LOOK_S:
             self._known, self._looked_at = self._positions.all(self._database), time.monotonic()
         place = self._known.get(name)
         if place is None:
             return True, None
         as_of = place.caught_up_at
-        # One from the future was written before the clock of the database was set back.
+        # A time in the future was written before the clock of the database was set back.
         if as_of is not None and abs(self._clock() - as_of) <= STALE:
             return False, as_of
         return place.position < self._log.head(), as_of

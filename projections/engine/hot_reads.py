@@ -1,6 +1,6 @@
-"""Hot statements on the driver's own connections: the library's way to a row costs ten times it.
+"""Statements that run often enough to go straight to the driver, at a tenth of SQLAlchemy's cost.
 
-A condition on many values that is one statement, however many they are.
+Also `OneOf`, a condition on a list of values whose statement is the same for lists of any length.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,8 +32,8 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from projections.engine.inserting import driver_of
 
 
-class _Several(TypeDecorator[list[Any]]):
-    """Texts or ids in one parameter: an array on PostgreSQL, JSON on SQLite."""
+class _ListParameter(TypeDecorator[list[Any]]):
+    """A list of texts or ids as one parameter: an array on PostgreSQL, JSON on SQLite."""
 
     impl = String
     cache_ok = True
@@ -51,20 +51,20 @@ class _Several(TypeDecorator[list[Any]]):
 
 
 class OneOf(ColumnElement[bool]):
-    """True where a column of texts or ids is one of the list that is bound to a name.
+    """True where a column of texts or ids is in the list that is bound to a name.
 
-    An `in_` of as many values is compiled for each call, and planned for each number of them.
+    SQLAlchemy's `in_` would be compiled at each call, and planned anew for each length.
     """
 
     inherit_cache = False
 
     def __init__(self, column: ColumnElement[Any], name: str) -> None:
         self.column = column
-        self.values: BindParameter[list[Any]] = bindparam(name, type_=_Several(column.type))
+        self.values: BindParameter[list[Any]] = bindparam(name, type_=_ListParameter(column.type))
 
 
 def as_json(values: list[Any]) -> str:
-    """Return what a list is bound as on SQLite, where an id is text."""
+    """Return the list in the form that SQLite is given: JSON, in which ids are text."""
     texts = [each.hex if isinstance(each, UUID) else each for each in values]
     return msgspec.json.encode(texts).decode()
 
@@ -82,7 +82,7 @@ def _list(element: OneOf, compiler: SQLCompiler, **options: Any) -> str:
     column, values = (
         compiler.process(each, **options) for each in (element.column, element.values)
     )
-    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608  # Both made by the compiler.
+    return f"{column} IN (SELECT value FROM json_each({values}))"  # noqa: S608  # The compiler made both.
 
 
 _NAMED: Mapping[str, Callable[..., Dialect]] = {
@@ -94,11 +94,11 @@ _STYLES = {"sqlite": "named", "postgresql": "pyformat"}
 Statement = Select[*tuple[Any, ...]] | TextClause | UpdateBase
 
 
-class Quick:
-    """A statement that is compiled once for each database; its parameters have names.
+class HotStatement:
+    """A statement with named parameters that is compiled once for each kind of database.
 
-    What it selects comes as the driver has it: select text, numbers and bytes. No `in_`, which is
-    compiled for each call, but `OneOf`. What it writes is given as the driver takes it.
+    Rows come as the driver returns them, so select only text, numbers and bytes; parameters are
+    given as the driver takes them. Use `OneOf` instead of `in_`, which is compiled at each call.
     """
 
     def __init__(self, statement: Statement) -> None:
@@ -106,19 +106,19 @@ class Quick:
         self._compiled: dict[str, tuple[str, Mapping[str, Any]]] = {}
 
     def of(self, dialect: Dialect) -> tuple[str, Mapping[str, Any]]:
-        """Return the text for a database, and the values that are part of the statement."""
+        """Return the text of the statement for a kind of database, and its constant values."""
         compiled = self._compiled.get(dialect.name)
         if compiled is None:
             named = _NAMED[dialect.name](paramstyle=_STYLES[dialect.name])
             made = self.statement.compile(dialect=named)
-            assert "__[POSTCOMPILE" not in str(made), made  # Nobody fills in what is left open.
+            assert "__[POSTCOMPILE" not in str(made), made  # Nothing would fill in an open place.
             compiled = self._compiled[dialect.name] = (str(made), made.params)
         return compiled
 
 
-def run(connection: Connection, quick: Quick, **values: Any) -> Any:
-    """Run a statement on a connection, in its transaction if it has one; return a cursor."""
-    text, fixed = quick.of(connection.dialect)
+def run(connection: Connection, hot: HotStatement, **values: Any) -> Any:
+    """Run a statement on a connection, within its transaction if it has one; return a cursor."""
+    text, fixed = hot.of(connection.dialect)
     with driver_of(connection) as driver:
         if connection.dialect.name == "sqlite":
             return driver.execute(text, {**fixed, **_all_on_sqlite(values)})
@@ -126,27 +126,27 @@ def run(connection: Connection, quick: Quick, **values: Any) -> Any:
 
 
 class Drivers(Protocol):
-    """Lends connections of the driver, in autocommit."""
+    """Lends connections of the driver in autocommit."""
 
     def lent(self) -> AbstractContextManager[Any]:
-        """Lend one; it is dropped when the block raises."""
+        """Lend a connection; it is dropped when the block raises."""
         ...
 
 
-class QuickReads:
-    """Runs quick statements on one engine."""
+class HotReads:
+    """Runs `HotStatement` statements on one engine."""
 
-    def __init__(self, engine: Engine, kept: "Kept") -> None:
+    def __init__(self, engine: Engine, kept: "ThreadConnections") -> None:
         self._dialect = engine.dialect
         self._is_file = engine.dialect.name == "sqlite"
-        # As text PostgreSQL writes bytes twice as long.
+        # In text form PostgreSQL would send bytes at twice their length.
         self._form: Mapping[str, bool] = {} if self._is_file else {"binary": True}
         self._drivers = kept if self._is_file else cast("Drivers", engine.pool)
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
-    def rows(self, quick: Quick, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
-        """Return all rows; None when the database failed: ask it the ordinary way, which tells."""
-        text, fixed = quick.of(self._dialect)
+    def rows(self, hot: HotStatement, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
+        """Return all rows, or None if the driver failed: an ordinary read then raises the error."""
+        text, fixed = hot.of(self._dialect)
         try:
             with self._drivers.lent() as driver:
                 bound = {**fixed, **self._bound(values)}
@@ -163,10 +163,10 @@ class QuickReads:
         return _all_on_sqlite(values)
 
 
-class Kept:
-    """On SQLite a thread keeps the connection that it reads on, quickly or not.
+class ThreadConnections:
+    """The connection that each thread keeps for its reads on SQLite.
 
-    Borrowing one costs more than most reads.
+    Borrowing one from the pool would cost more than most reads.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -174,7 +174,7 @@ class Kept:
         self._held = local()
 
     def connection(self) -> Connection:
-        """Return the connection of this thread."""
+        """Return the connection of this thread; open it first if there is none."""
         held: Connection | None = getattr(self._held, "connection", None)
         if held is None:
             held = self._held.connection = self._engine.connect()
@@ -182,15 +182,15 @@ class Kept:
 
     @contextmanager
     def lent(self) -> Iterator[Any]:
-        """Lend its driver's side."""
+        """Lend the driver's connection of this thread."""
         try:
             yield self.connection().connection.driver_connection
         except BaseException:
-            self.close()  # It may be broken, or in the midst of a result.
+            self.close()  # The connection may be broken, or a result may be half read.
             raise
 
     def close(self) -> None:
-        """Close what this thread holds; that of others is closed with them."""
+        """Close the connection of this thread; those of other threads close when they end."""
         held: Connection | None = getattr(self._held, "connection", None)
         if held is not None:
             self._held.connection = None
@@ -198,7 +198,7 @@ class Kept:
 
 
 def as_id(value: UUID | str) -> UUID:
-    """Return an id that a driver has told: SQLite's tells the text of it."""
+    """Return an id as the driver gave it; SQLite's gives text."""
     return UUID(value) if isinstance(value, str) else value
 
 
@@ -213,9 +213,9 @@ def _on_sqlite(value: Any) -> Any:
 
 
 def has_news(connection: Any) -> bool:
-    """Tell whether the server has said something to a connection at rest: that it has ended it.
+    """Tell whether an idle connection has something to read, which means that the server ended it.
 
-    It costs no round trip, which a ping does.
+    Looking at the socket costs no round trip; a ping would.
     """
     if connection.closed:
         return True

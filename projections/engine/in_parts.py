@@ -1,7 +1,7 @@
-"""One change of many rows as many small transactions, along an index of their table.
+"""Change many rows in many small transactions, along an index of their table.
 
-A statement grows with what it touches, and the server ends one that takes too long: a table that
-has outgrown one statement could never be purged again. What is cut off halfway goes on next time.
+The server ends a statement that takes too long, so a purge in one statement would fail for good
+once the table is large enough. A purge that is cut off goes on at the next call.
 """
 
 from itertools import count
@@ -22,10 +22,11 @@ from sqlalchemy import (
 
 from projections.engine.database import Database
 
-PART_ROWS = 5_000  # Looked at in one transaction: tens of milliseconds, for which others may wait.
+# Rows looked at in one transaction: tens of milliseconds, which others may have to wait.
+PART_ROWS = 5_000
 
 
-def change_in_parts(  # noqa: PLR0913  # Which rows, and how to get to them.
+def change_in_parts(  # noqa: PLR0913  # Which rows, and how to find them.
     database: Database,
     change: Delete | Update,
     wanted: ColumnElement[bool],
@@ -33,16 +34,17 @@ def change_in_parts(  # noqa: PLR0913  # Which rows, and how to get to them.
     within: ColumnElement[bool] | None = None,
     parts_max: int | None = None,
 ) -> int:
-    """Change the rows that are wanted, a part of the table at a time; return how many.
+    """Change the rows that are `wanted`, one part of the table at a time; return how many.
 
-    `along` begins an index, or follows in one after what `within` names. So a part costs the same
-    however many rows there are, and however few of them are wanted.
+    `along` must be the first column of an index, or the next one after the columns in `within`.
+    Then a part costs the same however large the table is and however few rows are wanted.
     """
     here = true() if within is None else within
     changed, after = 0, None
     for _ in count() if parts_max is None else range(parts_max):
         part = here if after is None else and_(here, along > after)
-        with database.writing(durable=True) as connection:  # What is erased must not come back.
+        # What is erased must not come back after a crash.
+        with database.writing(durable=True) as connection:
             _go_by_the_index(connection)
             ahead = select(along).where(part).order_by(along).offset(PART_ROWS - 1).limit(1)
             until = connection.execute(ahead).scalar_one_or_none()
@@ -57,16 +59,16 @@ def change_in_parts(  # noqa: PLR0913  # Which rows, and how to get to them.
 
 
 def _go_by_the_index(connection: Connection) -> None:
-    """Keep PostgreSQL from sorting the whole rest of a table, as it does where it knows little."""
+    """Make PostgreSQL use the index; without statistics it would sort the rest of the table."""
     if connection.dialect.name == "postgresql":
         for way in ("seqscan", "bitmapscan"):
             connection.exec_driver_sql(f"SET LOCAL enable_{way} = off")
 
 
 def _lock_in_order(connection: Connection, table: FromClause, wanted: ColumnElement[bool]) -> None:
-    """Take rows in the order in which writers take them: else one of two ends in a deadlock."""
+    """Lock the rows in the order in which writers lock them; otherwise the two could deadlock."""
     if connection.dialect.name != "postgresql":
-        return  # A transaction that writes is alone.
+        return  # SQLite has one writer at a time.
     keys = [*table.primary_key]
     locked = select(*keys).where(wanted).order_by(*keys).with_for_update().subquery()
     connection.execute(select(func.count()).select_from(locked))

@@ -1,4 +1,4 @@
-"""Many rows at once, new ones or replacements, by the shortest way that the database has."""
+"""Insert or replace many rows at once, in the fastest way that the database has."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,13 +14,13 @@ from sqlalchemy.exc import DBAPIError
 Row = Mapping[str, Any]
 _POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
 NONE = frozenset[str]()
-MANY_ROWS = 4  # Fewer go as the values of one statement, which takes half the time of a COPY.
+MANY_ROWS = 4  # For fewer rows one statement with values takes half the time of a COPY.
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows of the same columns; no rows, no round trip.
+    """Insert rows that have the same columns; for no rows nothing is sent.
 
-    Many rows go to PostgreSQL by COPY, in binary: both sides need half the time that text takes.
+    Many rows go to PostgreSQL by binary COPY, which costs client and server half as much as text.
     """
     if len(rows) < MANY_ROWS or connection.dialect.name == "sqlite":
         _insert(connection, table, rows, "")
@@ -42,10 +42,10 @@ def upsert(
     added: frozenset[str] = NONE,
     kept: frozenset[str] = NONE,
 ) -> None:
-    """Insert rows of the same columns and of different keys; whoever has the key is replaced.
+    """Insert rows that have the same columns and different keys; replace rows whose key exists.
 
-    But what is `added` goes to what he has, and what is `kept` stays. PostgreSQL takes many rows as
-    an array per column, in one statement.
+    In a row that exists, columns in `added` are added to and columns in `kept` stay as they are.
+    PostgreSQL takes all rows in one statement, as an array per column.
     """
     if not rows:
         return
@@ -60,12 +60,12 @@ def upsert(
 
 
 def insert_new(connection: Connection, table: Table, rows: Sequence[Row]) -> None:
-    """Insert rows of the same columns; those whose keys are there already are left as they are."""
+    """Insert rows that have the same columns; rows whose key exists are left as they are."""
     _insert(connection, table, rows, "ON CONFLICT DO NOTHING")
 
 
 def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict: str) -> None:
-    """Insert a few rows by one statement of the driver, which it prepares; on SQLite any number."""
+    """Insert rows by one prepared statement of the driver: a few on PostgreSQL, any on SQLite."""
     if not rows:
         return
     assert connection.in_transaction()
@@ -83,7 +83,7 @@ def _insert(connection: Connection, table: Table, rows: Sequence[Row], conflict:
 
 @contextmanager
 def driver_of(connection: Connection) -> Iterator[Any]:
-    """Lend the driver's connection as it is; its errors become the library's."""
+    """Lend the connection of the driver; its errors are raised as SQLAlchemy's."""
     library = connection.dialect.loaded_dbapi
     try:
         yield connection.connection.driver_connection
@@ -100,9 +100,9 @@ def _values(columns: tuple[str, ...]) -> Callable[[Row], tuple[Any, ...]]:
     return itemgetter(*columns)
 
 
-@lru_cache(maxsize=64)  # Of tables; a rebuild has tables of its own.
+@lru_cache(maxsize=64)  # One entry a table; each rebuild makes tables of its own.
 def _values_of_sqlite(table: Table, columns: tuple[str, ...]) -> Callable[[Row], Sequence[Any]]:
-    """Return what makes a tuple of a row for SQLite: ids are text there."""
+    """Return a function that makes a tuple of a row for SQLite, where ids are text."""
     values = _values(columns)
     ids = [place for place, name in enumerate(columns) if isinstance(table.c[name].type, Uuid)]
     if not ids:
@@ -118,24 +118,24 @@ def _values_of_sqlite(table: Table, columns: tuple[str, ...]) -> Callable[[Row],
     return convert
 
 
-@lru_cache(maxsize=256)  # As above, times the counts of few rows.
+@lru_cache(maxsize=256)  # One entry for each table and each small number of rows.
 def _places(table: Table, columns: tuple[str, ...], count: int) -> str:
-    """Return the places of the values of so many rows on PostgreSQL; 0: of one on SQLite."""
+    """Return the parameter marks of `count` rows on PostgreSQL; for 0, of one row on SQLite."""
     if not count:
         return f"VALUES ({', '.join('?' * len(columns))})"
     row = ", ".join(f"%s::{kind}" for kind in _kinds(table, columns))
     return f"VALUES {', '.join([f'({row})'] * count)}"
 
 
-@lru_cache(maxsize=64)  # As above.
+@lru_cache(maxsize=64)  # One entry a table.
 def _arrays(table: Table, columns: tuple[str, ...]) -> str:
     arrays = ", ".join(f"%b::{kind}[]" for kind in _kinds(table, columns))
     return f"SELECT * FROM unnest({arrays})"  # noqa: S608  # Our names.
 
 
-@lru_cache(maxsize=64)  # As above.
+@lru_cache(maxsize=64)  # One entry a table.
 def _kinds(table: Table, columns: tuple[str, ...]) -> Sequence[str]:
-    """Name the types of columns on PostgreSQL, without the order of texts."""
+    """Return the PostgreSQL types of columns, without their collation."""
     kinds = (table.c[name].type.compile(_POSTGRESQL) for name in columns)
     return [kind.partition(" COLLATE")[0].lower() for kind in kinds]
 
@@ -144,7 +144,7 @@ def _statement(table: Table, columns: tuple[str, ...], source: str, conflict: st
     return f"INSERT INTO {table.name} ({', '.join(columns)}) {source} {conflict}"  # Our names.
 
 
-@lru_cache(maxsize=64)  # As above.
+@lru_cache(maxsize=64)  # One entry a table.
 def _on_conflict(
     table: Table, columns: tuple[str, ...], added: frozenset[str], kept: frozenset[str]
 ) -> str:

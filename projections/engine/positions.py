@@ -1,6 +1,10 @@
-"""How far each follower has come; a position moves in the transaction of what it stands for."""
+"""How far each follower has come and is behind, and which read models must be rebuilt.
+
+A position moves in the same transaction as its effects.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -17,13 +21,14 @@ from sqlalchemy import (
     select,
 )
 
-from domain.log.log import Place
+from domain.log.log import Log, Place
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import driver_of, upsert
+from projections.engine.read_model import ReadModel
 
-# All of them in one statement, which takes the rows in the order of their names, whoever does: an
-# update by itself takes them in that of the rows, and two of those can deadlock.
+# One statement for all positions. It locks the rows in the order of their names: a plain update
+# locks them in the order in which they are stored, and two such updates can deadlock.
 _ADVANCE_ALL = """
 WITH held AS MATERIALIZED (
     SELECT p.name FROM follower_positions AS p
@@ -53,7 +58,7 @@ _CAUGHT_UP_ONE = "UPDATE follower_positions SET caught_up_at = ? WHERE name = ? 
 
 
 class Position(NamedTuple):
-    """A place in the log, with the event that stood there: a restored log shows another one.
+    """A position in the log and the event that stood there, by which a restored log is noticed.
 
     `caught_up_at` is when the follower last saw that nothing was left to read.
     """
@@ -69,7 +74,7 @@ class Position(NamedTuple):
 
 
 class Fenced(Exception):
-    """Raised when another process has moved a position: roll back and look again."""
+    """Raised when another process has moved a position: roll back and read it again."""
 
 
 class Positions:
@@ -90,7 +95,7 @@ class Positions:
             Column("failed_at", BigInteger),
         )
         columns = self.rows.c
-        self._all = Quick(select(self.rows).order_by(columns.name))
+        self._all = HotStatement(select(self.rows).order_by(columns.name))
 
     def all(self, database: Database) -> dict[str, Position]:
         """Read every position, in the order of names."""
@@ -102,15 +107,15 @@ class Positions:
         return _read(row) if row else None
 
     def hold(self, connection: Connection, name: str) -> Position | None:
-        """Read one position that nobody moves until the end of the transaction."""
+        """Read one position and lock it until the end of the transaction."""
         statement = select(self.rows).where(self.rows.c.name == name).with_for_update()
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None
 
     def begin(self, connection: Connection, name: str, version: int, last: Place | None) -> None:
-        """Start, or start again, behind an event (None: before the first one).
+        """Start or restart a follower behind an event; None means before the first event.
 
-        The row stays the same one: whoever waits for it sees what has become of it.
+        The row is updated, not replaced, so a process that waits for its lock sees the new values.
         """
         fresh = {"caught_up_at": None, "failure": None, "failed_at": None}
         position, stream_id, stream_version = last or (0, None, 0)
@@ -125,9 +130,9 @@ class Positions:
         last: Place,
         caught_up_at: datetime | None = None,
     ) -> None:
-        """Move followers from where they were read to behind an event.
+        """Move followers from the positions that were read to the position of `last`.
 
-        Raises Fenced when one has moved, or was rebuilt for another version, since it was read.
+        Raises Fenced when one has since been moved, or was rebuilt for another version.
         """
         now = None if caught_up_at is None else to_micros(caught_up_at)
         known = [(place.name, place.version, place.position) for place in places]
@@ -144,7 +149,7 @@ class Positions:
     def caught_up(
         self, connection: Connection, names: Sequence[str], position: int, at: datetime
     ) -> None:
-        """Note for followers that at this moment nothing was left behind their position."""
+        """Note that at this moment these followers had nothing left to read after `position`."""
         moment = to_micros(at)
         with driver_of(connection) as driver:
             if connection.dialect.name == "sqlite":
@@ -153,7 +158,7 @@ class Positions:
                 driver.execute(_CAUGHT_UP_ALL, ([*names], position, moment), prepare=True)
 
     def fail(self, connection: Connection, place: Position, failure: str, at: datetime) -> None:
-        """Note why a follower stopped at its place; one that has moved on since did not."""
+        """Note why a follower stopped at this position; ignored if it has moved on since."""
         columns = self.rows.c
         here = (columns.name == place.name, columns.position == place.position)
         statement = self.rows.update().where(*here)
@@ -171,4 +176,54 @@ def _read(row: Sequence[Any]) -> Position:
         caught_up_at=None if caught_up_at is None else from_micros(caught_up_at),
         failure=failure,
         failed_at=None if failed_at is None else from_micros(failed_at),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """How far one follower is behind; `events` counts positions, of which some may be unused."""
+
+    name: str
+    position: int
+    events: int
+    caught_up_at: datetime | None
+    failure: str | None
+
+
+def lags(log: Log, database: Database, positions: Positions) -> list[Lag]:
+    """Return how far each follower is behind."""
+    known = positions.all(database)
+    head = log.head()
+    return [
+        Lag(
+            place.name,
+            place.position,
+            max(0, head - place.position),
+            place.caught_up_at,
+            place.failure,
+        )
+        for place in known.values()
+    ]
+
+
+def models_to_rebuild(
+    log: Log, database: Database, positions: Positions, models: Sequence[ReadModel]
+) -> list[ReadModel]:
+    """Return the models to rebuild: never built, of another version, or built from another log."""
+    known = positions.all(database)
+    return [model for model in models if _must_be_rebuilt(log, known.get(model.name), model)]
+
+
+def _must_be_rebuilt(log: Log, place: Position | None, model: ReadModel) -> bool:
+    return place is None or place.version != model.version or not belongs(log, place)
+
+
+def belongs(log: Log, place: Position) -> bool:
+    """Tell whether the log still holds, at this position, the event that the follower saw there."""
+    if place.position == 0:
+        return True
+    found = log.recorder.select_notifications(place.position, 1, stop=place.position)
+    return bool(found) and (found[0].originator_id, found[0].originator_version) == (
+        place.stream_id,
+        place.stream_version,
     )

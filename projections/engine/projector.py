@@ -1,4 +1,4 @@
-"""The projector: it writes batches of the log into the read models, each behind its own fence."""
+"""The projector writes batches of the log into the read models and moves their positions."""
 
 import logging
 import time
@@ -11,22 +11,22 @@ from threading import Event, RLock
 from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Recorded
 from projections.engine.database import Database, is_outage
-from projections.engine.health import strangers
-from projections.engine.positions import Fenced, Position, Positions
+from projections.engine.positions import Fenced, Position, Positions, models_to_rebuild
 from projections.engine.read_model import Batch, ReadModel, unused_by
 from projections.engine.rebuild import rebuild_all
 
-BATCH_EVENTS_MAX = 500  # One batch fits in a clock tick even when every event writes a row.
-HEARTBEAT = timedelta(milliseconds=250)  # Well inside the second that authorization trusts.
-CATCH_UP_PAUSES_S = (0.1, 0.3, 1.0)  # Of who needs it now, as a start or a command does.
-LOOK_S = 1.0  # How long the positions under steady load are taken for the stored ones.
-RETRY_MAX_S = 30.0  # A read model that stopped is tried again, ever more seldom.
+BATCH_EVENTS_MAX = 500  # A batch must fit into a clock tick even when every event writes a row.
+# Well within the second for which authorization trusts a row.
+HEARTBEAT = timedelta(milliseconds=250)
+CATCH_UP_PAUSES_S = (0.1, 0.3, 1.0)  # For a start or a command, which needs the read models now.
+LOOK_S = 1.0  # Under steady load the positions are taken from memory for this long.
+RETRY_MAX_S = 30.0  # A read model that stopped is tried again, at growing intervals up to this one.
 
 logger = logging.getLogger(__name__)
 
 
 class Projector:
-    """Keeps read models up with the log; one that fails stops alone, the others go on."""
+    """Keeps read models up to date with the log; one that fails stops alone, the others go on."""
 
     def __init__(
         self,
@@ -42,20 +42,22 @@ class Projector:
         self._models = {model.name: model for model in models}
         self._unused = unused_by(models)
         self._clock = clock
-        self._turn = RLock()  # The simulation comes back to it within a step.
+        self._turn = RLock()  # Reentrant, because the simulation calls it again within a step.
         self._heartbeat_at: datetime | None = None
-        self._server: str | None = None  # Whose log was followed last.
+        self._server: str | None = None  # The server whose log was followed last.
         self._stopped: dict[str, _Pause] = {}
-        self._active: Sequence[Position] = ()  # As they were written last; none: look.
+        # The positions as written last; empty: read them first.
+        self._active: Sequence[Position] = ()
         self._looked_at = 0.0
         self.on_failure: Callable[[str, str], None] = lambda _name, _failure: None
 
     def step(self) -> int:
-        """Project the next batch; return how many events it holds, or 1 when none can be read.
+        """Project the next batch; return how many events it holds, or 1 when it cannot be read.
 
-        Raises when the log is away.
+        Raises when the log is unreachable.
         """
-        with self._turn:  # A start catches up beside its own follower: one would fence the other.
+        # A start catches up beside its own follower; without this one would fence the other.
+        with self._turn:
             return self._step()
 
     def _step(self) -> int:
@@ -68,18 +70,19 @@ class Projector:
         try:
             stretch = self._log.follow(start, BATCH_EVENTS_MAX, self._unused)
         except Poisoned as error:
-            logger.error("every read model stops: %s", error)  # noqa: TRY400  # The reason says it all.
+            logger.error("every read model stops: %s", error)  # noqa: TRY400  # The message holds the reason.
             self._stop([p for p in active if p.position == start], str(error))
             return 1
         if self._server not in {None, self._log.server}:
-            self._build_strangers()
+            self._rebuild_lost()
             return 1
         self._server = self._log.server
         if stretch.last is not None:
             is_end = stretch.is_whole and stretch.count < BATCH_EVENTS_MAX
             self._write(active, stretch.events, stretch.last, now if is_end else None)
         elif known:
-            return self._step()  # With a look: others may have moved or dropped them.
+            # This time with a look: other processes may have moved or dropped the positions.
+            return self._step()
         else:
             self._beat(active, now)
         return stretch.count
@@ -89,24 +92,24 @@ class Projector:
         self._looked_at = time.monotonic()
         return [place for name, place in known.items() if self._may_follow(name, place)]
 
-    def _build_strangers(self) -> None:
-        """Build anew what stands on events that another server has lost.
+    def _rebuild_lost(self) -> None:
+        """Rebuild the read models that stand on events which a new server has lost.
 
-        Mostly nothing does: tables beside the log have gone back with it.
+        Usually there are none: tables beside the log have gone back together with it.
         """
         known = self._positions.all(self._database)
         server = self._log.server
         models = [self._models[name] for name in known if name in self._models]
-        strange = strangers(self._log, self._database, self._positions, models)
-        if strange:
-            logger.warning("read models are built anew: %s", [each.name for each in strange])
-            rebuild_all(self._log, self._database, self._positions, strange)
+        lost = models_to_rebuild(self._log, self._database, self._positions, models)
+        if lost:
+            logger.warning("read models are rebuilt: %s", [each.name for each in lost])
+            rebuild_all(self._log, self._database, self._positions, lost)
         self._server = server
 
     def catch_up(self, until: int | None = None) -> None:
-        """Project up to a position (by default the present head), whoever else does.
+        """Project up to a position (by default the present head), even if others project too.
 
-        Raises when the database stays in trouble: what passes, such as a deadlock, is waited out.
+        Trouble that passes, such as a deadlock, is waited out; raises when it lasts.
         """
         goal = self._log.head() if until is None else until
         pauses = iter(CATCH_UP_PAUSES_S)
@@ -123,7 +126,7 @@ class Projector:
                 return
 
     def behind(self, goal: int) -> bool:
-        """Tell whether a read model that has not failed is still before a position."""
+        """Tell whether a read model that has not failed is still before this position."""
         known = self._positions.all(self._database)
         return any(
             place.position < goal and place.failure is None
@@ -138,14 +141,14 @@ class Projector:
         last: Place,
         caught_up_at: datetime | None,
     ) -> None:
-        """Write a batch for all models at once; if that fails, for each alone."""
+        """Write a batch for all models in one transaction; if that fails, for each model alone."""
         try:
             moved = self._project(active, events, last, caught_up_at)
         except Fenced:
             logger.debug("another process projects too, as at a take-over or in a command")
         except Exception as error:
             if is_outage(error):
-                raise  # The database is in trouble, no handler is: the follower backs off.
+                raise  # The database is in trouble, not a handler, so the follower backs off.
             for place in active:
                 self._write_alone(place, events, last)
         else:
@@ -159,11 +162,11 @@ class Projector:
         last: Place,
         caught_up_at: datetime | None = None,
     ) -> Sequence[Position]:
-        """Write a batch and move positions behind it; return them as they are then."""
+        """Write a batch and move the positions; return them as they are afterwards."""
         behind = [place for place in places if place.position < last.position]
         if behind:
             with self._database.writing() as connection:
-                # The fence first: rows of a race that was lost are never written.
+                # The position first, so that a projector that lost the race writes no rows.
                 self._positions.advance(connection, behind, last, caught_up_at)
                 for old, names in _by_position(behind).items():
                     kinds = Batch([recorded for recorded in events if recorded.position > old])
@@ -184,7 +187,7 @@ class Projector:
             self._write_singly(place, events, last)
 
     def _write_singly(self, place: Position, events: Sequence[Recorded], last: Place) -> None:
-        """Go up to the very event that fails, and stop there."""
+        """Write event by event up to the one that fails, and stop the model there."""
         for recorded in events:
             try:
                 (place,) = self._project([place], [recorded], recorded.place)
@@ -211,7 +214,7 @@ class Projector:
             self.on_failure(place.name, failure)
 
     def _may_follow(self, name: str, place: Position) -> bool:
-        """Tell whether a place is ours: tables of another version of this code are not."""
+        """Tell whether to follow this position; tables of another version are not ours."""
         model, pause = self._models.get(name), self._stopped.get(name)
         if model is None or model.version != place.version:
             return False
@@ -228,7 +231,7 @@ class Projector:
 
 
 def _by_position(places: Iterable[Position]) -> Mapping[int, Sequence[str]]:
-    """Group followers that stand at the same place; nearly always all of them do."""
+    """Group followers by position; nearly always all stand at the same one."""
     groups = defaultdict[int, list[str]](list)
     for place in places:
         groups[place.position].append(place.name)
@@ -236,7 +239,7 @@ def _by_position(places: Iterable[Position]) -> Mapping[int, Sequence[str]]:
 
 
 class _Pause:
-    """How long a stopped read model is left alone."""
+    """How long a stopped read model waits until it is tried again."""
 
     def __init__(self) -> None:
         self._length_s = 0.5

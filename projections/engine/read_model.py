@@ -1,4 +1,4 @@
-"""What a read model is: tables of its own that batches of events are written to."""
+"""A read model has tables of its own, into which batches of events are written."""
 
 from abc import ABC, abstractmethod
 from collections import defaultdict
@@ -20,7 +20,7 @@ _position = attrgetter("position")
 
 
 class Batch:
-    """Events in log order, from which each read model takes the kinds that it uses."""
+    """Events in the order of the log; each read model takes the kinds that it uses."""
 
     def __init__(self, recorded: Sequence[Recorded]) -> None:
         self._recorded = recorded
@@ -40,13 +40,13 @@ class ReadModel(ABC):
     """Tables and how events fill them.
 
     Raise `version` when the tables or the handlers change: the model is then rebuilt from the
-    log. `generation` names another set of the same tables, which a rebuild fills while the live
-    set (generation "") serves.
+    log. `generation` names a second set of the same tables, which a rebuild fills while the first
+    set (generation "") goes on serving.
     """
 
     name: ClassVar[str]
     version: ClassVar[int] = 1
-    uses: ClassVar[Uses]  # The kinds of events that it is made from; it is given no others.
+    uses: ClassVar[Uses]  # The kinds of events that it is given; it gets no others.
 
     def __init__(self, generation: str = "") -> None:
         self.generation = generation
@@ -54,7 +54,7 @@ class ReadModel(ABC):
         self.tables: Sequence[Table] = self.build()
 
     def of(self, generation: str) -> Self:
-        """Return the same model over another set of tables."""
+        """Return the same model over the tables of another generation."""
         return type(self)(generation)
 
     @abstractmethod
@@ -69,18 +69,18 @@ class ReadModel(ABC):
 
     @abstractmethod
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write events that it uses, in log order, inside the caller's transaction."""
+        """Write these events, which are in log order, within the caller's transaction."""
 
-    def names(self, connection: Connection) -> list[str]:  # noqa: ARG002  # Of who overrides it.
-        """Name what a rebuild swaps: the tables, and what one engine alone has beside them."""
+    def names(self, connection: Connection) -> list[str]:  # noqa: ARG002  # Used by subclasses that override it.
+        """Return the names that a rebuild swaps: the tables, and on SQLite the text index."""
         return [table.name for table in self.tables]
 
     def table(self, name: str, *items: SchemaItem) -> Table:
-        """Define one table under the name that it has in this generation."""
+        """Define a table under the name that it has in this generation."""
         return Table(self.named(name), self.metadata, *items)
 
     def index(self, name: str, *columns: str | Column[Any], **options: Any) -> Index:
-        """Define an index; it carries the generation, because a renamed table keeps its indexes."""
+        """Define an index; its name has the generation, as a renamed table keeps its indexes."""
         return Index(self.named(name), *columns, **options)
 
     def named(self, name: str) -> str:
@@ -94,6 +94,6 @@ def unused_by(models: Iterable[ReadModel]) -> frozenset[str]:
 
 
 def execute_many(connection: Connection, statement: Any, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Run one statement over many rows; no rows, no round trip."""
+    """Run one statement for many rows; for no rows nothing is sent."""
     if rows:
         connection.execute(statement, [*rows])

@@ -1,4 +1,4 @@
-"""Rebuild: new tables are filled beside the serving ones, then swapped in one transaction."""
+"""Rebuild: new tables are filled beside the live ones, then swapped in one transaction."""
 
 import logging
 import re
@@ -16,24 +16,28 @@ from projections.engine.database import Database, is_outage
 from projections.engine.positions import Positions
 from projections.engine.read_model import Batch, ReadModel, unused_by
 
-BATCH_EVENTS_MAX = 2_000  # Larger than live: nobody waits for a single row of a rebuild.
+# Larger than the projector's, because nobody waits for a single row of a rebuild.
+BATCH_EVENTS_MAX = 2_000
 
-PASSES_MAX = 10  # Each is shorter than the one before, unless more is appended than is read.
-LOCK_MS = 500  # How long the swap of a rebuild may hold up everybody.
-SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)  # A backup may take its ten minutes.
-# PostgreSQL: the lock was not to be had, or in a deadlock; the log took long to answer meanwhile.
+# Each pass is shorter than the one before, unless events come faster than they are read.
+PASSES_MAX = 10
+LOCK_MS = 500  # A swap may make others wait for the tables for this long at most.
+# Ten minutes in all, because a backup may hold the tables for so long.
+SWAP_PAUSES_S = (0.5, 1.0, *[2.0] * 300)
+# What PostgreSQL says when a lock was not free or deadlocked, or when reading the log took too
+# long.
 KEPT_OUT = {"55P03", "40P01", "25P03"}
-ORPHAN_S = 86_400  # No rebuild lasts that long: such tables were left by one that was killed.
+ORPHAN_S = 86_400  # No rebuild lasts so long; older tables were left behind by a killed one.
 
 _GENERATION = re.compile(r".+__(?P<made>[0-9a-f]{8})[0-9a-f]{8}\Z")
 
 logger = logging.getLogger(__name__)
 
-Progress = Callable[[int, int], None]  # Position reached, position aimed at.
+Progress = Callable[[int, int], None]  # The position reached, and the position aimed at.
 
 
 def ignore_progress(_position: int, _goal: int) -> None:
-    """Say nothing."""
+    """Ignore the progress."""
 
 
 def fill(
@@ -41,7 +45,7 @@ def fill(
 ) -> tuple[ReadModel, Place | None]:
     """Make a new generation of a model's tables and fill it up to a position.
 
-    Returns it with the place of the last event that went in. Drop it with `discard` or swap it in.
+    Returns the new model and the place of the last event in it. Either swap it in or `discard` it.
     """
     filling = Filling(database, [model])
     filling.run(log, until, progress)
@@ -51,9 +55,9 @@ def fill(
 
 
 class Filling:
-    """New tables of read models, filled together: the log is read once for all of them.
+    """New tables of several read models, filled together so that the log is read once.
 
-    A model whose handler raises is left out, and its error kept; the others go on.
+    A model whose handler raises is left out and its error kept; the others go on.
     """
 
     def __init__(self, database: Database, models: Sequence[ReadModel]) -> None:
@@ -68,7 +72,7 @@ class Filling:
                 fresh.metadata.create_all(connection)
 
     def run(self, log: Log, until: int, progress: Progress) -> None:
-        """Fill all up to a position, or leave nothing behind."""
+        """Fill all tables up to a position; if that fails, drop them all."""
         try:
             while self.fresh and (self.last is None or self.last.position < until):
                 stretch = _read(log, self.last, until, self.fresh.values())
@@ -92,12 +96,12 @@ class Filling:
                 self.fail(name, error)
 
     def fail(self, name: str, error: Exception) -> None:
-        """Leave a model out."""
+        """Leave a model out and keep its error."""
         discard(self._database, self.fresh.pop(name))
         self.failures.append(error)
 
     def discard(self) -> None:
-        """Drop all that is not swapped in."""
+        """Drop all tables that are not swapped in."""
         while self.fresh:
             discard(self._database, self.fresh.popitem()[1])
 
@@ -109,7 +113,7 @@ def discard(database: Database, model: ReadModel) -> None:
 
 
 def drop_orphans(database: Database) -> None:
-    """Drop what rebuilds that were killed have left behind."""
+    """Drop the tables that killed rebuilds have left behind."""
     oldest = time.time() - ORPHAN_S
     with database.writing() as connection:
         for name in inspect(connection).get_table_names():
@@ -125,7 +129,7 @@ def rebuild(
     model: ReadModel,
     progress: Progress = ignore_progress,
 ) -> int:
-    """Replace a read model by what the log says, while it serves; return its position."""
+    """Replace a read model by what the log says while it goes on serving; return its position."""
     return rebuild_all(log, database, positions, [model], progress)[model.name]
 
 
@@ -136,9 +140,9 @@ def rebuild_all(
     models: Sequence[ReadModel],
     progress: Progress = ignore_progress,
 ) -> dict[str, int]:
-    """Replace read models, reading the log once; return their positions by name.
+    """Replace several read models, reading the log once; return their positions by name.
 
-    One whose handler raises stays as it was; the others are replaced, then its error is raised.
+    A model whose handler raises stays as it was. The others are replaced, then its error is raised.
     """
     filling, reached = Filling(database, models), dict[str, int]()
     _fill_up(filling, log, progress)
@@ -158,7 +162,7 @@ def rebuild_all(
 
 
 def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
-    """Fill up to a head that hardly moves any more: what is left is read while a swap holds all."""
+    """Fill in passes until little is left, because the swap reads the rest while others wait."""
     reached = 0
     for _ in range(PASSES_MAX):
         goal = log.head()
@@ -169,9 +173,9 @@ def _fill_up(filling: Filling, log: Log, progress: Progress) -> None:
 
 
 def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> int:
-    """Take over; when a reader keeps the tables, as a backup does, let the others go on and wait.
+    """Swap, and try again later while a reader such as a backup holds the tables.
 
-    Whoever queues for a table makes all wait who come to read it.
+    Waiting in the queue for a table would make every later reader wait as well.
     """
     for pause_s in SWAP_PAUSES_S:
         try:
@@ -179,12 +183,12 @@ def _patiently(take_over: Callable[[Place | None], int], last: Place | None) -> 
         except DBAPIError as error:
             if getattr(error.orig, "sqlstate", None) not in KEPT_OUT:
                 raise
-            logger.info("a swap waits for somebody who reads the tables, as a backup does")
+            logger.info("a rebuild waits for a process that reads the tables, such as a backup")
             Event().wait(pause_s)
     return take_over(last)
 
 
-def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
+def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
     log: Log,
     database: Database,
     positions: Positions,
@@ -195,10 +199,12 @@ def _take_over(  # noqa: PLR0913  # The two halves of one rebuild.
     with database.writing() as connection:
         if connection.dialect.name != "sqlite":
             connection.execute(text(f"SET LOCAL lock_timeout = {LOCK_MS}"))
-        # Position first, then tables, as the projector does: otherwise the two could deadlock.
+        # Lock the position first and the tables next, as the projector does; else they could
+        # deadlock.
+
         live = positions.hold(connection, model.name)
         goal = live.position if live is not None and live.failure is None else 0
-        while last is None or last.position < goal:  # What the live one has seen meanwhile.
+        while last is None or last.position < goal:  # What the live model has read meanwhile.
             stretch = _read(log, last, goal, [fresh])
             if stretch.last is None:
                 break

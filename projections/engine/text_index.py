@@ -1,7 +1,7 @@
-"""An index of the parts of texts: GIN over trigrams on PostgreSQL, FTS5 over trigrams on SQLite.
+"""An index for searches within texts: GIN over trigrams on PostgreSQL, FTS5 on SQLite.
 
-Without either (an extension that may not be made, an old SQLite) texts are scanned: what is found
-is the same.
+Where neither is available (the extension may not be made, SQLite is old) the texts are scanned.
+Results are the same.
 """
 
 import logging
@@ -25,21 +25,22 @@ from sqlalchemy import (
 )
 from sqlalchemy.exc import DBAPIError
 
-TRIGRAM_CHARS = 3  # A shorter term has no trigram: it is scanned for.
+TRIGRAM_CHARS = 3  # A shorter term has no trigram, so the texts are scanned.
 
-# Trusted, and in the server's own package; the second one puts the organization into the index.
+# Both are trusted and come with PostgreSQL; the second puts the organization into the index.
 EXTENSIONS = ("pg_trgm", "btree_gin")
 OPERATORS = ("gin_trgm_ops", "uuid_ops")
 
-# In kB: a search reads the list of what is not yet sorted in from its begin to its end.
+# In kB. A search reads the whole list of entries that are not yet sorted in, so it is kept short.
 PENDING_KB = 256
 
-MERGE = 2  # Of SQLite's 2 to 16 the fewest pieces: a search looks each trigram up in each piece.
+# The smallest that SQLite allows: a search looks each trigram up in each piece of the index.
+MERGE = 2
 
 ESCAPE = "/"
 _WORD = re.compile(r"[^\W_]+")
 
-# By an index of the table's own, by a table apart from it, or by no index.
+# By the table's own index, by a separate index table, or by scanning.
 Way = Literal["own", "apart", "scan"]
 
 logger = logging.getLogger(__name__)
@@ -48,31 +49,31 @@ logger = logging.getLogger(__name__)
 class TextIndex:
     """Finds the rows of a table whose text holds a term, within one organization.
 
-    Texts are folded already and never change. On SQLite the index is a table of its own, which
-    knows a row by its number in the column `key`; on PostgreSQL it is an index of the table.
+    Texts are case-folded already and never change. On PostgreSQL it is an index of the table. On
+    SQLite it is a separate table, whose rows have the number in the owner's column `key`.
     """
 
     def __init__(self, name: str, owner: Table, organization: str, texts: str, key: str) -> None:
         self.name = name
         self._owner = owner
         self._organization, self._text, self._key = organization, texts, key
-        # As SQLite sees it: a row is its number, and a match is asked of the table's own name.
+        # For SQLite the row number is the key, and MATCH is asked of a column named like the table.
         self._entries = table(name, column("rowid"), column(name), column("texts"))
-        self._is_there = False  # Once it is, a rebuild only replaces it.
+        self._is_there = False  # Once it exists, a rebuild only replaces it.
         event.listen(owner, "after_create", self._create)
         event.listen(owner, "before_drop", self._drop)
 
     def add(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Index new rows of the table; PostgreSQL does so by itself."""
+        """Index new rows of the table; PostgreSQL does this by itself."""
         if rows and self.is_separate(connection):
             entries = [{"rowid": row[self._key], "texts": row[self._text]} for row in rows]
             connection.execute(insert(self._entries), entries)
 
     def holds(self, way: Way) -> ColumnElement[bool]:
-        """Return the condition that a row's text holds a term, whose `values` are bound to it.
+        """Return the condition that a row's text holds a term; bind `values(term)` to it.
 
-        An index tells which rows may hold it, and each of those is looked at. PostgreSQL would
-        look up all trigrams of a pattern, so it is shown patterns of those that cover the term.
+        The index finds candidates, and each is compared with the term. PostgreSQL would look up
+        every trigram of a pattern, so it gets patterns of only as many as cover the term.
         """
         texts = self._owner.c[self._text]
         if way == "own":
@@ -86,7 +87,7 @@ class TextIndex:
         return and_(self._owner.c[self._key].in_(found), it)
 
     def way(self, connection: Connection, term: str) -> Way:
-        """Tell how texts with a folded term are found."""
+        """Return how texts that hold a folded term are found."""
         if len(term) < TRIGRAM_CHARS:
             return "scan"
         if connection.dialect.name == "postgresql":
@@ -95,7 +96,7 @@ class TextIndex:
         return "apart" if self._is_there else "scan"
 
     def is_separate(self, connection: Connection) -> bool:
-        """Tell whether the index is a table, which a rebuild swaps as it swaps tables."""
+        """Tell whether the index is a separate table, which a rebuild has to swap too."""
         if connection.dialect.name != "sqlite":
             return False
         known = text("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name")
@@ -121,7 +122,7 @@ class TextIndex:
                 "texts, content='', detail=none, tokenize='trigram case_sensitive 1')"
             )
             connection.exec_driver_sql(
-                f'INSERT INTO "{self.name}" ("{self.name}", rank) '  # noqa: S608  # Our own table.
+                f'INSERT INTO "{self.name}" ("{self.name}", rank) '  # noqa: S608  # A table of ours.
                 f"VALUES ('automerge', {MERGE})"
             )
         except DBAPIError as error:
@@ -135,7 +136,7 @@ class TextIndex:
 
 
 def values(term: str) -> dict[str, str]:
-    """Return what conditions on a folded term are bound to."""
+    """Return the values for the conditions of a folded term."""
     return {
         "term": term,
         "pattern": pattern(term),
@@ -145,14 +146,14 @@ def values(term: str) -> dict[str, str]:
 
 
 def pattern(term: str) -> str:
-    """Return what LIKE finds a text by that holds a term, literally."""
+    """Return the LIKE pattern for texts that hold a term literally."""
     for sign in (ESCAPE, "%", "_"):
         term = term.replace(sign, ESCAPE + sign)
     return f"%{term}%"
 
 
 def _trigrams(term: str) -> str:
-    """Return a query of FTS5 for trigrams that cover a term: each more costs a list to be read."""
+    """Return the FTS5 query: as few trigrams as cover the term, since each is a list to read."""
     last = len(term) - TRIGRAM_CHARS
     starts = [*range(0, last, TRIGRAM_CHARS), last]
     parts = (term[start : start + TRIGRAM_CHARS].replace('"', '""') for start in starts)
@@ -160,9 +161,9 @@ def _trigrams(term: str) -> str:
 
 
 def _covering(term: str) -> dict[str, str]:
-    """Return patterns of PostgreSQL for every third trigram of a term, and for those at the ends.
+    """Return PostgreSQL patterns: one of every third trigram of each word, one of the words' ends.
 
-    Only letters and digits count there, so it is the words of a term that are cut into pieces.
+    PostgreSQL's trigrams hold only letters and digits, so a term is cut into words first.
     """
     words = [word for word in _WORD.findall(term) if len(word) >= TRIGRAM_CHARS]
     pieces = [
@@ -176,13 +177,13 @@ def _covering(term: str) -> dict[str, str]:
 
 
 def _is_unknown(error: DBAPIError) -> bool:
-    """Tell whether this SQLite was built without FTS5, or is older than its trigrams."""
+    """Tell whether this SQLite has no FTS5, or none with trigrams."""
     said = str(error.orig)
     return "no such module" in said or "tokenizer" in said
 
 
 def _has_operators(connection: Connection) -> bool:
-    """Tell whether the extensions are there; make them where that is possible and allowed."""
+    """Tell whether the extensions exist; make them first where that is possible and allowed."""
     if _sees_operators(connection):
         return True
     for name in EXTENSIONS:

@@ -1,4 +1,4 @@
-"""Whether a read model is what the log says: it is rebuilt beside the live one and compared."""
+"""Verify a read model: rebuild it beside the live one and compare the two."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -8,12 +8,11 @@ from sqlalchemy import Connection, CursorResult, String, Table, select
 
 from domain.log.log import Log
 from projections.engine.database import Database
-from projections.engine.health import belongs
-from projections.engine.positions import Positions
+from projections.engine.positions import Positions, belongs
 from projections.engine.read_model import ReadModel
 from projections.engine.rebuild import Progress, discard, fill, ignore_progress
 
-DIFFERENCES_MAX = 5  # Per table; the first ones say enough.
+DIFFERENCES_MAX = 5  # Per table; the first differences say enough.
 
 
 def differences(
@@ -23,7 +22,7 @@ def differences(
     model: ReadModel,
     progress: Progress = ignore_progress,
 ) -> list[str]:
-    """Return what a live read model and its rebuild do not share, at one position of both."""
+    """Return how a live read model differs from its rebuild, both at the same position."""
     with database.snapshot() as live:
         place = positions.get(live, model.name)
         if place is None:
@@ -45,7 +44,7 @@ def _compare(
 ) -> Iterator[str]:
     for old, new in zip(model.tables, fresh.tables, strict=True):
         keys = len(list(old.primary_key.columns))
-        # Closed, because the first differences are enough: a cursor may be in the midst of a table.
+        # Closed at the end: after the first differences a cursor is in the middle of a table.
         with _rows(live, old) as ours, _rows(rebuilt, new) as theirs:
             strange = _differing_keys(iter(ours), iter(theirs), keys)
             for key in islice(strange, DIFFERENCES_MAX):
@@ -54,7 +53,7 @@ def _compare(
 
 
 def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> Iterator[Any]:
-    """Walk two tables in the order of their keys; yield each key whose rows are not the same."""
+    """Walk two tables in the order of their keys; yield each key whose rows differ."""
     mine, other = next(ours, None), next(theirs, None)
     while mine is not None or other is not None:
         my_key = None if mine is None else tuple(mine[:keys])
@@ -72,11 +71,11 @@ def _differing_keys(ours: Iterator[Any], theirs: Iterator[Any], keys: int) -> It
 
 
 def _rows(connection: Connection, table: Table) -> CursorResult[Any]:
-    """Stream the rows by primary key; its columns come first, so a row names itself."""
+    """Stream the rows by primary key, with the key columns first."""
     keys = list(table.primary_key.columns)
     others = [column for column in table.columns if not column.primary_key]
     is_postgresql = connection.dialect.name == "postgresql"
-    # Texts in the order of Python, which compares the keys, whatever the database's own order is.
+    # Sort texts as Python does, which compares the keys; the database may have another order.
     order = [
         key.collate("C") if is_postgresql and isinstance(key.type, String) else key for key in keys
     ]

@@ -1,1 +1,1 @@
-"""The read models, one a file."""
+"""The read models, one in each file."""

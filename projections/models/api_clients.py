@@ -63,7 +63,6 @@ class ApiClients(ReadModel):
         connection.execute(statement.values(change))
 
     def get(self, connection: Connection, client_id: str) -> ApiClientRow | None:
-        """Read one client."""
         statement = select(self.rows).where(self.rows.c.client_id == client_id)
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None

@@ -1,4 +1,4 @@
-"""Bulk jobs and their items; what is personal stays sealed, so an erased key erases it here too."""
+"""Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
 
@@ -67,7 +67,7 @@ class JobRow(JobCounts):
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedJob:
-    """A job without an end, and when it last moved."""
+    """A job that has not ended, and when it last moved."""
 
     id: UUID
     moved_at: datetime
@@ -84,7 +84,7 @@ class Jobs(ReadModel):
     uses = (BulkJob.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define both tables; unfinished jobs have an index of their own, which stays small."""
+        """Define both tables; unfinished jobs have a separate index, which stays small."""
         finished_at = Column("finished_at", BigInteger)
         self.jobs = self.table(
             "jobs",
@@ -117,7 +117,7 @@ class Jobs(ReadModel):
         )
         self._one, self._counts = _statements(self.jobs, self.settlements)
         columns = self.jobs.c
-        # Built once: the sweep asks both each second.
+        # Built once, because the sweep runs both each second.
         open_jobs = select(columns.id, columns.moved_at).where(finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
         self._idle = page.where(columns.moved_at <= bindparam("moment"))
@@ -149,7 +149,7 @@ class Jobs(ReadModel):
         execute_many(connection, change, moved)
 
     def get(self, database: Database, organization_id: UUID, job_id: UUID) -> JobRow | None:
-        """Read one job of an organization with all that has ended, as of one moment."""
+        """Read one job of an organization with all ended items, as of one moment."""
         found = database.rows(self._one, job=job_id, organization=organization_id)
         return _read(organization_id, job_id, found) if found else None
 
@@ -161,16 +161,17 @@ class Jobs(ReadModel):
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
     ) -> list[UnfinishedJob]:
-        """Return jobs without an end that have not moved for so long, longest idle first.
+        """Return unfinished jobs that have not moved for `idle`, the longest idle first.
 
-        One that seems to have moved far ahead of now has not moved since a clock was set back.
+        A job that moved in the far future was written before a clock was set back; it counts as
+        idle.
         """
         found = _page(connection, self._idle, now - idle, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
 
 
 def row_of(job: BulkJob) -> JobRow:
-    """Return a job as its table would show it, straight from its aggregate."""
+    """Return the row that the table would show for a job, made from its aggregate."""
     return JobRow(
         id=job.id,
         organization_id=job.organization_id,
@@ -239,17 +240,18 @@ def _move(event: BulkJob.Event) -> dict[str, Any]:
     }
 
 
-def _statements(jobs: Table, settlements: Table) -> tuple[Quick, Quick]:
-    """Return what reads one job whole, and what reads its counters alone."""
+def _statements(jobs: Table, settlements: Table) -> tuple[HotStatement, HotStatement]:
+    """Return the statement that reads a whole job, and the one that reads only its counters."""
     own = jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization")
     counters = select(*(jobs.c[name] for name in _COUNTERS)).where(*own)
-    return Quick(_statement(jobs, settlements)), Quick(counters)
+    return HotStatement(_statement(jobs, settlements)), HotStatement(counters)
 
 
 def _statement(jobs: FromClause, settlements: FromClause) -> Select[Any]:
-    """Select the counters beside each settlement, and before them beside the numbers.
+    """Select the counters beside each settlement; the first row has the numbers as well.
 
-    One statement, so that both are of one moment; the numbers, because they are long, only once.
+    One statement, so that all parts are of the same moment; the numbers come once, as they are
+    long.
     """
     numbers = select(
         jobs.c.id.label("job_id"),

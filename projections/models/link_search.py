@@ -1,6 +1,6 @@
-"""The search for links: where in the log those stand that match, and how many there are.
+"""The search for links, and counters of how many links each organization has.
 
-How many links each organization has: counted as they come and change, never by looking.
+Links are counted as they come and change, so that no page has to count them.
 """
 
 from collections import Counter
@@ -29,14 +29,15 @@ from sqlalchemy import (
 
 from domain.links.network import LinkStatus
 from projections.engine.database import Database
-from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import insert_new, upsert
 from projections.engine.read_model import ReadModel
 from projections.engine.text_index import ESCAPE, TextIndex, Way, pattern, values
 
 STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
 
-Change = tuple[UUID, LinkStatus | None, LinkStatus]  # Organization, status before and after.
+# Organization, status before (None: new), status after.
+Change = tuple[UUID, LinkStatus | None, LinkStatus]
 
 
 class LinkCounts:
@@ -49,9 +50,9 @@ class LinkCounts:
             *(Column(status, BigInteger, nullable=False) for status in STATUSES),
         )
         organization_id = self.rows.c.organization_id
-        # Built once: every page asks the first one.
+        # Built once, because every page runs it.
         self._one = select(self.rows).where(organization_id == bindparam("organization"))
-        self._some = Quick(select(self.rows).where(OneOf(organization_id, "organizations")))
+        self._some = HotStatement(select(self.rows).where(OneOf(organization_id, "organizations")))
 
     def total(
         self, connection: Connection, organization_id: UUID, status: LinkStatus | None
@@ -64,7 +65,7 @@ class LinkCounts:
         return sum(counts.values()) if status is None else counts[status]
 
     def change(self, connection: Connection, changes: Iterable[Change]) -> Counter[UUID]:
-        """Count new links (no status before) and others; return how many there were of each."""
+        """Count new (no status before) and changed links; return the totals from before."""
         moved = Counter[tuple[UUID, LinkStatus]]()
         for organization_id, before, after in changes:
             moved[organization_id, after] += 1
@@ -86,11 +87,11 @@ class LinkCounts:
         return Counter({organization_id: sum(old) for organization_id, old in known.items()})
 
 
-BETWEEN = "\n"  # What stands between the texts of a link: neither ICCIDs nor ids hold it.
+BETWEEN = "\n"  # Separates the texts of a link; it is in no ICCID and no id.
 
 
 def fold(text: str) -> str:
-    """Return a text so that texts which differ only in case are the same."""
+    """Return a text in a form in which texts that differ only in case are equal."""
     return text.casefold()
 
 
@@ -98,8 +99,8 @@ def fold(text: str) -> str:
 class LinkFilter:
     """Which links to list.
 
-    `search` is a part of ICCID, name, id or the name of a plan, whatever its case; links in `also`
-    match a search by what is known of them elsewhere.
+    `search` is a part of the ICCID, name, id or plan name, in any case; links in `also` match
+    because of something that is known elsewhere, such as their phone number.
     """
 
     status: LinkStatus | None = None
@@ -108,10 +109,10 @@ class LinkFilter:
 
 
 class LinkSearch:
-    """What is searched besides the rows of links: the index of their texts, and names of plans.
+    """The index of the links' own texts, and the names of plans, by which links are found as well.
 
-    An organization has few plans and many links, so a search looks at the names of plans first.
-    A name stays when the last link with it has lost the plan; it then leads to no link.
+    An organization has few plans and many links, so a search looks up the names of plans first. A
+    name stays when the last link has lost the plan; it then leads to no link.
     """
 
     def __init__(self, model: ReadModel, links: Table, activations: Table) -> None:
@@ -125,7 +126,7 @@ class LinkSearch:
             Column("folded_name", String, primary_key=True),
         )
         columns = self.plans.c
-        self._plans_like = Quick(
+        self._plans_like = HotStatement(
             select(columns.folded_name).where(
                 columns.organization_id == bindparam("organization"),
                 columns.folded_name.like(bindparam("pattern"), escape=ESCAPE),
@@ -134,13 +135,13 @@ class LinkSearch:
         self._statements: dict[_Ways, Select[Any]] = {}
 
     def add_plans(self, connection: Connection, plans: Iterable[tuple[UUID, str]]) -> None:
-        """Note the folded names of plans that came onto links."""
+        """Note the case-folded names of plans that were put on links."""
         names = sorted({*plans})
         rows = [{"organization_id": who, "folded_name": name} for who, name in names]
         insert_new(connection, self.plans, rows)
 
     def ask(self, database: Database, organization_id: UUID, wanted: LinkFilter) -> "Asked":
-        """Return what is to be found: links by themselves, and by the plans that match."""
+        """Return the search to run, with the plan names that match it."""
         assert wanted.search is not None
         term = fold(wanted.search)
         named = {"organization": organization_id, "pattern": pattern(term)}
@@ -150,7 +151,7 @@ class LinkSearch:
     def page(
         self, connection: Connection, asked: "Asked", *, offset: int, limit: int
     ) -> tuple[list[Row[Any]], int]:
-        """Return the rows of some matching links, newest first, and how many match in all."""
+        """Return one page of matching links, newest first, and how many links match in all."""
         term, wanted = asked.term, asked.wanted
         ways = _Ways(
             texts=BETWEEN not in term and "\0" not in term,
@@ -172,11 +173,11 @@ class LinkSearch:
         return [row for row in rows if row.id is not None], rows[0].total
 
     def _statement(self, ways: "_Ways") -> Select[Any]:
-        """Return the search in these ways; building one takes longer than the search."""
+        """Return the statement for these ways; building one takes longer than running it."""
         if ways not in self._statements:
             found = self._found(ways)
-            # Used twice and so found once: all is counted, and a page of it returned, if only as
-            # one empty row.
+            # `found` is used twice and evaluated once: it is counted, and one page of it is read.
+            # The outer join keeps a row with the total when the page is empty.
             total = select(func.count().label("total")).select_from(found).subquery()
             page = select(found.c.position).order_by(found.c.position.desc())
             page = page.offset(bindparam("offset")).limit(bindparam("limit"))
@@ -188,7 +189,7 @@ class LinkSearch:
         return self._statements[ways]
 
     def _found(self, ways: "_Ways") -> CTE:
-        """Select the positions of all that match; each way to match is looked up by its index."""
+        """Select the positions of all matching links; each way to match has its own index."""
         link = self._links.c
         own = link.organization_id == bindparam("organization")
         position = select(link.position)
@@ -196,8 +197,8 @@ class LinkSearch:
             position = position.where(link.status == bindparam("status"))
         texts = self.index.holds(ways.way) if ways.texts else false()
         found = [position.where(own, texts)]
-        # Ids say enough to find a row. As `is true` the organization is no key of an index, by
-        # which SQLite would rather read all the links of it.
+        # The ids suffice to find a row. `IS TRUE` keeps SQLite from using the index on the
+        # organization, with which it would read all links of the organization.
         by_id = position.where(own.is_(true()))
         if ways.also:
             found.append(by_id.where(link.id.in_(bindparam("also", expanding=True))))
@@ -217,7 +218,7 @@ class LinkSearch:
 
 @dataclass(frozen=True)
 class Asked:
-    """A search of an organization: its folded term, and the names of its plans that hold it."""
+    """A search of an organization: the case-folded term, and the plan names that contain it."""
 
     organization_id: UUID
     wanted: LinkFilter
@@ -227,9 +228,9 @@ class Asked:
 
 @dataclass(frozen=True)
 class _Ways:
-    """In which ways something can match, and by which way `texts` are found."""
+    """Which ways of matching a search has, and how texts are searched."""
 
-    texts: bool  # None holds what is between them, so a term with it is not looked for.
+    texts: bool  # False for a term with a separator in it, because no single text holds it.
     way: Way
     status: bool
     also: bool

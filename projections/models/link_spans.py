@@ -1,4 +1,4 @@
-"""The spans of time in which links were active: what the monthly fee counts."""
+"""The periods in which links were active; the monthly fee counts them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,19 +10,19 @@ from sqlalchemy import BigInteger, Column, Connection, Table, Uuid, bindparam, o
 from domain.links.link import Link, status_after
 from domain.log.log import Recorded
 from projections.engine.database import to_micros
-from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
 
 
 class LinkSpans(ReadModel):
-    """A row per span, known by the position of its begin; `until_at` is null while it lasts."""
+    """A row per period, with the position at which it began; `until_at` is null while it lasts."""
 
     name = "link_spans"
     uses = (Link.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table; spans that last have an index of their own."""
+        """Define the table; periods that still last have a separate index."""
         until_at = Column("until_at", BigInteger)
         self.rows = self.table(
             "link_spans",
@@ -41,18 +41,18 @@ class LinkSpans(ReadModel):
             ),
         )
         columns = self.rows.c
-        # Built once: a batch with links runs both.
+        # Built once, because every batch with links runs both.
         end = self.rows.update().where(
             columns.link_id == bindparam("link"), columns.position == bindparam("began")
         )
         self._end = end.values(until_at=bindparam("at"))
         theirs = OneOf(columns.link_id, "links")
         ongoing = select(columns.link_id, columns.position).where(theirs, until_at.is_(None))
-        self._ongoing = Quick(ongoing)
+        self._ongoing = HotStatement(ongoing)
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Follow each link from its span that lasts, if it has one, through the batch."""
+        """Follow each link through the batch, from the period that lasts if it has one."""
         events = [each for each in batch if status_after(each.event) is not None]
         lasting = self._lasting(connection, {each.event.originator_id for each in events})
         new: dict[tuple[UUID, int], dict[str, Any]] = {}
@@ -71,7 +71,7 @@ class LinkSpans(ReadModel):
                     new[link_id, began]["until_at"] = at
                 else:
                     ended.append({"link": link_id, "began": began, "at": at})
-        # The ends first: a link has at most one span that lasts.
+        # Ends first, because a link has at most one period that lasts.
         execute_many(connection, self._end, ended)
         insert_many(connection, self.rows, [*new.values()])
 
@@ -87,13 +87,13 @@ class LinkSpans(ReadModel):
                 columns.from_at <= at,
                 or_(columns.until_at.is_(None), columns.until_at > at),
             )
-            .distinct()  # After a clock was set back two spans of a link can overlap.
+            .distinct()  # Two periods of a link can overlap after a clock was set back.
             .order_by(columns.link_id)
         )
         return [*connection.execute(statement).scalars()]
 
     def _lasting(self, connection: Connection, link_ids: set[UUID]) -> dict[UUID, int]:
-        """Return at which position the span of each link began that has not ended."""
+        """Return for each link the position at which the period that still lasts began."""
         if not link_ids:
             return {}
         found = run(connection, self._ongoing, links=[*link_ids])

@@ -1,6 +1,6 @@
-"""Links as listed: what each is like by the log, and the plans on it.
+"""Links as listed: their state by the log, and the plans on them.
 
-What a batch of events comes to for each link: of several changes the last one counts.
+A batch is reduced to its outcome first: of several changes of a link only the last is written.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,14 +39,14 @@ Values = dict[str, Any]
 Rows = list[Values]
 RowsById = dict[UUID, Values]
 
-# Columns of a link that events change, together where one event brings them together.
+# Columns of a link that events change; those in one tuple are changed by one event.
 CHANGING = (("status",), ("lpa_month", "lpa_box"), ("installed_at",), ("first_used_at",))
 
 
 class LinkBatch:
-    """The rows to write: new links and activations as the batch leaves them, then what is older.
+    """The rows to write: new links and activations, then changes of older ones.
 
-    A link is there from its activation on; nothing is known of one that has failed.
+    A link has a row from its activation on, so a link that failed has none.
     """
 
     def __init__(self, batch: Sequence[Recorded]) -> None:
@@ -73,11 +73,11 @@ class LinkBatch:
 
     @property
     def links(self) -> Rows:
-        """Links that this batch has activated."""
+        """Links that the batch has activated."""
         return [row | self._changes.get(link_id, {}) for link_id, row in self._links.items()]
 
     def changed(self, columns: Sequence[str]) -> Rows:
-        """Return the new values of some columns, for links that were there."""
+        """New values of these columns, for links of earlier batches."""
         return [
             {"link": link_id, **{f"new_{name}": changes[name] for name in columns}}
             for link_id, changes in self._changes.items()
@@ -86,7 +86,7 @@ class LinkBatch:
 
     @property
     def activations(self) -> Rows:
-        """Plans that this batch has put on links."""
+        """Plans that the batch has put on links."""
         return [
             row | {"removed_at": self._removals.get(activation_id)}
             for activation_id, row in self._activations.items()
@@ -94,7 +94,7 @@ class LinkBatch:
 
     @property
     def removals(self) -> Rows:
-        """Plans that were there and have been taken off."""
+        """Plans of earlier batches that have been removed."""
         return [
             {"activation": activation_id, "at": at}
             for activation_id, at in self._removals.items()
@@ -135,7 +135,7 @@ def _new_link(position: int, event: Link.Activated) -> Values:
 
 
 def _texts(event: Link.Activated) -> str:
-    """Return all that a link of its own is searched by, so that one index finds it."""
+    """Return every text of its own by which a link is searched, joined for one index."""
     name = "" if event.name is None else fold(event.name).replace(BETWEEN, " ")
     return BETWEEN.join((event.iccid, name, str(event.originator_id)))
 
@@ -163,7 +163,7 @@ _PLAN = msgspec.json.Decoder(BoughtPlan)
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """One link; `position` is that of its activation, `status` the network's as last seen."""
+    """One link; `position` is that of its activation, `status` the network's when last seen."""
 
     id: UUID
     organization_id: UUID
@@ -176,7 +176,7 @@ class LinkRow:
     lpa: Sealed | None
     installed_at: datetime | None
     first_used_at: datetime | None
-    activations: list[Activation]  # All of them, also those removed, in order of purchase.
+    activations: list[Activation]  # Including removed ones, in order of purchase.
 
     @property
     def current_activations(self) -> list[Activation]:
@@ -187,8 +187,8 @@ class LinkRow:
 class Links(ReadModel):
     """A row per link from its activation on, and a row per activation.
 
-    The links of an organization are numbered, without gaps because none ever vanishes: so a page
-    is found by its place, however deep it lies.
+    The links of an organization are numbered without gaps, because none ever vanishes. So a page is
+    a range of numbers, and a late page costs no more than the first.
     """
 
     name = "links"
@@ -196,7 +196,7 @@ class Links(ReadModel):
     uses = (Link.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables; what is searched stands in a column of its own, folded."""
+        """Define the tables; the searched texts have a case-folded column of their own."""
         self.rows, self.activations = self._links(), self._activations()
         self._counts = LinkCounts(self)
         self._search = LinkSearch(self, self.rows, self.activations)
@@ -204,7 +204,7 @@ class Links(ReadModel):
         return [self.rows, self.activations, self._counts.rows, self._search.plans]
 
     def _build_statements(self) -> None:
-        """Build once what batches and most reads run."""
+        """Build the statements of batches and of most reads once."""
         link, activation = self.rows.c, self.activations.c
         change = self.rows.update().where(link.id == bindparam("link"))
         self._updates = {
@@ -220,7 +220,7 @@ class Links(ReadModel):
         self._theirs = select(self.activations).where(theirs).order_by(activation.position)
 
     def names(self, connection: Connection) -> list[str]:
-        """Name the index of texts too, where it is a table."""
+        """Add the text index to the names, where it is a separate table."""
         index = self._search.index
         own = [index.name] if index.is_separate(connection) else []
         return [*super().names(connection), *own]
@@ -273,7 +273,7 @@ class Links(ReadModel):
         )
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write what the batch comes to: a few statements, however many links it concerns."""
+        """Write the outcome of the batch in a few statements, however many links it concerns."""
         seen = LinkBatch(batch)
         self._add(connection, seen)
         for columns, update in self._updates.items():
@@ -284,7 +284,7 @@ class Links(ReadModel):
         execute_many(connection, self._removal, seen.removals)
 
     def _add(self, connection: Connection, seen: LinkBatch) -> None:
-        """Count what is new and what changes, and write the new links with their numbers."""
+        """Count new and changed links, and write the new ones with their numbers."""
         links = seen.links
         changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
         changes += self._switches(connection, seen)
@@ -296,7 +296,7 @@ class Links(ReadModel):
         self._search.index.add(connection, links)
 
     def _switches(self, connection: Connection, seen: LinkBatch) -> list[Change]:
-        """Return from what to what the status of older links changes; not yet written."""
+        """Return how the status of older links changes; not written yet."""
         new = {each["link"]: each["new_status"] for each in seen.changed(("status",))}
         if not new:
             return []
@@ -315,7 +315,7 @@ class Links(ReadModel):
         offset: int,
         limit: int,
     ) -> tuple[list[LinkRow], int]:
-        """Return some links of an organization, newest first, and how many match in all."""
+        """Return one page of an organization's links, newest first, and how many match in all."""
         if wanted.search is not None:
             asked = self._search.ask(database, organization_id, wanted)
             with database.reading() as connection:
@@ -348,14 +348,13 @@ class Links(ReadModel):
     def _of_status(
         self, organization_id: UUID, status: LinkStatus, offset: int, limit: int
     ) -> Select[Any]:
-        """Select by positions from an index alone: whole rows would be read up to the offset."""
+        """Select positions from an index alone; whole rows would be read up to the offset."""
         link = self.rows.c
         same = (link.organization_id == organization_id, link.status == status)
         found = select(link.position).where(*same).order_by(link.position.desc())
         return self._newest_first().where(link.position.in_(found.offset(offset).limit(limit)))
 
     def get(self, connection: Connection, organization_id: UUID, link_id: UUID) -> LinkRow | None:
-        """Read one link of an organization."""
         about = {"link": link_id, "organization": organization_id}
         found = self._with_activations(connection, connection.execute(self._one, about).all())
         return found[0] if found else None
@@ -368,7 +367,7 @@ class Links(ReadModel):
         before: int | None = None,
         limit: int,
     ) -> list[LinkRow]:
-        """Read links of one organization or of all, newest first; `before` names a position."""
+        """Read links of one organization or of all, newest first; `before` is a position."""
         columns = self.rows.c
         statement = self._newest_first().limit(limit)
         if before is not None:
@@ -384,7 +383,7 @@ class Links(ReadModel):
         return self._with_activations(connection, connection.execute(statement).all())
 
     def _with_activations(self, connection: Connection, rows: Sequence[Row[Any]]) -> list[LinkRow]:
-        """Return links with their activations, which one more statement reads for all of them."""
+        """Return links with their activations, which are read in one more statement for all."""
         if not rows:
             return []
         activations: dict[UUID, list[Activation]] = {row.id: [] for row in rows}

@@ -29,7 +29,7 @@ from projections.engine.read_model import ReadModel, execute_many
 
 @dataclass(frozen=True, slots=True)
 class FeeRow:
-    """One fee: so many links at `fee_micros` each; `charged_at` is None while it is owed."""
+    """One fee: `links` links at `fee_micros` each; `charged_at` is None while it is owed."""
 
     id: UUID
     organization_id: UUID
@@ -42,7 +42,7 @@ class FeeRow:
 
     @property
     def amount_micros(self) -> int:
-        """What it comes to; computed, for the product may be more than a column can hold."""
+        """The amount; computed, because it may exceed what a column can hold."""
         return self.link_count * self.fee_micros
 
 
@@ -53,7 +53,7 @@ class FeeBook(ReadModel):
     uses = (MonthlyFee.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table; what is owed has an index of its own, which stays small."""
+        """Define the table; fees that are owed have a separate index, which stays small."""
         charged_at = Column("charged_at", BigInteger)
         self.rows = self.table(
             "monthly_fees",
@@ -77,7 +77,7 @@ class FeeBook(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert what fell due, then note what was charged, each in one statement."""
+        """Insert new fees, then note which were charged, each in one statement."""
         due, charged = [], []
         for recorded in batch:
             match recorded.event:
@@ -91,14 +91,14 @@ class FeeBook(ReadModel):
         execute_many(connection, update.values(charged_at=bindparam("at")), charged)
 
     def newest(self, connection: Connection) -> dict[UUID, str]:
-        """Return for each organization that ever owed a fee the newest month of one."""
+        """Return the newest month with a fee, for each organization that ever owed one."""
         columns = self.rows.c
         month = func.max(columns.month).label("month")
         statement = select(columns.organization_id, month).group_by(columns.organization_id)
         return {row.organization_id: row.month for row in connection.execute(statement)}
 
     def owed(self, connection: Connection) -> list[FeeRow]:
-        """Return every fee that has not been charged, for each organization the oldest first."""
+        """Return every fee that has not been charged, oldest first for each organization."""
         columns = self.rows.c
         statement = select(self.rows).where(columns.charged_at.is_(None))
         ordered = statement.order_by(columns.organization_id, columns.month)

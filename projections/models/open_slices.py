@@ -1,4 +1,4 @@
-"""Slices of bulk jobs with items that have not ended: what there is to work on, and for whom."""
+"""Open slices of bulk jobs: those with items that have not ended, and for which organization."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ class Slice(NamedTuple):
 
 
 class OpenSlices(ReadModel):
-    """A row per open slice, and a row per organization that has one; what has ended has none."""
+    """A row per open slice, and a row per organization that has one; ended slices have none."""
 
     name = "open_slices"
     uses = (BulkJob.Created, BulkJob.ItemsCompleted, BulkJob.ItemsFailed)
@@ -43,7 +43,7 @@ class OpenSlices(ReadModel):
             Column("open_count", BigInteger, nullable=False),
         )
         columns = self.slices.c
-        # Built once: each message asks them.
+        # Built once, because every message runs them.
         self._first = (
             select(columns.job_id, columns.slice_index)
             .where(columns.organization_id == bindparam("organization"))
@@ -59,7 +59,7 @@ class OpenSlices(ReadModel):
         return [self.slices, self.organizations]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert the slices of new jobs, take off what has ended, and drop what is empty."""
+        """Insert the slices of new jobs, subtract ended items, and delete slices without items."""
         made: dict[Slice, dict[str, Any]] = {}
         ended: Counter[Slice] = Counter()
         changes: Counter[UUID] = Counter()
@@ -83,7 +83,7 @@ class OpenSlices(ReadModel):
         self._count(connection, changes)
 
     def organizations_of(self, connection: Connection) -> list[UUID]:
-        """Return whose slices are open."""
+        """Return the organizations that have open slices."""
         return [*connection.execute(self._owners).scalars()]
 
     def first(self, connection: Connection, organization_id: UUID, count: int) -> list[Slice]:
@@ -92,7 +92,7 @@ class OpenSlices(ReadModel):
         return [Slice(*row) for row in connection.execute(self._first, values)]
 
     def knows(self, connection: Connection, job_id: UUID) -> bool:
-        """Tell whether a job has an open slice here."""
+        """Tell whether a job has an open slice in this read model."""
         return connection.execute(self._any, {"job": job_id}).first() is not None
 
     def items_of(self, connection: Connection, organization_id: UUID) -> int:

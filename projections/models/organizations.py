@@ -34,7 +34,6 @@ class Organizations(ReadModel):
     uses = (Organization.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table."""
         self.rows = self.table(
             "organizations",
             Column("id", Uuid, primary_key=True),
@@ -73,7 +72,6 @@ class Organizations(ReadModel):
         insert_many(connection, self.rows, [row])
 
     def get(self, connection: Connection, organization_id: UUID) -> OrganizationRow | None:
-        """Read one organization."""
         statement = select(self.rows).where(self.rows.c.id == organization_id)
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None

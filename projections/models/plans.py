@@ -1,6 +1,6 @@
 """The catalogue: every plan, and which of them an organization may see.
 
-What a batch of events comes to for each plan: of several changes the last one counts.
+A batch is reduced to its outcome first: of several changes of a plan only the last is written.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ from domain.catalogue.plan import CoverageType, Plan, PlanKey, PlanTerms, key_of
 from domain.log.log import Recorded
 from domain.regions import REGIONS
 from projections.engine.database import Database
-from projections.engine.hot_reads import Quick, as_id
+from projections.engine.hot_reads import HotStatement, as_id
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
 
@@ -42,10 +42,11 @@ Pair = tuple[UUID, UUID]  # A plan and an organization that it is hidden from.
 
 
 class PlanBatch:
-    """The rows to write, in the order: new plans, changes of old ones, then what belongs to them.
+    """The rows to write, in this order: new plans, changes of older ones, their parts.
 
-    `changed` and `switched` concern plans of earlier batches only. `countries` and `profiles` are
-    whole for the plans they mention. Pairs in `exclusions_touched` go before `exclusions` come.
+    `changed` and `switched` concern only plans of earlier batches. `countries` and `profiles` hold
+    all rows of the plans that they mention. Pairs in `exclusions_touched` are deleted before those
+    in `exclusions` are inserted.
     """
 
     def __init__(self, batch: Sequence[Recorded]) -> None:
@@ -74,7 +75,7 @@ class PlanBatch:
 
     @property
     def new(self) -> Rows:
-        """Plans that this batch has published, as it leaves them."""
+        """Plans that the batch has published, in the state in which it leaves them."""
         return [
             {
                 "id": plan_id,
@@ -87,7 +88,7 @@ class PlanBatch:
 
     @property
     def changed(self) -> Rows:
-        """New terms of plans that were there."""
+        """New terms of plans of earlier batches."""
         return [
             {"plan": plan_id, **{f"new_{name}": each for name, each in _columns(terms).items()}}
             for plan_id, terms in self._terms.items()
@@ -96,7 +97,7 @@ class PlanBatch:
 
     @property
     def switched(self) -> Rows:
-        """Whether plans that were there are enabled."""
+        """Whether plans of earlier batches are enabled."""
         return [
             {"plan": plan_id, "on": enabled}
             for plan_id, enabled in self._enabled.items()
@@ -105,7 +106,7 @@ class PlanBatch:
 
     @property
     def countries(self) -> Rows:
-        """Every country of the plans that have new terms."""
+        """All countries of the plans that have new terms."""
         return [
             {"plan_id": plan_id, "country_code": code}
             for plan_id, terms in self._terms.items()
@@ -114,7 +115,7 @@ class PlanBatch:
 
     @property
     def profiles(self) -> Rows:
-        """Every sponsor profile of the plans that have new terms."""
+        """All sponsor profiles of the plans that have new terms."""
         return [
             {"plan_id": plan_id, "profile_id": profile_id, "name": name}
             for plan_id, terms in self._terms.items()
@@ -123,12 +124,12 @@ class PlanBatch:
 
     @property
     def exclusions_touched(self) -> Rows:
-        """Pairs of plan and organization that have become true or false."""
+        """Pairs of plan and organization whose exclusion has begun or ended."""
         return [{"plan": plan, "organization": each} for plan, each in self._excluded]
 
     @property
     def exclusions(self) -> Rows:
-        """Pairs of plan and organization that are true."""
+        """Pairs of plan and organization that are excluded."""
         return [
             {"plan_id": plan_id, "organization_id": organization_id}
             for (plan_id, organization_id), is_true in self._excluded.items()
@@ -145,7 +146,7 @@ def _columns(terms: PlanTerms) -> dict[str, Any]:
     }
 
 
-# By bytes of UTF-8 everywhere, as SQLite does: a locale of the database must not decide.
+# Sorted by the bytes of UTF-8 in every database; the locale of the database must not decide.
 NAME = String().with_variant(String(collation="C"), "postgresql")
 
 _TERMS = msgspec.json.Decoder(PlanTerms)
@@ -153,7 +154,7 @@ _TERMS = msgspec.json.Decoder(PlanTerms)
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """One plan; global when `organization_id` is None, and then hidden from those `excluded`."""
+    """One plan; `organization_id` is None for a global one, hidden from those in `excluded`."""
 
     id: UUID
     organization_id: UUID | None
@@ -164,7 +165,7 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanFilter:
-    """Which plans to list; `sponsor_profile` is the id or the name of one."""
+    """Which plans to list; `sponsor_profile` is an id or a name."""
 
     region: str | None = None
     country: str | None = None
@@ -172,7 +173,8 @@ class PlanFilter:
     sponsor_profile: str | None = None
 
 
-COMMA: Any = literal_column("','")  # A bound one would be left open to each call.
+# A literal, because a bound value would have to be given at each call.
+COMMA: Any = literal_column("','")
 
 
 class Plans(ReadModel):
@@ -182,7 +184,7 @@ class Plans(ReadModel):
     uses = (Plan.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables; `terms` are JSON, and what filters ask for stands beside them."""
+        """Define the tables; `terms` are JSON, and fields that filters use have columns too."""
         self.rows = self.table(
             "plans",
             Column("id", Uuid, primary_key=True),
@@ -212,12 +214,14 @@ class Plans(ReadModel):
             Column("organization_id", Uuid, primary_key=True),
         )
         is_visible = self._visible_to(bindparam("organization"))
-        # Built once: every creation of a link and every change of its plans asks it.
-        self._one = Quick(self._select().where(self.rows.c.id == bindparam("plan"), is_visible))
+        # Built once, because each creation of a link and each change of its plans runs it.
+        self._one = HotStatement(
+            self._select().where(self.rows.c.id == bindparam("plan"), is_visible)
+        )
         return [self.rows, self.countries, self.profiles, self.exclusions]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write what the batch comes to: a few statements, however many plans it concerns."""
+        """Write the outcome of the batch in a few statements, however many plans it concerns."""
         seen = PlanBatch(batch)
         plan_id: BindParameter[UUID] = bindparam("plan")
         insert_many(connection, self.rows, seen.new)
@@ -247,17 +251,17 @@ class Plans(ReadModel):
         offset: int,
         limit: int,
     ) -> tuple[list[PlanRow], int]:
-        """Return some of the plans that an organization sees, by name, and how many match."""
+        """Return one page of the plans that an organization sees, by name, and how many match."""
         conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
         count = select(func.count()).select_from(self.rows).where(*conditions)
         total = connection.execute(count).scalar_one()
-        plan = self.rows.c  # The ids are sorted alone: whole rows would be read up to the offset.
+        # Only ids are sorted, because whole rows would be read up to the offset.
+        plan = self.rows.c
         ids = select(plan.id).where(*conditions).order_by(plan.name, plan.id)
         rows = self._select().where(plan.id.in_(ids.offset(offset).limit(limit)))
         return [_read(row) for row in connection.execute(rows)], total
 
     def get(self, database: Database, organization_id: UUID, plan_id: UUID) -> PlanRow | None:
-        """Read one plan that an organization sees."""
         rows = database.rows(self._one, plan=plan_id, organization=organization_id)
         return _read(rows[0]) if rows else None
 
@@ -268,10 +272,10 @@ class Plans(ReadModel):
         sponsor_profile_id: str | None,
         country: str | None = None,
     ) -> list[PlanRow]:
-        """Return the plans that an organization sees and can put on a link of this profile.
+        """Return the plans that an organization sees and that can be put on a link of this profile.
 
-        Where the profile is known, only those that have it and are connected to the network; where
-        a country is named, only those that cover it.
+        If the profile is known, only plans that have it and are connected to the network; if a
+        country is named, only plans that cover it.
         """
         wanted = PlanFilter(country=country)
         conditions = [self._visible_to(organization_id), *self._conditions(wanted)]
@@ -284,7 +288,7 @@ class Plans(ReadModel):
         return [_read(row) for row in connection.execute(self._select().where(*conditions))]
 
     def by_id(self, connection: Connection, plan_ids: Collection[UUID]) -> dict[UUID, PlanRow]:
-        """Read plans by id, whoever may see them: what was bought stays known."""
+        """Read plans by id, whoever may see them now; links show plans bought earlier."""
         if not plan_ids:
             return {}
         statement = self._select().where(self.rows.c.id.in_(plan_ids))
@@ -295,7 +299,7 @@ class Plans(ReadModel):
         return [_read(row) for row in connection.execute(self._select())]
 
     def keys(self, connection: Connection) -> Mapping[PlanKey, Sequence[UUID]]:
-        """Return the ids of all plans by what they are known by."""
+        """Return the ids of all plans by the key under which an import knows them."""
         columns = self.rows.c
         statement = select(
             columns.id, columns.organization_id, columns.provider_plan_id, columns.name
@@ -306,7 +310,7 @@ class Plans(ReadModel):
         return found
 
     def _select(self) -> Select[Any]:
-        """Select plans in their order: by name, then id; each with those it is hidden from."""
+        """Select plans by name, then id, each with the organizations that it is hidden from."""
         columns, pair = self.rows.c, self.exclusions.c
         excluded = (
             select(func.aggregate_strings(cast(pair.organization_id, String), COMMA))
@@ -322,7 +326,7 @@ class Plans(ReadModel):
         ).order_by(columns.name, columns.id)
 
     def _visible_to(self, organization_id: UUID | BindParameter[UUID]) -> ColumnElement[bool]:
-        """An own copy hides the global plan even while the copy is disabled."""
+        """Return the condition; an own copy hides the global plan even if it is disabled."""
         plan, own = self.rows.c, self.rows.alias("own")
         is_excluded = self._exists(
             self.exclusions, self.exclusions.c.organization_id == organization_id

@@ -9,7 +9,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Wallet, kind_and_direction, links_of
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
@@ -24,7 +24,7 @@ from projections.engine.read_model import ReadModel
 
 Facts = dict[str, Any]
 
-# Fields that are shown as they are. What is not named is not shown: an activation code must not be.
+# The fields that are shown. Others are not, so that no activation code ever gets out by mistake.
 SHOWN = (
     "iccid",
     "endpoint_id",
@@ -63,7 +63,7 @@ class Timelines(ReadModel):
     uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table, which is read by its key."""
+        """Define the table, which is read by its primary key."""
         self.rows = self.table(
             "link_timelines",
             Column("link_id", Uuid, primary_key=True),
@@ -75,7 +75,7 @@ class Timelines(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert a row for each event and each link that it is about, in one statement."""
+        """Insert a row for each event and each link that the event is about, in one statement."""
         rows: list[dict[str, Any]] = []
         for recorded in batch:
             event = recorded.event
@@ -146,15 +146,15 @@ def _entry(event: Wallet.Moved) -> Facts:
 
 
 def _bought(value: object) -> Facts:
-    """Return what was bought, what it cost, or what came back; nothing for any other value."""
+    """Return plan, price or refund as shown; nothing for any other value."""
     match value:
         case BoughtPlan():
             return {"plan": value.name, "provider_plan_id": value.provider_plan_id}
-        case Price():
+        case PaidPrice():
             paid = {"amount": format_amount(value.amount_micros), "currency": value.currency}
             return {**paid, "transaction_id": value.transaction_id}
         case Repayment():
-            # Its currency stands in the entry of the wallet that was saved with it.
+            # The currency is in the wallet's entry of the same commit.
             back = format_amount(value.amount_micros)
             return {"refunded": back, "transaction_id": value.transaction_id}
         case _:

@@ -1,10 +1,9 @@
-"""The transaction stream: every entry of every wallet, in log order.
+"""The transactions: every entry of every wallet in log order, and counters of them by hour.
 
-How many entries of each kind a wallet has had in each hour, and between which sequences.
-
-The times of a wallet's entries are those of requests, on the clocks of several machines: they do
-not rise with the sequence, so no index of times has the entries in their order. The hours are a
-guide that is right whatever the clocks say: all entries of an hour lie between its two sequences.
+The time of an entry is that of its request, on the clock of one of several machines. So times do
+not rise with the sequence, and no index on times has the entries in their order. For each hour the
+counters hold the first and last sequence: all entries of the hour lie between these two, whatever
+the clocks say.
 """
 
 from collections.abc import Sequence
@@ -41,7 +40,7 @@ ADDED, KEPT = frozenset({"count"}), frozenset({"first"})
 
 
 class Span(NamedTuple):
-    """How many entries match, and the sequences that none of them is outside of."""
+    """How many entries match, and the first and last sequence between which all of them lie."""
 
     matching: int
     first: int
@@ -49,7 +48,7 @@ class Span(NamedTuple):
 
 
 class TransactionHours:
-    """A row per organization, kind and hour that has an entry."""
+    """A row per organization, kind and hour in which there is an entry."""
 
     def __init__(self, model: ReadModel) -> None:
         self.rows: Table = model.table(
@@ -63,12 +62,13 @@ class TransactionHours:
         )
 
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:
-        """Count new entries, which are in log order: in that of each wallet's sequences."""
+        """Count new entries, which must be in log order, so each wallet's by sequence."""
         hours: dict[tuple[int, str, int], dict[str, Any]] = {}
         for entry in entries:
             organization_id, kind = entry["organization_id"], entry["kind"]
             sequence, hour = entry["sequence"], entry["charged_at"] // HOUR
-            key = (organization_id.int, kind, hour)  # A UUID is hashed by Python code.
+            # An int, because UUIDs are hashed by slow Python code.
+            key = (organization_id.int, kind, hour)
             row = hours.get(key)
             if row is None:
                 owner = {"organization_id": organization_id, "kind": kind, "hour": hour}
@@ -85,9 +85,9 @@ class TransactionHours:
         kinds: Sequence[str],
         within: tuple[int, int],
     ) -> Span:
-        """Count the entries of some kinds from a moment until before another one.
+        """Count the entries of some kinds from the first moment up to, not including, the second.
 
-        Whole hours are added up. Of an hour that is cut its own entries are looked at.
+        Whole hours are summed from the counters; in an hour that is cut the entries are counted.
         """
         since, until = within
         columns, last_hour = self.rows.c, (until - 1) // HOUR
@@ -114,7 +114,7 @@ class TransactionHours:
             max((each.last for each in found), default=0),
         )
 
-    def _part(  # noqa: PLR0913  # Whose, which and when.
+    def _part(  # noqa: PLR0913  # The organization, the kinds and the time.
         self,
         connection: Connection,
         entries: Table,
@@ -123,7 +123,7 @@ class TransactionHours:
         hour: int,
         part: tuple[int, int],
     ) -> Span:
-        """Count the entries of a part of an hour, among those between the hour's sequences."""
+        """Count the entries in a part of an hour, between the hour's two sequences."""
         columns, sequence = self.rows.c, entries.c.sequence
         in_hour = (
             columns.organization_id == organization_id,
@@ -155,7 +155,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One entry; `amount_micros` is positive and `direction` says which way it went."""
+    """One entry; `amount_micros` is positive and `direction` tells whether it came or went."""
 
     id: UUID
     organization_id: UUID
@@ -185,7 +185,7 @@ class Filter:
 class Transactions(ReadModel):
     """One row per entry, found by organization and sequence, and one per link that it is about.
 
-    Its entries are counted by kind and hour, so that nobody counts them to tell how many match.
+    Entries are counted by kind and hour as they come, so that no page has to count its matches.
     """
 
     name = "transactions"
@@ -220,7 +220,7 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
         )
         self.hours = TransactionHours(self)
-        # As readers take them, so that a swap never crosses them.
+        # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
         return [self.links, self.hours.rows, self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -240,7 +240,6 @@ class Transactions(ReadModel):
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID
     ) -> Transaction | None:
-        """Read one transaction of an organization."""
         columns = self.rows.c
         statement = select(self.rows).where(
             columns.id == transaction_id, columns.organization_id == organization_id
@@ -257,15 +256,17 @@ class Transactions(ReadModel):
         offset: int,
         limit: int,
     ) -> tuple[list[Transaction], int]:
-        """Return some transactions, newest first, and how many match in all."""
+        """Return one page of transactions, newest first, and how many match in all."""
         columns = self.rows.c
         own = columns.organization_id == organization_id
         span = self._span(connection, organization_id, wanted)
-        others = span.last - span.first + 1 - span.matching  # Between them, that do not match.
+        # Entries between the first and last match that do not match.
+        others = span.last - span.first + 1 - span.matching
         lowest = max(span.first, span.last - offset - limit + 1 - others)
         if not others:
             page = columns.sequence.between(lowest, span.last - offset)
-        else:  # Sequences alone, from an index: whole rows would be read up to the offset.
+        # From an index on sequences alone, because whole rows would be read up to the offset.
+        else:
             found = select(columns.sequence).where(own, *self._conditions(wanted))
             found = found.where(columns.sequence.between(lowest, span.last))
             found = found.order_by(columns.sequence.desc()).offset(offset).limit(limit)
@@ -274,13 +275,13 @@ class Transactions(ReadModel):
         return [_read(row) for row in connection.execute(rows)], span.matching
 
     def _span(self, connection: Connection, organization_id: UUID, wanted: Filter) -> Span:
-        """Return how many entries match, and between which sequences all of them are."""
+        """Return how many entries match, and the first and last sequence among them."""
         if wanted.reference is None and wanted != Filter():
             kinds = KINDS if wanted.kind is None else [wanted.kind]
             return self.hours.span(connection, self.rows, organization_id, kinds, _within(wanted))
         sequence = self.rows.c.sequence
         own = self.rows.c.organization_id == organization_id
-        if wanted == Filter():  # Sequences have no gap, so the newest one is the count.
+        if wanted == Filter():  # Sequences have no gap, so the newest sequence is the count.
             statement = select(func.coalesce(func.max(sequence), 0)).where(own)
             total = connection.execute(statement).scalar_one()
             return Span(total, 1, total)
@@ -297,10 +298,11 @@ class Transactions(ReadModel):
         offset: int,
         limit: int,
     ) -> tuple[list[Transaction], int]:
-        """Return some transactions about a link, newest first, and how many there are in all."""
+        """Return one page of a link's transactions, newest first, and how many there are in all."""
         columns, pair = self.rows.c, self.links.c
         about = self.links.join(self.rows, columns.id == pair.transaction_id)
-        # As `is true` the organization is no key of an index: SQLite would read all by it.
+        # `IS TRUE` keeps SQLite from using the index on the organization and reading all its
+        # entries.
         own = (columns.organization_id == organization_id).is_(true())
         conditions = (pair.link_id == link_id, own)
         count = select(func.count()).select_from(about).where(*conditions)
@@ -330,7 +332,7 @@ class Transactions(ReadModel):
 
 
 def _within(wanted: Filter) -> tuple[int, int]:
-    """Return from when on and until when, in microseconds; what is left open holds all there is."""
+    """Return the filter's time range in microseconds; an open end becomes the widest bound."""
     since = 0 if wanted.since is None else to_micros(wanted.since)
     return since, FOREVER if wanted.until is None else to_micros(wanted.until)
 

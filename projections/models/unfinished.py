@@ -1,4 +1,4 @@
-"""Links and plan changes whose work has not ended, and when somebody should look at them again."""
+"""Links and plan changes whose work has not ended, and when each must be looked at again."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,19 +25,19 @@ from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from projections.engine.database import from_micros, to_micros
-from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
 
 Kind = Literal["link", "plan_change"]
 
-IDLE = timedelta(seconds=2)  # A worker that lives has moved on by then.
-SOON = timedelta(seconds=1)  # What is left after a failure is looked at first after this.
+IDLE = timedelta(seconds=2)  # A living worker has moved on by then.
+SOON = timedelta(seconds=1)  # When what is left after a failure is looked at first.
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
-    """Something of the provisioning queue that has not ended."""
+class UnfinishedWork:
+    """An unfinished link or plan change."""
 
     kind: Kind
     id: UUID
@@ -60,7 +60,7 @@ def _never(_: Any) -> None:
     return None
 
 
-# When the work of a stream is due after an event of it; None: it has ended. Others change nothing.
+# When a stream's work is due after an event; None: it has ended. Other events change nothing.
 DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     Link.Requested: _idle,
     Link.EsimReserved: _idle,
@@ -85,13 +85,13 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
 
 
 class Unfinished(ReadModel):
-    """A row per unfinished link or plan change; what has ended has none."""
+    """A row per unfinished link or plan change; ended ones have none."""
 
     name = "unfinished"
     uses = (*DUE,)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table; it stays as small as the work that is under way."""
+        """Define the table; it stays as small as the work under way."""
         self.rows = self.table(
             "unfinished",
             Column("id", Uuid, primary_key=True),
@@ -101,9 +101,11 @@ class Unfinished(ReadModel):
             self.index("unfinished_by_due", "due_at", "id"),
         )
         columns = self.rows.c
-        # Built once: every batch with work runs these, and the sweep asks the others each second.
-        self._gone = Quick(self.rows.delete().where(OneOf(columns.id, "ended")))
-        self._begun = Quick(
+        # Built once: every batch with such events runs these, and the sweep runs the others each
+        # second.
+
+        self._gone = HotStatement(self.rows.delete().where(OneOf(columns.id, "ended")))
+        self._begun = HotStatement(
             select(columns.id, columns.begun_at).where(OneOf(columns.id, "streams"))
         )
         each = select(columns.kind, columns.id, columns.due_at)
@@ -113,7 +115,7 @@ class Unfinished(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write what the last of its events in the batch makes of each stream."""
+        """Write for each stream what the last of its events in the batch says."""
         rows: dict[UUID, dict[str, Any]] = {}
         ended: set[UUID] = set()
         for recorded in batch:
@@ -121,7 +123,7 @@ class Unfinished(ReadModel):
             if type(event) not in DUE:
                 continue
             due_at = DUE[type(event)](event)
-            if due_at is None:  # What comes after it in the batch begins anew.
+            if due_at is None:  # Later events in the batch start a new row.
                 rows.pop(stream_id, None)
                 ended.add(stream_id)
             else:
@@ -129,13 +131,13 @@ class Unfinished(ReadModel):
                 rows[stream_id] = {**_row(event, due_at), "begun_at": begun_at}
         if ended:
             run(connection, self._gone, ended=[*ended])
-        known = self._known(connection, rows)  # What has ended is not known any more.
+        known = self._known(connection, rows)  # Ended streams are not known any more.
         upsert(connection, self.rows, [row | known.get(row["id"], {}) for row in rows.values()])
 
-    def due(self, connection: Connection, now: datetime, limit: int) -> list[Work]:
-        """Return what is due, the longest overdue first.
+    def due(self, connection: Connection, now: datetime, limit: int) -> list[UnfinishedWork]:
+        """Return the work that is due, the longest overdue first.
 
-        What seems to be due far ahead was written before a clock was set back: it is due as well.
+        A due time far ahead was written before a clock was set back, so it counts as due too.
         """
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
@@ -148,16 +150,18 @@ class Unfinished(ReadModel):
     def _known(
         self, connection: Connection, stream_ids: Collection[UUID]
     ) -> dict[UUID, dict[str, int]]:
-        """Return since when what goes on in this batch has been under way."""
+        """Return for the streams of this batch since when they have been under way."""
         if not stream_ids:
             return {}
         found = run(connection, self._begun, streams=[*stream_ids])
         return {as_id(stream_id): {"begun_at": begun_at} for stream_id, begun_at in found}
 
 
-def _page(connection: Connection, which: Select[Any], moment: datetime, limit: int) -> list[Work]:
+def _page(
+    connection: Connection, which: Select[Any], moment: datetime, limit: int
+) -> list[UnfinishedWork]:
     rows = connection.execute(which, {"moment": to_micros(moment), "most": limit})
-    return [Work(row.kind, row.id, from_micros(row.due_at)) for row in rows]
+    return [UnfinishedWork(row.kind, row.id, from_micros(row.due_at)) for row in rows]
 
 
 def _row(event: Event, due_at: datetime) -> dict[str, Any]:

@@ -30,7 +30,6 @@ class Wallets(ReadModel):
     uses = (Wallet.Event,)
 
     def build(self) -> Sequence[Table]:
-        """Define the one table."""
         self.rows = self.table(
             "wallets",
             Column("organization_id", Uuid, primary_key=True),
@@ -39,13 +38,14 @@ class Wallets(ReadModel):
             Column("sequence", BigInteger, nullable=False),
         )
         organization_id = self.rows.c.organization_id
-        # Built once: every charged lookup reads one row with it.
+        # Built once, because every charged lookup reads one row with it.
         self._one = select(self.rows).where(organization_id == bindparam("organization"))
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Write the last state of each wallet of the batch; every entry carries its balance."""
-        newest: dict[int, Wallet.Event] = {}  # A UUID as a key is hashed by Python code.
+        """Write the last state of each wallet in the batch; each entry has its balance."""
+        # Keyed by int, because UUIDs are hashed by slow Python code.
+        newest: dict[int, Wallet.Event] = {}
         for recorded in batch:
             event = recorded.event
             if isinstance(event, Wallet.Event):
@@ -53,7 +53,6 @@ class Wallets(ReadModel):
         upsert(connection, self.rows, [_row(Wallet.after(event)) for event in newest.values()])
 
     def get(self, connection: Connection, organization_id: UUID) -> WalletRow | None:
-        """Read one balance."""
         row = connection.execute(self._one, {"organization": organization_id}).one_or_none()
         return WalletRow(*row) if row else None
 

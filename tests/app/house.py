@@ -1,4 +1,4 @@
-"""One organization with its clients, at the door: what authorization tests let in or refuse."""
+"""One organization with its clients, which authorization lets in or refuses."""
 
 from collections.abc import Sequence
 from uuid import UUID

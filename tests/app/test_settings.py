@@ -84,7 +84,6 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("CURRENCY", "UDS"),
         ("SANDBOX", "maybe"),
         ("NUMBER_LOOKUP_ENABLED", "2"),
-        ("LOOKUP_PROVIDER", "oracle"),
         ("LOOKUP_CACHE_TTL_S", "a day"),
         ("BULK_NUMBERS_MAX", "0"),
         ("BULK_NUMBERS_MAX", "1001"),

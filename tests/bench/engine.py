@@ -1,4 +1,4 @@
-"""What is measured on: SQLite, or with DATABASE=postgresql private servers that keep their word."""
+"""What the bench runs on: SQLite, or with DATABASE=postgresql private durable servers."""
 
 import atexit
 import os

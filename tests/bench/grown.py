@@ -1,4 +1,4 @@
-"""Two installations that differ in size alone, and what is asked of each of them."""
+"""Two installations that differ only in size, and the operations that both run."""
 
 import os
 import time
@@ -45,7 +45,7 @@ class Given(Seed):
         return self._url
 
     def drop(self, url: str) -> None:
-        """Whoever made it drops it."""
+        """Do nothing: whoever made the database drops it."""
 
 
 class Customer(Partner):

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 import msgspec
 from eventsourcing.persistence import StoredEvent
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference, Wallet, wallet_id
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
@@ -94,7 +94,7 @@ def _lookup(organization: UUID) -> NumberLookup:
         source="live",
         as_of=now.at,
         provider="offline",
-        price=Price(PRICE_MICROS, "USD", uuid4()),
+        price=PaidPrice(PRICE_MICROS, "USD", uuid4()),
         personal=_sealed(ANSWER_BYTES),
     )
 
@@ -107,7 +107,7 @@ def _job(organization: UUID, items: int) -> BulkJob:
         total_count=items,
         slice_size=SLICE_ITEMS,
         item_price_micros=PRICE_MICROS,
-        price=Price(PRICE_MICROS * items, "USD", uuid4()),
+        price=PaidPrice(PRICE_MICROS * items, "USD", uuid4()),
         personal=_sealed(items * NUMBER_BYTES),
     )
 

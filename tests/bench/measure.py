@@ -1,4 +1,4 @@
-"""How a figure comes about: both sides take turns, and the median of each is what counts."""
+"""How a figure is measured: both sides take turns, and the median of each counts."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain

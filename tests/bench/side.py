@@ -1,4 +1,4 @@
-"""One of those that are measured side by side: what an answer costs it, in all of its processes."""
+"""One of the services that are compared: what an answer costs all of its processes."""
 
 import sys
 from collections.abc import Callable, Mapping

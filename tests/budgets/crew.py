@@ -168,7 +168,7 @@ class Crew:
 def crew(
     tmp_path: Path, migrated: Seed, tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Crew]:
-    """Processes for which no time passes: what comes once in a while does not come."""
+    """Processes for which no time passes, so no recurring work runs."""
     now = time.monotonic()
     monkeypatch.setattr(time, "monotonic", lambda: now)
     made = Crew(tmp_path, migrated, tally)

@@ -96,7 +96,7 @@ class Tally:
         return taken
 
     def close(self) -> None:
-        """Let go of what was written."""
+        """Drop what was recorded."""
         for trace in self._traces:
             trace.close()
 
@@ -129,7 +129,7 @@ class Trace:
                 self._take(found[2], found[3].rstrip("\n"))
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._file.close()
 
     def _take(self, kind: str, rest: str) -> None:
@@ -206,7 +206,7 @@ def tally(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tally]:
 
 
 def told(statements: Sequence[Statement]) -> str:
-    """List what ran, for who has to explain a number."""
+    """List the statements that ran, to explain a number."""
     lines = []
     for each in statements:
         if each.kind != "neither":

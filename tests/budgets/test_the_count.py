@@ -1,4 +1,4 @@
-"""The count is that of the server: over a random mix both have seen the same statements."""
+"""Our count equals the server's: over a random mix both have seen the same statements."""
 
 from collections import Counter
 from collections.abc import Iterator

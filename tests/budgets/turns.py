@@ -25,11 +25,11 @@ class Turns:
         self._pass(lambda: self._work.put(work))
 
     def resume(self) -> None:
-        """Let them go on from where they gave it back."""
+        """Let the others go on from where they gave the turn back."""
         self._pass(self._theirs.release)
 
     def end(self) -> None:
-        """Let them go on to their end."""
+        """Let the others go on to their end."""
         while self.is_under_way:
             self.resume()
 

@@ -1,4 +1,4 @@
-"""Every eSIM network, one test at a time."""
+"""Fixtures: every eSIM network, one after the other."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,9 @@
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
+from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.sqlite.database import engine_for
 from domain.cause import Clock
@@ -43,7 +44,7 @@ class FarSide(Protocol):
         ...
 
     def break_down(self) -> None:
-        """Answer nobody any more."""
+        """Make every later call fail."""
         ...
 
     def close(self) -> None: ...
@@ -93,7 +94,21 @@ class SimulatedSide:
         self.clock.forward(seconds=seconds)
 
 
-NETWORKS: Mapping[str, Callable[[Path], FarSide]] = {"simulated": SimulatedSide}
+class GuardedSide(SimulatedSide):
+    """The same behind a circuit, as a remote network is."""
+
+    def connect(self, *args: Any, **options: Any) -> Any:
+        network = super().connect(*args, **options)
+        circuit = CircuitBreaker("eSIM network", network.name, int, failures_max=1_000)
+        guarded: Any = GuardedNetwork(network, circuit)
+        guarded.metadata = network.metadata
+        return guarded
+
+
+NETWORKS: Mapping[str, Callable[[Path], FarSide]] = {
+    "simulated": SimulatedSide,
+    "simulated behind a circuit": GuardedSide,
+}
 
 
 def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:

@@ -1,12 +1,13 @@
 """A number lookup that answers from a script and fails on demand, as a remote provider does."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import StrEnum
 from threading import Lock
 from typing import Final
 from uuid import UUID
 
-from domain.lookups.ports import Carrier, NumberFacts
+from app.adapters.circuit import CircuitBreaker, GuardedLookup
+from domain.lookups.ports import Carrier, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
 VALID_MOBILE: Final = "+34612345678"
@@ -52,6 +53,9 @@ class ScriptedLookup:
     def is_up(self) -> bool:
         return True
 
+    def probe(self) -> None:
+        """Succeed: what a probe finds is given to the circuit by the test."""
+
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         with self._lock:
             self.calls += 1
@@ -63,3 +67,25 @@ class ScriptedLookup:
             message = f"the scripted provider {fault}"
             raise Unavailable(message)
         return self._answers.get(phone_number, NumberFacts(phone_number, valid=False))
+
+
+class Behind(GuardedLookup):
+    """A provider behind a circuit that its test closes."""
+
+    def __init__(
+        self,
+        inner: LookupProvider,
+        *,
+        failures_max: int = 3,
+        open_s: float = 3600.0,
+        probe: Callable[[], object] | None = None,
+    ) -> None:
+        circuit = CircuitBreaker(
+            "lookup provider",
+            inner.name,
+            probe or inner.probe,
+            failures_max=failures_max,
+            open_s=open_s,
+        )
+        super().__init__(inner, circuit)
+        self.close = circuit.close

@@ -6,8 +6,9 @@ import pytest
 
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
-from tests.app.adapters.queues.bench import Bench, durable, fresh_url
+from tests.app.adapters.queues.bench import Bench, durable
 from tests.installation import wait_until
+from tests.servers.fixtures import fresh_url
 from tests.servers.given_broker import channel_to
 from workers.routes import QUEUES, Message
 

@@ -27,7 +27,7 @@ def add(network: EsimNetwork, endpoint_id: str, reference: str) -> str:
 
 
 def statuses(network: EsimNetwork, endpoint_id: str) -> set[str]:
-    """Return what both reads say; they must agree."""
+    """Return the result of both reads, which must agree."""
     usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
     status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
     return {usage.status, status.status}
@@ -93,6 +93,8 @@ def test_the_plans_of_an_endpoint_that_is_gone_are_gone(network: EsimNetwork) ->
     network.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
 
     network.remove_plan(endpoint_id, addon_id, timeout_s=TIMEOUT_S)
+    with pytest.raises(NoSuchEndpoint):
+        addons(network, endpoint_id)
 
 
 def test_an_endpoint_without_plans_takes_another_one(network: EsimNetwork) -> None:

@@ -39,6 +39,7 @@ READS: dict[str, Callable[[Ask], object]] = {
     "available_esims": lambda ask: ask.network.available_esims(
         PLAN, SPONSOR, "", page=0, timeout_s=ask.timeout_s
     ),
+    "probe": lambda ask: ask.network.probe(timeout_s=ask.timeout_s),
     "find_endpoint": lambda ask: ask.network.find_endpoint(ask.free_iccid, timeout_s=ask.timeout_s),
     "usage": lambda ask: ask.network.usage(ask.endpoint_id, timeout_s=ask.timeout_s),
     "status": lambda ask: ask.network.status(ask.endpoint_id, timeout_s=ask.timeout_s),

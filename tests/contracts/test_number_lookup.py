@@ -1,10 +1,10 @@
-"""The contract that every NumberLookup signs, whatever answers behind it."""
+"""The contract that every LookupProvider signs, whatever answers behind it."""
 
 import json
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from typing import get_args
 from uuid import UUID
 
@@ -12,14 +12,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.adapters.circuit import CircuitBreaker
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
 from app.adapters.lookups.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
-from domain.lookups.ports import LineType, NumberFacts, NumberLookup
+from domain.lookups.ports import LineType, LookupProvider, NumberFacts
 from domain.phone_number import is_e164
 from domain.provider_errors import ProviderError, Unavailable
-from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import (
+    NOT_VALID,
+    VALID_MOBILE,
+    Behind,
+    Fault,
+    ScriptedLookup,
+)
 from tests.data.make_numbers import NUMBERS_FILE
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
@@ -43,22 +48,19 @@ class NoAttempts:
         raise NotImplementedError
 
 
-@contextmanager
-def behind_circuit(inner: NumberLookup) -> Iterator[NumberLookup]:
-    breaker = CircuitBreaker(inner, failures_max=1_000, open_s=60.0, probe=lambda: None)
-    try:
-        yield breaker
-    finally:
-        breaker.close()
+def behind_circuit(inner: LookupProvider) -> AbstractContextManager[LookupProvider]:
+    return closing(Behind(inner, failures_max=1_000))
 
 
-def in_sandbox(inner: NumberLookup) -> SandboxLookup:
+def in_sandbox(inner: LookupProvider) -> SandboxLookup:
     return SandboxLookup(inner, NoAttempts(), sleep=lambda _: None)
 
 
-LOOKUPS: dict[str, Callable[[], AbstractContextManager[NumberLookup]]] = {
+LOOKUPS: dict[str, Callable[[], AbstractContextManager[LookupProvider]]] = {
     "offline": lambda: nullcontext(OfflineLookup(NETWORKS)),
-    "offline behind a circuit": lambda: behind_circuit(OfflineLookup(NETWORKS)),
+    "offline behind a circuit": lambda: closing(
+        Behind(OfflineLookup(NETWORKS), failures_max=1_000)
+    ),
     "offline in the sandbox": lambda: nullcontext(in_sandbox(OfflineLookup(NETWORKS))),
     "scripted": lambda: nullcontext(ScriptedLookup()),
     "scripted behind a circuit": lambda: behind_circuit(ScriptedLookup()),
@@ -66,7 +68,7 @@ LOOKUPS: dict[str, Callable[[], AbstractContextManager[NumberLookup]]] = {
 
 
 @pytest.fixture(params=list(LOOKUPS))
-def lookup(request: pytest.FixtureRequest) -> Iterator[NumberLookup]:
+def lookup(request: pytest.FixtureRequest) -> Iterator[LookupProvider]:
     with LOOKUPS[request.param]() as made:
         yield made
 
@@ -95,7 +97,7 @@ def assert_honest(facts: NumberFacts) -> None:
 )
 @given(phone_number=e164_numbers)
 def test_every_string_of_the_pattern_gets_an_honest_answer(
-    lookup: NumberLookup, phone_number: str
+    lookup: LookupProvider, phone_number: str
 ) -> None:
     assert is_e164(phone_number)
 
@@ -105,7 +107,7 @@ def test_every_string_of_the_pattern_gets_an_honest_answer(
     assert_honest(facts)
 
 
-def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: NumberLookup) -> None:
+def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: LookupProvider) -> None:
     facts = lookup.look_up(ORGANIZATION, VALID_MOBILE)
 
     assert facts.valid
@@ -115,26 +117,26 @@ def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: NumberLook
     assert facts.carrier.type == "mobile"
 
 
-def test_a_number_that_does_not_exist_is_an_answer(lookup: NumberLookup) -> None:
+def test_a_number_that_does_not_exist_is_an_answer(lookup: LookupProvider) -> None:
     assert lookup.look_up(ORGANIZATION, NOT_VALID) == NumberFacts(NOT_VALID, valid=False)
 
 
-def test_a_repeated_lookup_gives_the_same_answer(lookup: NumberLookup) -> None:
+def test_a_repeated_lookup_gives_the_same_answer(lookup: LookupProvider) -> None:
     first = lookup.look_up(ORGANIZATION, VALID_MOBILE)
 
     assert lookup.look_up(ORGANIZATION, VALID_MOBILE) == first
 
 
-def test_a_provider_has_a_name_and_says_whether_it_is_remote(lookup: NumberLookup) -> None:
+def test_a_provider_has_a_name_and_says_whether_it_is_remote(lookup: LookupProvider) -> None:
     assert re.fullmatch(r"[a-z]+", lookup.name)
     assert lookup.remote is (lookup.name == "scripted")
 
 
-def test_a_fresh_provider_lets_calls_through(lookup: NumberLookup) -> None:
+def test_a_fresh_provider_lets_calls_through(lookup: LookupProvider) -> None:
     assert lookup.is_up()
 
 
-def test_threads_share_a_provider(lookup: NumberLookup) -> None:
+def test_threads_share_a_provider(lookup: LookupProvider) -> None:
     numbers = [VALID_MOBILE, NOT_VALID] * 50
 
     def valid(phone_number: str) -> bool:
@@ -150,7 +152,7 @@ def failing(*faults: Fault) -> ScriptedLookup:
     return scripted
 
 
-TROUBLE: dict[str, Callable[[], tuple[AbstractContextManager[NumberLookup], str]]] = {
+TROUBLE: dict[str, Callable[[], tuple[AbstractContextManager[LookupProvider], str]]] = {
     "times out": lambda: (nullcontext(failing(Fault.TIMES_OUT)), VALID_MOBILE),
     "malformed": lambda: (nullcontext(failing(Fault.MALFORMED)), VALID_MOBILE),
     "refuses": lambda: (nullcontext(failing(Fault.REFUSES)), VALID_MOBILE),
@@ -178,7 +180,7 @@ def test_every_trouble_is_unavailable_and_names_no_number(trouble: str) -> None:
 
 @pytest.mark.parametrize("wrap", [nullcontext, behind_circuit])
 def test_trouble_passes_and_the_next_lookup_is_answered(
-    wrap: Callable[[NumberLookup], AbstractContextManager[NumberLookup]],
+    wrap: Callable[[LookupProvider], AbstractContextManager[LookupProvider]],
 ) -> None:
     with wrap(failing(Fault.TIMES_OUT)) as lookup:
         with pytest.raises(Unavailable):

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.committer import Committer
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from domain.cause import Cause
 from domain.log.log import Log
@@ -60,14 +60,14 @@ def lookup(stream_id: UUID | None = None, request_id: str = "request-1") -> Numb
         source="live",
         as_of=START,
         provider="offline",
-        price=Price(parse_amount("0.01"), "EUR", uuid4()),
+        price=PaidPrice(parse_amount("0.01"), "EUR", uuid4()),
         personal=sealed(),
     )
 
 
 def bulk_job(total: int, slice_size: int, price: str = "0.01", job: UUID | None = None) -> BulkJob:
     item_micros = parse_amount(price)
-    paid = Price(item_micros * total, "EUR", TRANSACTION) if item_micros else None
+    paid = PaidPrice(item_micros * total, "EUR", TRANSACTION) if item_micros else None
     return BulkJob.create(
         job or uuid4(),
         cause(),
@@ -114,7 +114,5 @@ def pay_for(
     currency: str = "EUR",
 ) -> int:
     """Charge an amount for this lookup."""
-    wanted = charge(amount, currency=currency)
-    return committer.commit(
-        wallet_id(organization), lambda wallet: wallet.charge(wanted, cause()), answer
-    )
+    charges = [charge(amount, currency=currency)]
+    return committer.commit_entries(organization, charges, cause(), answer)

@@ -21,7 +21,7 @@ from domain.links.plan_change import PlanChange
 from domain.links.status import Target
 from domain.links.waiting import Waiting
 from domain.log.log import Recorded
-from domain.lookups.ports import NumberLookup
+from domain.lookups.ports import LookupProvider
 from projections.audit.auditor import check_log
 from tests.faulty_network import FaultyNetwork
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
@@ -36,7 +36,7 @@ THREADS = 16
 
 
 class Gate:
-    """Holds whoever comes through it until it is opened; may then answer with an error."""
+    """A gate that holds every caller until it is opened, then may raise an error in them."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.reached = Event()
@@ -53,7 +53,7 @@ class Gate:
         self._opened.set()
 
     def wait(self) -> None:
-        """Wait until somebody stands before it."""
+        """Wait until a caller is held."""
         assert self.reached.wait(PATIENCE_S)
 
 
@@ -137,7 +137,7 @@ class Buyer:
         amount: str = "10.00",
         clock: Clock = utc_now,
         deadline_s: float = DEADLINE_S,
-        provider: NumberLookup | None = None,
+        provider: LookupProvider | None = None,
     ) -> None:
         self.installation, self.clock, self.provider = installation, clock, provider
         self.deadline_s = deadline_s
@@ -149,7 +149,7 @@ class Buyer:
     def open(self, deadline_s: float | None = None) -> Process:
         """Open the files as another process, whose requests wait so long at most."""
         process = self.installation.process(self.clock, self.provider)
-        process.network = FaultyNetwork(process.simulated_network)
+        process.network = FaultyNetwork(process.bare_network)
         process.waiting = WatchedPlaces()
         deadline = timedelta(seconds=deadline_s or self.deadline_s)
         process.rules = replace(process.rules, base_plan="base-1", deadline=deadline)
@@ -161,7 +161,7 @@ class Buyer:
         return self._workers[-1]
 
     def dismiss(self) -> None:
-        """Let no worker work any more."""
+        """Stop all workers."""
         for workers in self._workers:
             workers.stop()
         self._workers.clear()
@@ -178,7 +178,7 @@ class Buyer:
 
     @property
     def simulator(self) -> SimulatedNetwork:
-        return self.process.simulated_network
+        return self.process.bare_network
 
     def sell(self, called: str = "Europe", price: str = "4.00", **changes: object) -> UUID:
         """Put a plan into the catalogue; return its id."""

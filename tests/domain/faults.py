@@ -1,7 +1,7 @@
 """A log whose database fails on demand: before a commit, after it, or when it is read."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -40,6 +40,10 @@ class FaultyRecorder(SQLiteLogRecorder):
     def select_events(self, originator_id: UUID | str, **options: Any) -> Sequence[StoredEvent]:
         self._reach("on select")
         return super().select_events(originator_id, **options)
+
+    def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
+        self._reach("on select")
+        return super().select_newest(streams)
 
     def max_notification_id(self) -> int:
         self._reach("on head")

@@ -1,4 +1,4 @@
-"""Threads that must not wait: what would is told, and nobody else is bound by it."""
+"""Threads that must not wait: whatever would wait raises, and other threads are not affected."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4

@@ -1,4 +1,4 @@
-"""Derived ids are for ever: a change here would let every "once" of every old log happen twice."""
+"""Derived ids never change: a change would let everything that happens once happen twice."""
 
 from uuid import UUID
 

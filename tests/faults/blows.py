@@ -1,4 +1,4 @@
-"""What can befall processes and servers from outside, each with its repair."""
+"""Faults of processes and servers that come from outside, each with its repair."""
 
 import os
 import signal

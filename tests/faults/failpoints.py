@@ -43,7 +43,7 @@ class Failpoints:
         self._directory = directory
 
     def arm(self, failpoint: Failpoint, passage: int = 1) -> None:
-        """Kill who makes the n-th passage, counted from now on and over all processes.
+        """Kill the process that makes the n-th passage from now on, counted over all processes.
 
         In each by itself nobody may ever come so far: some places are rare, and lives short.
         """
@@ -53,13 +53,8 @@ class Failpoints:
         fresh.rename(file)
 
     def is_armed(self, failpoint: Failpoint) -> bool:
-        """Tell whether nobody has come there yet."""
+        """Tell whether no process has come to the place yet."""
         return self._file(failpoint).exists()
-
-    def disarm(self) -> None:
-        """Take back what nobody has come to."""
-        for file in self._directory.iterdir():
-            file.unlink(missing_ok=True)
 
     def reach(self, failpoint: Failpoint) -> None:
         """Pass a place; this does not return where the place is armed for this passage."""

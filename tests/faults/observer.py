@@ -1,4 +1,4 @@
-"""Whoever follows the log from outside: when work ends, and that every invariant holds."""
+"""Follows the log from outside: sees when work ends and that every invariant holds."""
 
 import time
 from collections import defaultdict

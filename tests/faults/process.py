@@ -101,7 +101,7 @@ class Container(app.bootstrap.container.Container):
 
     @property
     def monthly_fees(self) -> MonthlyFees:  # type: ignore[override]  # Made anew, on purpose.
-        """Fees that know nothing of the last round: nobody else gets a past within a month."""
+        """Fees that forget their last round, so that organizations with a past are noticed."""
         self.__dict__.pop("monthly_fees", None)
         return super().monthly_fees
 
@@ -111,7 +111,7 @@ class Container(app.bootstrap.container.Container):
 
 
 def end_with_parent(parent: int) -> None:
-    """End at once when the tests are gone: nobody would ever end this process otherwise."""
+    """End at once when the tests are gone, because nobody else would end this process."""
     never = Event()
     while os.getppid() == parent:
         never.wait(LOOK_S)
@@ -126,6 +126,6 @@ if __name__ == "__main__":
     import app.processes.runtime
     from app.cli.root import main
 
-    app.runtime.MONTHLY_FEES_S = FEES_S
+    app.processes.runtime.MONTHLY_FEES_S = FEES_S
     Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
     sys.exit(main())

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.log.aggregate import Event
 from domain.personal import Sealed
 
@@ -14,7 +14,7 @@ TRANSACTION = UUID("33333333-3333-5333-8333-333333333333")
 CHARGE = UUID("44444444-4444-5444-8444-444444444444")
 AT = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 SEALED = Sealed("2026-03", bytes(range(28)))
-PRICE = Price(5_000, "EUR", TRANSACTION)
+PRICE = PaidPrice(5_000, "EUR", TRANSACTION)
 WHOLE_SECOND = AT.replace(microsecond=0)  # Written without a fraction.
 
 

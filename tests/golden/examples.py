@@ -12,7 +12,7 @@ import msgspec
 
 from domain.accounts.ledger import Ledger
 from domain.accounts.organization import ApiClient, Organization
-from domain.accounts.price import Repayment
+from domain.accounts.paid_price import Repayment
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from domain.catalogue.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
 from domain.log.aggregate import Event

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.accounts.monthly_fee import MonthlyFee
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.catalogue.plan import SponsorProfile
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
@@ -134,12 +134,12 @@ LINK_EVENTS: tuple[Event, ...] = (
         month="2026-03",
         fee_micros=5_000,
         link_ids=[LINK, CHANGE],
-        price=Price(10_000, "EUR", TRANSACTION),
+        price=PaidPrice(10_000, "EUR", TRANSACTION),
     ),
     event(
         MonthlyFee.Charged,
         organization_id=ORGANIZATION,
         month="2026-03",
-        price=Price(10_000, "EUR", TRANSACTION),
+        price=PaidPrice(10_000, "EUR", TRANSACTION),
     ),
 )

@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.errors import NumberLookupUnavailable, ProvisioningError, ProvisioningFailed
+from domain.errors import IncompleteNetworkAnswer, NumberLookupUnavailable, ProvisioningError
 from domain.links.link import Link, link_id
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import plan_change_id
@@ -189,7 +189,7 @@ class Job(Operation):
 
 
 class _Network(Operation):
-    """What workers do at the network, while the request waits."""
+    """Work of the workers at the network, while the request waits."""
 
     call: ClassVar[str]
 
@@ -226,7 +226,7 @@ class Creation(_Network):
     call = "create_endpoint"
     bodies = 5
     troubles = (
-        (NoEndpoint("no id"), ProvisioningFailed),
+        (NoEndpoint("no id"), IncompleteNetworkAnswer),
         (Unavailable("down"), ProvisioningError),
     )
 
@@ -270,7 +270,7 @@ class _Change(_Network):
 
 
 class TopUp(_Change):
-    """Another plan for a link."""
+    """A plan added to a link."""
 
     cost_micros = 4_000_000
     troubles = Creation.troubles
@@ -283,7 +283,7 @@ class TopUp(_Change):
 
 
 class Removal(_Change):
-    """A plan less for a link."""
+    """A plan removed from a link."""
 
     cost_micros = 0
     call = "remove_plan"
@@ -301,7 +301,7 @@ class Removal(_Change):
 
 
 class Swap(_Change):
-    """A plan less and two more, in one request."""
+    """One plan removed and two added, in one request."""
 
     cost_micros = 8_000_000
 

@@ -61,7 +61,7 @@ class LookupRequest(Request):
         return reply.json["data"], *(reply.json["meta"].get(name) for name in ANSWERED)
 
     def leave_running(self) -> None:
-        """Leave a first request as a process does that is still at it."""
+        """Leave a first request unfinished, as a process does that is still working on it."""
         parts = self.service.container
         lease = number_lookup_id(self.shop.id, KEY)
         fingerprint = derive_id("fingerprint", lease, ONE).hex[:4]
@@ -93,7 +93,7 @@ class LinkRequest(Request):
         return reply.headers["Location"], *(reply.json["data"][name] for name in BOUGHT)
 
     def leave_running(self) -> None:
-        """Leave a first request as a process does that is still at it."""
+        """Leave a first request unfinished, as a process does that is still working on it."""
         parts = self.service.container
         running = Link.request(
             link_id(self.shop.id, KEY, 1),

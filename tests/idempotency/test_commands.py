@@ -1,4 +1,4 @@
-"""The rules of an Idempotency-Key, each said once, for the command of every operation."""
+"""The rules of an Idempotency-Key, each tested once for the commands of all operations."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -239,7 +239,7 @@ def test_a_twin_that_is_out_of_patience_is_told_that_the_first_still_runs(
 
 
 def overtaken(process: Process, meanwhile: Callable[[], object]) -> None:
-    """Let something happen right after a process has looked for the key and found it free."""
+    """Call something right after a process has looked for the key and found it free."""
     find, done = process.log.find, list[object]()
 
     def find_too_early(*arguments: Any, **more: Any) -> Any:
@@ -313,7 +313,7 @@ def test_a_commit_whose_reply_was_lost_is_found_by_the_same_key(
 
 
 def begin_and_die(operation: Operation, patch: pytest.MonkeyPatch) -> None:
-    """Let a process end right after it has asked the workers, who do nothing any more."""
+    """Kill a process right after it has asked the workers, which do nothing from then on."""
 
     def die(*_: object) -> None:
         raise Killed

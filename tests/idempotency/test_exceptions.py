@@ -9,9 +9,9 @@ from domain.errors import (
     LATE,
     REJECTED,
     IdempotencyKeyReused,
+    IncompleteNetworkAnswer,
     NumberLookupUnavailable,
     ProvisioningError,
-    ProvisioningFailed,
 )
 from domain.links.change_plans import BoundFailure
 from domain.links.network import NoEndpoint
@@ -92,7 +92,7 @@ def test_a_failed_change_of_which_something_was_applied_is_bound_to_its_key(
     operation: Swap,
 ) -> None:
     operation.meet(NoEndpoint("no id"))
-    with pytest.raises(ProvisioningFailed) as told:
+    with pytest.raises(IncompleteNetworkAnswer) as told:
         operation.ask()
     [old] = operation.link.activations
     details = {"refunded": "8.00", "removed": [str(old)], "added": []}
@@ -101,7 +101,7 @@ def test_a_failed_change_of_which_something_was_applied_is_bound_to_its_key(
     for process in (operation.process, operation.other):
         with pytest.raises(BoundFailure) as again:
             operation.ask(process=process)
-        assert type(again.value.refusal) is ProvisioningFailed
+        assert type(again.value.refusal) is IncompleteNetworkAnswer
         assert again.value.refusal.details == told.value.details
         assert str(again.value.refusal) == str(told.value)
         assert str(again.value) == "PROVISIONING_FAILED"
@@ -122,7 +122,7 @@ def test_twins_of_a_change_that_has_done_something_are_bound_to_its_failure(
     operation.until_twins_wait(1, operation.other)
     gate.open()
     told = first.exception(PATIENCE_S)
-    assert isinstance(told, ProvisioningFailed)
+    assert isinstance(told, IncompleteNetworkAnswer)
     for twin in twins:
         failure = twin.exception(PATIENCE_S)
         assert isinstance(failure, BoundFailure)

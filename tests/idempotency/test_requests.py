@@ -1,4 +1,4 @@
-"""The rules of the Idempotency-Key header, each said once, for the requests of every operation."""
+"""The rules of the Idempotency-Key header, each tested once for all operations over HTTP."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -30,7 +30,7 @@ def of(kinds: Sequence[type[Request]]) -> pytest.MarkDecorator:
 
 
 def was_replayed(request: Request, status: int | None = None, **of: object) -> bool:
-    """Send a request and tell whether its reply came again."""
+    """Send a request and tell whether its reply was a replay."""
     reply = request.send(**of)  # type: ignore[arg-type]  # as they come
     assert reply.status_code == (status or request.status), reply.text
     return reply.headers.get(REPLAYED) == "true"

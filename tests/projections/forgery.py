@@ -1,10 +1,10 @@
-"""A history that is right up to here, and the hands that write what must never happen."""
+"""A correct history, and ways to append what must never happen."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
@@ -52,7 +52,7 @@ class Forger:
             source="live",
             as_of=self.cause.at,
             provider="offline",
-            price=Price(micros, "USD", uuid4()),
+            price=PaidPrice(micros, "USD", uuid4()),
             personal=SEALED,
         )
         return self._only(made, NumberLookup.Answered)
@@ -62,7 +62,7 @@ class Forger:
         assert lookup.price is not None
         return self.charged(lookup.price, "lookup", lookup.originator_id, **changes)
 
-    def charged(self, price: Price, kind: str, reason: UUID, **changes: Any) -> Wallet.Charged:
+    def charged(self, price: PaidPrice, kind: str, reason: UUID, **changes: Any) -> Wallet.Charged:
         charge = Charge(
             transaction_id=price.transaction_id,
             kind="lookup" if kind == "lookup" else "bulk_lookup",
@@ -76,7 +76,7 @@ class Forger:
 
     def job(self, count: int = 4, item_micros: int = ITEM_MICROS) -> BulkJob:
         """A job that was paid for, with its two events in the log."""
-        price = Price(count * item_micros, "USD", uuid4()) if item_micros else None
+        price = PaidPrice(count * item_micros, "USD", uuid4()) if item_micros else None
         job = BulkJob.create(
             uuid4(),
             self.cause,

@@ -2,14 +2,14 @@
 
 from uuid import UUID
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Charge, ChargeKind, Metadata, Reference, Refund
 from domain.links.bought_plan import BoughtPlan
 
 TYPES = {"activation": "link", "topup": "plan_change", "monthly_link_fee": "monthly_fee"}
 
 
-def charge_of(kind: ChargeKind, stream_id: UUID, price: Price, metadata: Metadata) -> Charge:
+def charge_of(kind: ChargeKind, stream_id: UUID, price: PaidPrice, metadata: Metadata) -> Charge:
     """The charge that a stream has announced."""
     return Charge(
         transaction_id=price.transaction_id,
@@ -23,7 +23,7 @@ def charge_of(kind: ChargeKind, stream_id: UUID, price: Price, metadata: Metadat
 
 
 def refund_of(
-    kind: ChargeKind, stream_id: UUID, refund: Repayment, price: Price, metadata: Metadata
+    kind: ChargeKind, stream_id: UUID, refund: Repayment, price: PaidPrice, metadata: Metadata
 ) -> Refund:
     """The refund that a failure has announced, of the charge of this price."""
     return Refund(

@@ -6,7 +6,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from domain.accounts.monthly_fee import MonthlyFee
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import ChargeKind, Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link
@@ -243,13 +243,13 @@ class LinkForger(Forger):
         return charged, self.charge("monthly_link_fee", fee.id, due.price)
 
     def charge(
-        self, kind: ChargeKind, stream_id: UUID, price: Price, **changes: Any
+        self, kind: ChargeKind, stream_id: UUID, price: PaidPrice, **changes: Any
     ) -> Wallet.Charged:
         self.wallet.charge(charge_of(kind, stream_id, price, {}), self.cause)
         return forged(self._only(self.wallet, Wallet.Charged), **changes)
 
     def refund(
-        self, kind: ChargeKind, stream_id: UUID, refund: Repayment, price: Price
+        self, kind: ChargeKind, stream_id: UUID, refund: Repayment, price: PaidPrice
     ) -> Wallet.Refunded:
         self.wallet.refund(refund_of(kind, stream_id, refund, price, {}), self.cause)
         return self._only(self.wallet, Wallet.Refunded)

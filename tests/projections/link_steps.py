@@ -169,14 +169,14 @@ class LinkSteps:
             self.process.log.append(*aggregates)
             return
         wallet, cause = wallet_id(self.organization_id), self.process.cause()
-        self.process.committer.commit(wallet, lambda w: w.charge_all(charges, cause), *aggregates)
+        self.process.committer.commit(wallet, lambda w: w.book(charges, cause), *aggregates)
 
     def _refund(self, refunds: Sequence[Refund], *aggregates: Link | Esim | PlanChange) -> None:
         if not refunds:
             self.process.log.append(*aggregates)
             return
         wallet, cause = wallet_id(self.organization_id), self.process.cause()
-        self.process.committer.commit(wallet, lambda w: w.refund_all(refunds, cause), *aggregates)
+        self.process.committer.commit(wallet, lambda w: w.book(refunds, cause), *aggregates)
 
 
 class ChangeSteps:

@@ -10,8 +10,7 @@ from sqlalchemy import Connection, inspect
 from domain.accounts.organization import Organization
 from domain.log.aggregate import Event
 from domain.log.log import Log, Recorded, Stretch
-from projections.engine.health import Lag, lags
-from projections.engine.positions import Position
+from projections.engine.positions import Lag, Position, lags
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.models.wallets import Wallets

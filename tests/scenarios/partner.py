@@ -4,6 +4,7 @@ import base64
 import json
 import urllib.error
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass, field
 from email.message import Message
 from http import HTTPStatus
@@ -42,16 +43,18 @@ class Promised:
     jobs: dict[str, int] = field(default_factory=dict)  # Numbers, by id.
     links: dict[str, str] = field(default_factory=dict)  # ICCID, by id.
     charges: dict[str, str] = field(default_factory=dict)  # Amount, by the id of the transaction.
+    topups: dict[str, int] = field(default_factory=dict)  # Activations, by the id of the link.
 
 
 class Partner:
-    """One client; safe to use from one thread at a time."""
+    """One client; once it has a token several threads may use it."""
 
     def __init__(self, url: str, client_id: str, secret: str) -> None:
-        self._url = url
+        self.url = url  # Another one: a proxy sends it to another process from now on.
         self._basic = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
         self._token = ""
         self.promised = Promised()
+        self.troubles = Counter[str]()  # Replies after which a request was sent again.
 
     def ask(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
@@ -83,6 +86,8 @@ class Partner:
             reply = self.ask(method, path, body, key)
             if reply.status and reply.status not in IN_TROUBLE:
                 return reply
+            code = reply.json["error"]["code"] if reply.status else "no reply"
+            self.troubles[f"{reply.status} {code}"] += 1
             if stop.wait(AGAIN_S):
                 return None
 
@@ -106,12 +111,26 @@ class Partner:
             assert reply.status == HTTPStatus.CREATED, reply
             self.promised.links[reply.data["id"]] = reply.data["iccid"]
 
+    def top_up(self, link_id: str, stop: Event) -> None:
+        """Add a plan to a link that has one."""
+        path = f"/v1/links/{link_id}"
+        offered = self.insist("GET", f"{path}/topup-plans", None, stop)
+        if offered is None:
+            return
+        assert offered.status == HTTPStatus.OK, offered
+        reply = self.insist("PUT", f"{path}/plans", {"add": [offered.data[0]["id"]]}, stop)
+        if reply is not None:
+            assert reply.status == HTTPStatus.OK, reply
+            self.promised.topups[link_id] = 2
+
     def check(self) -> None:
         """Fail unless every 2xx is still true and every job has ended."""
         for transaction_id, amount in self.promised.charges.items():
             assert self._read(f"/v1/transactions/{transaction_id}")["amount"] == amount
         for link_id, iccid in self.promised.links.items():
             assert self._read(f"/v1/links/{link_id}")["iccid"] == iccid
+        for link_id, count in self.promised.topups.items():
+            assert len(self._read(f"/v1/links/{link_id}")["activations"]) == count
         for job_id, count in self.promised.jobs.items():
             wait_until(lambda job_id=job_id: self._has_ended(job_id), SETTLES_S)
             job = self._read(f"/number-lookup/bulk/{job_id}")
@@ -127,7 +146,7 @@ class Partner:
 
     def _send(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> Reply:
         request = urllib.request.Request(  # noqa: S310  # Our own URL.
-            self._url + path, method=method, headers=headers, data=body
+            self.url + path, method=method, headers=headers, data=body
         )
         try:
             with urllib.request.urlopen(request, timeout=REPLY_S) as reply:  # noqa: S310  # As above.

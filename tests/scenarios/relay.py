@@ -1,4 +1,4 @@
-"""A way to a server on which nothing may come through any more, as from a machine that hangs."""
+"""A relay to a server that can stop passing anything on, like a machine that hangs."""
 
 import socket
 from contextlib import suppress

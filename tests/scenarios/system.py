@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from uuid import uuid4
@@ -43,18 +43,34 @@ def _is_free(port: int) -> bool:
     return False
 
 
+@dataclass(frozen=True)
+class Release:
+    """A checkout of this service, and an interpreter that has what it needs."""
+
+    root: Path = ROOT
+    python: str = sys.executable
+
+
 class System:
     """An installation on given servers; what it started it ends."""
 
-    def __init__(self, home: Path, database_url: str, broker_url: str, **changes: str) -> None:
+    def __init__(
+        self,
+        home: Path,
+        database_url: str,
+        broker_url: str,
+        release: Release = Release(),
+        **changes: str,
+    ) -> None:
         self.home = home
+        self._release = release
         self.port = free_base()
         self.url = f"http://127.0.0.1:{self.port}"
         self._started: list[Running] = []
         own = {name_of(each.name) for each in fields(Settings)} | {"HONCHO_PROCESS_NAME"}
         self.environment = {
             **{name: value for name, value in os.environ.items() if name not in own},
-            "PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', '')}",
+            "PATH": f"{Path(release.python).parent}:{os.environ.get('PATH', '')}",
             "DATABASE_URL": database_url,
             "BROKER_URL": broker_url,
             "SIGNING_KEYS": str(home / "keys"),
@@ -75,8 +91,8 @@ class System:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an operator's command to its end."""
         return subprocess.run(
-            [sys.executable, "-m", "app", *arguments],
-            cwd=ROOT,
+            [self._release.python, "-m", "app", *arguments],
+            cwd=self._release.root,
             env=self.environment,
             capture_output=True,
             text=True,
@@ -86,7 +102,8 @@ class System:
 
     def start(self, *arguments: str, **changes: str) -> "Running":
         """Start one process of ours."""
-        return self._start(arguments[0], [sys.executable, "-m", "app", *arguments], changes)
+        command = [self._release.python, "-m", "app", *arguments]
+        return self._start(arguments[0], command, changes)
 
     def honcho(self) -> "Running":
         """Start everything from the Procfile."""
@@ -95,7 +112,7 @@ class System:
     def _start(self, name: str, command: Sequence[str], changes: dict[str, str]) -> "Running":
         environment = self.environment | changes
         log = self.home / f"{name}-{len(self._started) + 1}.log"
-        running = Running(name, command, environment, log)
+        running = Running(name, command, environment, log, self._release.root)
         self._started.append(running)
         return running
 
@@ -110,14 +127,19 @@ class Running:
     """A process with a process group of its own; its output goes to a file."""
 
     def __init__(
-        self, name: str, command: Sequence[str], environment: dict[str, str], log: Path
+        self,
+        name: str,
+        command: Sequence[str],
+        environment: dict[str, str],
+        log: Path,
+        root: Path = ROOT,
     ) -> None:
         self.name = name
         self._log = log
         with log.open("wb") as file:
             self._process = subprocess.Popen(
                 command,
-                cwd=ROOT,
+                cwd=root,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=file,
@@ -151,12 +173,12 @@ class Running:
         return self.ended()
 
     def kill(self) -> None:
-        """Let it end without a word."""
+        """Kill it."""
         self._process.kill()
         assert self.ended() == KILLED
 
     def close(self) -> None:
-        """Leave nothing of it behind, also not of what a killed one had started."""
+        """Kill it with everything that it has started, even if it was killed before."""
         for pid in [self.pid, *descendants(self.pid)]:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)

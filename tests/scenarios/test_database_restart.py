@@ -1,4 +1,4 @@
-"""PostgreSQL stops and starts again: every process says so, waits, and goes on."""
+"""PostgreSQL stops and starts again: every process logs it, waits, and goes on."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A standby takes over, with loss, and gives back without: every process lives on and goes on."""
+"""A standby takes over with a loss, then gives back without one; every process goes on."""
 
 from collections.abc import Iterator
 from copy import copy

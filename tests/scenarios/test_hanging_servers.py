@@ -1,4 +1,4 @@
-"""A server that hangs says nothing and closes nothing; SIGTERM ends whoever waits for it."""
+"""A hanging server neither answers nor closes; SIGTERM ends a process that waits for it."""
 
 import signal
 import time

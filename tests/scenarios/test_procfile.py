@@ -1,16 +1,22 @@
-"""`honcho start` runs the whole system, and survives the loss of each of its processes."""
+"""`honcho start` runs the whole system on few connections, and survives the loss of a process."""
 
 import os
 import random
 import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from http import HTTPStatus
 from pathlib import Path
+from threading import Event, Thread
 
+import psycopg
 import pytest
 
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
 from tests.scenarios.load import grown, load
-from tests.scenarios.partner import Partner
+from tests.scenarios.partner import Partner, Promised
 from tests.scenarios.system import (
     PROCESSES,
     Running,
@@ -31,6 +37,17 @@ VICTIMS = {
     "web worker": WEB_WORKER,
     **{name: f"-m app {name}" for name in PROCESSES[1:]},
 }
+BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
+LOOKUPS_AT_ONCE = 64
+BUYERS = 8
+ROUNDS = 4
+ROUND = 3 * LOOKUPS_AT_ONCE
+OURS = (
+    "SELECT pid, application_name FROM pg_stat_activity"
+    " WHERE datname = current_database() AND application_name LIKE 'carrier-links%'"
+    " AND application_name NOT LIKE 'carrier-links command%'"
+)
+OPENED = "SELECT sessions FROM pg_stat_database WHERE datname = current_database()"
 
 pytestmark = pytest.mark.timeout(400)  # Two servers and seven starts of six processes.
 
@@ -43,18 +60,33 @@ def come_up(system: System, running: Running) -> None:
     wait_until(lambda: anyone.ask("GET", "/readyz").status == 200, COMES_UP_S)
 
 
-def test_the_procfile_runs_everything_and_outlives_a_kill_of_each_process(system: System) -> None:
+# When any but a web worker is killed, honcho ends all and all start anew: here it is done once.
+# `test_take_over` kills the followers; the fault programme kills every process on its own.
+@pytest.mark.parametrize(
+    "victims",
+    [
+        pytest.param(("web worker", "worker"), id="two"),
+        pytest.param(tuple(VICTIMS), id="each", marks=pytest.mark.soak),
+    ],
+)
+def test_the_procfile_runs_everything_and_outlives_a_kill_of_its_processes(
+    system: System, victims: tuple[str, ...]
+) -> None:
     running = system.honcho()
     come_up(system, running)
     partner = partner_of(system)
     walk(partner)
+    check_connections(system, partner)
     with load(partner):
-        for victim in VICTIMS:
+        for victim in victims:
             more = grown(partner)
             wait_until(more, COMES_UP_S)
             running = lose(system, running, victim)
         wait_until(grown(partner), COMES_UP_S)
-    assert all(partner.promised.__dict__.values())
+    promised = partner.promised
+    assert promised.jobs
+    assert promised.links
+    assert promised.charges
     partner.check()
     assert failures(system) == ""
     assert unfinished(system) == []
@@ -74,6 +106,59 @@ def lose(system: System, running: Running, victim: str) -> Running:
     again = system.honcho()
     come_up(system, again)
     return again
+
+
+@contextmanager
+def lookups(partner: Partner, at_once: int) -> Iterator[list[int]]:
+    """Look up from so many connections without pause; yields the statuses that have come."""
+    stop, statuses = Event(), list[int]()
+
+    def work(number: int) -> None:
+        while not stop.is_set():
+            path = f"/number-lookup?phone_number=%2B1415{number:07d}"
+            statuses.append(partner.ask("POST", path).status)
+
+    threads = [Thread(target=work, args=(number,)) for number in range(at_once)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield statuses
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def check_connections(system: System, partner: Partner) -> None:
+    """Fail if a running Procfile has too many sessions under load, or opens one for a request."""
+    counts = list[int]()
+    with ExitStack() as stack:
+        url = system.environment["DATABASE_URL"]
+        server = stack.enter_context(psycopg.connect(url, autocommit=True))
+        for _ in range(BUYERS):
+            buyer = copy(partner)
+            buyer.promised = Promised()
+            stack.enter_context(load(buyer))
+        statuses = stack.enter_context(lookups(partner, LOOKUPS_AT_ONCE))
+        wait_until(lambda: len(statuses) > ROUND, COMES_UP_S)
+        before, opened = dict(server.execute(OURS).fetchall()), _opened(server)
+        for _ in range(ROUNDS):
+            enough = len(statuses) + ROUND
+            wait_until(lambda enough=enough: len(statuses) > enough, COMES_UP_S)
+            counts.append(len(server.execute(OURS).fetchall()))
+        after = dict(server.execute(OURS).fetchall())
+        opened_meanwhile = _opened(server) - opened
+    assert {*statuses} <= {HTTPStatus.OK, HTTPStatus.TOO_MANY_REQUESTS}  # It is one organization.
+    assert max(counts) < BACKENDS_MAX, sorted(after.values())
+    gone = [name for pid, name in before.items() if pid not in after]
+    assert not gone, "connections that were in use are closed and opened anew"
+    assert opened_meanwhile <= len(after), "connections are opened for single requests"
+
+
+def _opened(server: psycopg.Connection) -> int:
+    """Return how many sessions there ever were; the server tells it a second late."""
+    (count,) = server.execute(OPENED).fetchone() or (0,)
+    return int(count)
 
 
 @pytest.mark.parametrize("seed", [1])

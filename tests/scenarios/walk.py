@@ -8,7 +8,7 @@ from tests.scenarios.system import ROOT
 
 
 def walk(partner: Partner) -> None:
-    """Do what the README does."""
+    """Do what the README tells the reader to do."""
     assert partner.authorize().json["token_type"] == "Bearer"
     single = partner.ask("POST", "/number-lookup?phone_number=%2B447400123456")
     assert single.data["country_code"] == "GB"

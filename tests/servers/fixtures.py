@@ -88,14 +88,18 @@ def rabbitmq() -> Iterator[RabbitServer]:
 
 
 @pytest.fixture
-def broker_url(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A virtual host that holds nothing; that of TEST_BROKER_URL belongs to the tests."""
-    given = given_broker()
-    if given is not None:
-        delete_queues(given)
-        yield given
-        return
-    server: RabbitServer = request.getfixturevalue("rabbitmq")
-    url = server.new_vhost()
-    yield url
-    server.drop_vhost(url)
+def broker_url(request: pytest.FixtureRequest) -> str:
+    """A virtual host that has no queue of ours."""
+    return fresh_url(request)
+
+
+def fresh_url(request: pytest.FixtureRequest) -> str:
+    """Return a URL without any queue of ours: the given one, or the private server's."""
+    url = given_broker()
+    if url is None:
+        server = request.getfixturevalue("rabbitmq")
+        if not server.is_running():
+            server.start()
+        url = server.url()
+    delete_queues(url)
+    return url

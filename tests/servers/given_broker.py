@@ -1,4 +1,4 @@
-"""The virtual host that TEST_BROKER_URL names: one for all, so its tests take turns."""
+"""The virtual host that TEST_BROKER_URL names: one for all tests, which take turns."""
 
 import os
 from collections.abc import Iterator
@@ -7,34 +7,16 @@ from contextlib import contextmanager
 import pika
 from dramatiq.common import dq_name, xq_name
 from pika.adapters.blocking_connection import BlockingChannel
-from xdist.scheduler import LoadFileScheduling
 
 from app.adapters.queues.rabbitmq import parameters
 from workers.routes import QUEUES
 
 BROKER = "TEST_BROKER_URL"
-GROUP = "given broker"
-USERS = (  # Of the virtual host; each file or room.
-    "tests/app/adapters/queues/",
-    "tests/app/cli/test_dead_letters.py",
-    "tests/contracts/test_broker.py",
-    "tests/scenarios/",
-    "tests/workers/test_lookup_turns.py",
-    "tests/workers/test_shares.py",
-)
 
 
 def given_broker() -> str | None:
     """Return the URL of a virtual host that belongs to the tests, if one is named."""
     return os.environ.get(BROKER) or None
-
-
-class TakingTurns(LoadFileScheduling):
-    """Shares tests out file by file, but gives all that use the broker to one test process."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        file: str = super()._split_scope(nodeid)
-        return GROUP if file.startswith(USERS) else file
 
 
 def delete_queues(url: str) -> None:
@@ -47,7 +29,7 @@ def delete_queues(url: str) -> None:
 
 @contextmanager
 def channel_to(url: str) -> Iterator[BlockingChannel]:
-    """Open a channel of nobody, for what happens to queues from outside."""
+    """Open a separate channel, for what happens to queues from outside."""
     connection = pika.BlockingConnection(parameters(url))
     try:
         channel = connection.channel()

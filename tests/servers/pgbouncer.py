@@ -63,7 +63,7 @@ class PgBouncer:
             raise CannotStart(self._home.last_words(self._home.path / "log"))
 
     def close(self) -> None:
-        """Stop and leave nothing behind."""
+        """Stop and remove all files."""
         self._home.close()
 
     def _is_up(self) -> bool:

@@ -86,7 +86,7 @@ class PostgresServer:
             self._call("pg_ctl", "stop", "-w", "-m", "fast", "-D", self._data)
 
     def kill(self) -> None:
-        """Let it end as in a power cut of the server alone: `kill -9`."""
+        """Kill the server with `kill -9`, as in a power cut."""
         send(self.pid, signal.SIGKILL)
 
     def restart(self) -> None:
@@ -98,7 +98,7 @@ class PostgresServer:
         return pid is not None and is_running(pid)
 
     def close(self) -> None:
-        """Stop and leave nothing behind."""
+        """Stop and remove all files."""
         self._home.close()
 
     @property

@@ -58,7 +58,7 @@ class RabbitServer:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Let it end without a word: `kill -9`."""
+        """Kill it with `kill -9`."""
         self._end(signal.SIGKILL)
 
     def restart(self) -> None:
@@ -70,7 +70,7 @@ class RabbitServer:
         return pid is not None and is_running(pid)
 
     def close(self) -> None:
-        """Stop and leave nothing behind."""
+        """Stop and remove all files."""
         self._home.close()
 
     @property

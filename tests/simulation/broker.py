@@ -31,7 +31,7 @@ class Broker:
         return not self._waiting
 
     def publish(self, message: Message) -> None:
-        """Take a message and confirm it, which promises little."""
+        """Take a message and confirm it; it may still be lost."""
         if self.is_away:
             raise BrokerAway
         if not self._hazards.strikes("a message is lost"):
@@ -48,7 +48,7 @@ class Broker:
         return sum(1 for _, message in self._waiting if message.queue == queue)
 
     def take(self) -> Message | None:
-        """Give out any message whose time has come."""
+        """Deliver any message that is due."""
         now = self._clock.elapsed_s
         due = [] if self.is_away else [n for n, (at, _) in enumerate(self._waiting) if at <= now]
         return self._waiting.pop(self._random.choice(due))[1] if due else None
@@ -58,7 +58,7 @@ class Broker:
         self._waiting.append((self._clock.elapsed_s, message))
 
     def purge(self) -> int:
-        """Throw everything away; return how much it was."""
+        """Drop all messages; return how many."""
         count = len(self._waiting)
         self._waiting.clear()
         return count

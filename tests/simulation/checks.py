@@ -1,4 +1,4 @@
-"""What has to be true in the end: of log and read models, of the money, and of every promise."""
+"""What must be true at the end: of log, read models and money, and of every reply."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ R = TypeVar("R", bound=Root)
 
 
 def check(world: World, customers: Customers, template: Template) -> None:
-    """Expect that everything has ended well, also after all has been asked for once more."""
+    """Expect that everything has ended well, even after all work was asked for once more."""
     books = Books(world)
     check_log_and_views(world)
     check_calls(world, books)
@@ -109,7 +109,7 @@ def check_log_and_views(world: World) -> None:
 
 
 def check_calls(world: World, books: Books) -> None:
-    """Nobody calls the network without an intent that he alone has won."""
+    """No worker calls the network without an intent that it alone has won."""
     for link in books.every(Link):
         intents = sum(
             isinstance(each, Link.EndpointRequested) and each.originator_id == link.id
@@ -128,7 +128,7 @@ def check_calls(world: World, books: Books) -> None:
 
 
 def check_money(books: Books, template: Template) -> None:
-    """To the micro: a wallet has what was paid in, without what was got for it."""
+    """Each wallet holds, to the micro-unit, what was paid in minus what was bought."""
     worth: Counter[UUID] = Counter()
     for organization_id, amount_micros in _worth(books):
         worth[organization_id] += amount_micros
@@ -142,7 +142,7 @@ def check_money(books: Books, template: Template) -> None:
 
 
 def _worth(books: Books) -> Iterator[tuple[UUID, int]]:
-    """Yield what came in and, negative, what everything costs that somebody has got for it."""
+    """Yield the amounts paid in and, as negative amounts, the prices of what was bought."""
     adjusted = [each for each in books.events if isinstance(each, Wallet.Adjusted)]
     fees = [each.due for each in books.every(MonthlyFee) if each.is_charged]
     yield from ((each.organization_id, each.amount_micros) for each in books.every(Deposit))
@@ -157,7 +157,7 @@ def _worth(books: Books) -> Iterator[tuple[UUID, int]]:
 
 
 def check_promises(books: Books, customers: Customers) -> None:
-    """What a caller was told is on the log, paid for once, and nothing of it was taken back."""
+    """What a caller was told is in the log, paid for once, and was not taken back."""
     for ask, stream_id in customers.ledger.told:
         charged = books.entries(Wallet.Charged, str(stream_id))
         refunded = books.entries(Wallet.Refunded, str(stream_id))

@@ -1,4 +1,4 @@
-"""Time as the simulation has it: nothing moves it but the simulation."""
+"""The simulation's time, which only the simulation moves."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""The customers: they ask for everything there is, often again, and note what they are told."""
+"""The customers: they use every operation, often repeat requests, and note the replies."""
 
 from collections.abc import Callable
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""What goes wrong in one run, and how often: each seed has a temperament of its own."""
+"""What goes wrong in one run and how often, both chosen by the seed."""
 
 from random import Random
 

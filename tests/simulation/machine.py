@@ -19,7 +19,7 @@ from domain.accounts.committer import Command, Committer
 from domain.links.network import EsimNetwork
 from domain.log.log import Log
 from domain.log.signal import Signal
-from domain.lookups.ports import CachedFacts, NumberLookup
+from domain.lookups.ports import CachedFacts, LookupProvider
 from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
@@ -107,6 +107,7 @@ class Machine(Process):
         recorder.insert_events = self._inserting(recorder.insert_events)
         log.appended = Turns(self)
         cast("Any", log).find = self._passing("after reading a stream", log.find)
+        cast("Any", log).find_all = self._passing("after reading wallets", log.find_all)
         cast("Any", log).follow = self._passing("after reading the log", log.follow)
         return log
 
@@ -169,13 +170,13 @@ class Machine(Process):
         return PersonalKeys(self.databases[2], self.world.random_bytes)
 
     @cached_property
-    def provider(self) -> NumberLookup:
+    def provider(self) -> LookupProvider:
         pause = lambda seconds: self.world.clock.forward(seconds=seconds)  # noqa: E731  # One call.
         return SandboxLookup(Lookups(self), self.sandbox_attempts, pause)
 
     @cached_property
     def network(self) -> EsimNetwork:
-        return cast("EsimNetwork", self._network or self.simulated_network)
+        return cast("EsimNetwork", self._network or self.bare_network)
 
     @cached_property
     def publisher(self) -> Publisher:  # type: ignore[override]  # any will do

@@ -76,6 +76,9 @@ class Lookups:
     def is_up(self) -> bool:
         return not self._machine.world.is_down("provider")
 
+    def probe(self) -> None:
+        assert self.is_up()
+
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
         assert not is_sandbox_number(phone_number)
         self._machine.passes("before look_up", of=10)  # There are many, and all are alike.

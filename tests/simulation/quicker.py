@@ -30,6 +30,7 @@ SHARED_PARTS = (
 STATEMENTS_MAX = 5_000
 
 _compiled: "LRUCache[Any, Any]" = LRUCache(STATEMENTS_MAX)
+_parts: dict[str, ReadModel] = {}
 
 
 @contextmanager
@@ -46,12 +47,9 @@ def quicker() -> Iterator[None]:
 def share_parts(container: Container) -> None:
     """Give a container the parts that all of them can share."""
     for name in SHARED_PARTS:
-        container.__dict__[name] = _part(name, type(getattr(container, name)))
-
-
-@cache
-def _part(_: str, kind: type[ReadModel]) -> ReadModel:
-    return kind()
+        if name not in _parts:
+            _parts[name] = type(getattr(container, name))()
+        container.__dict__[name] = _parts[name]
 
 
 @cache

@@ -12,8 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from app.bootstrap import commands, work
-from app.bootstrap import commands as links
+from app.bootstrap import container
 from domain.money import parse_amount
 from tests.installation import Installation, SetClock
 from tests.plan_files import import_plans, plan
@@ -111,6 +110,5 @@ def _timers() -> list[ModuleType]:
 @contextmanager
 def _ids_from(new_id: object) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for module in (commands, links, work):
-            patch.setattr(module, "uuid4", new_id)
+        patch.setattr(container, "uuid4", new_id)
         yield

@@ -1,4 +1,4 @@
-"""Whatever dies, is lost, doubled or late: a hundred seeds; two thousand with SOAK=1.
+"""Whatever dies, is lost, doubled or late: sixty seeds; two thousand with SOAK=1.
 
 SIMULATION_SEEDS=n runs the first n of them.
 """
@@ -15,7 +15,8 @@ import pytest
 from tests.simulation.simulation import Failed, Simulation
 
 SOAK = os.environ.get("SOAK") == "1"
-SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (2_000 if SOAK else 100))
+# Of 16 planted bugs one of sixty seeds finds 15, the 94th the rarest: `test_mutants` names it.
+SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (2_000 if SOAK else 60))
 GROUP = 5  # Of seeds: so small that each test ends well within its time.
 REPLAYED = int(os.environ.get("SIMULATION_SEED", "0"))
 LOOKED_AT = 40

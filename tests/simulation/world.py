@@ -168,7 +168,7 @@ class World:
         self.between()
 
     def act(self) -> None:
-        """Let any process do anything that is its duty."""
+        """Let any process do any of its duties."""
         machine = self.somebody()
         if machine is not None:
             self._do(self.random.choice(ROLES), machine)

@@ -1,4 +1,4 @@
-"""A network that does something long after its caller has heard that nobody knows."""
+"""A network that acts long after its caller was told that the outcome is unknown."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from tests.installation import SetClock
 
 
 class LateNetwork:
-    """Keeps calls back while the clock runs on; what was kept back has no listener any more."""
+    """Delays calls while the clock runs on; nobody waits for the reply of a delayed call."""
 
     def __init__(self, inner: EsimNetwork, clock: SetClock) -> None:
         self.inner = inner
@@ -29,7 +29,7 @@ class LateNetwork:
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether something is kept back."""
+        """Tell whether a call is delayed."""
         return bool(self._waiting)
 
     def look(self) -> None:

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
-from app.bootstrap.commands import SEED
+from app.bootstrap.providers import SEED
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.errors import ProvisioningError
@@ -21,7 +21,7 @@ from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.links.status import Target
 from domain.money import parse_amount
-from projections.models.unfinished import Work
+from projections.models.unfinished import UnfinishedWork
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock
 from tests.workers.late_network import LateNetwork
@@ -190,11 +190,11 @@ class Lab:
         (self.work if message.actor == "work_link" else self.work_change)(stream_id)
 
     def backlog(self, queue: str) -> int:
-        """Nothing ever waits."""
+        """Return 0, because nothing waits in this queue."""
         assert queue == "provision"
         return 0
 
-    def unfinished(self) -> list[Work]:
+    def unfinished(self) -> list[UnfinishedWork]:
         """Return what has not ended."""
         self.process.projector.catch_up()
         with self.process.views.reading() as connection:

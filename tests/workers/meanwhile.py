@@ -1,4 +1,4 @@
-"""Something that happens just before or after a call: another process, an error, the end."""
+"""Something that happens just before or after a call: another process, an error, a kill."""
 
 from collections.abc import Callable
 from operator import attrgetter
@@ -9,7 +9,7 @@ from tests.installation import Process
 
 
 def nothing() -> None:
-    """Let nothing happen."""
+    """Do nothing."""
 
 
 def around(
@@ -20,7 +20,7 @@ def around(
     before: Callable[[], object] = nothing,
     after: Callable[[], object] = nothing,
 ) -> None:
-    """Let something happen once, around the next call of such as `log.append` of a process."""
+    """Call something once, around the next call of a method such as `log.append`."""
     part, call = place.split(".")
     owner = attrgetter(part)(process)
     real, pending = getattr(owner, call), [True]
@@ -39,7 +39,7 @@ def around(
 
 
 def failing(error: BaseException) -> Callable[[], object]:
-    """Return what raises an error when it happens."""
+    """Return a function that raises this error."""
 
     def fail() -> None:
         raise error

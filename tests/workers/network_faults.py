@@ -1,4 +1,4 @@
-"""What can become of one call of the network, by name: the rows of the fault tables."""
+"""The possible faults of one call of the network, by name: the rows of the fault tables."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -35,6 +35,6 @@ FAULTS: Mapping[str, Fault] = {**REFUSALS, **NO_ENDPOINT, **UNKNOWN, **KILLS}
 def arm(
     network: FaultyNetwork, call: str, fault: Fault, *, after_calls: int = 0, times: int = 1
 ) -> None:
-    """Let so many such calls pass, and then so many others meet a fault."""
+    """Let this many calls pass, then fail the next ones."""
     happenings = [int] * after_calls + [fault.error("a fault of the test") for _ in range(times)]
     (network.before if fault.when == "before" else network.after)(call, *happenings)

@@ -1,4 +1,4 @@
-"""The places of a process where others may come between: its commits, and its reads of the log."""
+"""The places where other processes may come between: commits, and reads of the log."""
 
 from collections.abc import Callable
 from typing import Any, Literal
@@ -24,25 +24,25 @@ class Places:
         self._is_quiet = False
 
     def at(self, number: int, when: When, happening: Happening) -> None:
-        """Let something happen at the place of that number, counted from 1 and from now on."""
+        """Call something at the place of this number, counted from now on, from 1."""
         self._count, self._is_quiet = 0, False
         self._happenings = {(number, when): happening}
 
     def at_each(self, when: When, happening: Happening) -> None:
-        """Let something happen at every place from now on."""
+        """Call something at every place from now on."""
         self._always = {when: happening}
 
     @property
     def is_waiting(self) -> bool:
-        """Tell whether what was to happen has not happened."""
+        """Tell whether what was planned has not happened."""
         return bool(self._happenings)
 
     def forget(self) -> None:
-        """Let nothing happen any more."""
+        """Drop what was planned."""
         self._happenings, self._always = {}, {}
 
     def pause(self) -> None:
-        """Count no more until something is to happen again."""
+        """Stop counting until something is planned again."""
         self._is_quiet = True
 
     def passing(self, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,11 +1,11 @@
-"""Whatever becomes of any call of the network, a creation ends in a link or in a refund."""
+"""Whatever happens to a call of the network, a creation ends in a link or in a refund."""
 
 from collections.abc import Mapping
 from uuid import uuid4
 
 import pytest
 
-from domain.errors import InsufficientBalance, ProvisioningError, ProvisioningFailed
+from domain.errors import IncompleteNetworkAnswer, InsufficientBalance, ProvisioningError
 from domain.links.link import Stage
 from domain.links.network import Endpoint
 from tests.workers.link_checks import check
@@ -20,7 +20,9 @@ from tests.workers.network_faults import (
 )
 from workers.links import CALL
 
-ERROR, FAILED = ProvisioningError.code, ProvisioningFailed.code
+pytestmark = pytest.mark.any_database
+
+ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
 # What a request comes to when one call meets a fault; None: it becomes a link.
 OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
@@ -35,7 +37,6 @@ OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
 CASES = [(call, fault, code) for call, row in OUTCOMES.items() for fault, code in row.items()]
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize(("call", "fault", "code"), CASES)
 def test_a_creation_whose_call_fails_ends_with_its_money_in_the_right_place(
     lab: Lab, call: str, fault: str, code: str | None
@@ -58,7 +59,6 @@ def test_a_link_that_costs_nothing_moves_no_money_whatever_happens(lab: Lab, fau
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 6])
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
@@ -71,7 +71,6 @@ def test_a_look_for_a_lost_endpoint_may_fail_as_often_as_it_will(
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("call", ["available_esims", "lpa", "create_endpoint"])
 @pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
 def test_a_call_that_never_ends_well_ends_at_the_deadline_with_the_money_back(
@@ -117,7 +116,6 @@ def test_an_outcome_that_is_unknown_is_waited_for_before_the_call_is_made_again(
     assert lab.network.count("create_endpoint") == 2
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("after_s", [0.5, 6, 12, 18])
 @pytest.mark.parametrize("then", ["unavailable", "unknown, not done", "killed after"])
 def test_an_endpoint_that_comes_late_is_adopted_or_removed(

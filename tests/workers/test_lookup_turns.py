@@ -1,4 +1,4 @@
-"""No backlog of one organization holds up another's job, and nothing that is lost is lost."""
+"""No backlog of one organization delays another's job, and lost messages lose no work."""
 
 import time
 from collections.abc import Iterator
@@ -15,7 +15,6 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import NumberFacts
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
-from tests.app.adapters.queues.bench import fresh_url
 from tests.domain.buying import Gate
 from tests.installation import (
     PATIENCE_S,
@@ -28,6 +27,7 @@ from tests.installation import (
     wait_until,
 )
 from tests.projections.histories import create_job
+from tests.servers.fixtures import fresh_url
 from workers.lookup_turns import LEASE, RESTS, Held
 from workers.routes import slice_message
 
@@ -216,7 +216,7 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
 
 
 class GatedProvider(CountingProvider):
-    """Lets one organization wait."""
+    """Delays one organization."""
 
     def __init__(self, gate: Gate) -> None:
         super().__init__()
@@ -233,7 +233,7 @@ class GatedProvider(CountingProvider):
 def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     installation: Installation, threads: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("app.bootstrap.work.LOOKUP_THREADS", threads)
+    monkeypatch.setattr("app.bootstrap.container.LOOKUP_THREADS", threads)
     share = max(1, threads // 2)
     gate = Gate()
     provider = GatedProvider(gate)

@@ -1,17 +1,19 @@
-"""Whatever becomes of any call of a plan change, what was not done is paid back, once."""
+"""Whatever happens to a call of a plan change, what was not done is refunded, once."""
 
 from collections.abc import Mapping
 from uuid import UUID
 
 import pytest
 
-from domain.errors import ProvisioningError, ProvisioningFailed
+from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.plan_change import PlanChange
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 
-ERROR, FAILED = ProvisioningError.code, ProvisioningFailed.code
+pytestmark = pytest.mark.any_database
+
+ERROR, FAILED = ProvisioningError.code, IncompleteNetworkAnswer.code
 
 # How a change ends whose call meets a fault; None: all of it is done.
 OUTCOMES: Mapping[str, Mapping[str, str | None]] = {
@@ -47,7 +49,6 @@ def code_of(change: PlanChange) -> str | None:
     return change.failure.code if change.failure is not None else None
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("step", [0, 1])
 @pytest.mark.parametrize(("call", "fault"), CASES)
 def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(
@@ -77,7 +78,6 @@ def test_removals_come_first_each_in_its_order(lab: Lab, link_id: UUID) -> None:
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
 @pytest.mark.parametrize("fault", [*UNKNOWN, *KILLS])
 def test_a_step_that_never_ends_well_ends_at_the_deadline(
@@ -91,7 +91,6 @@ def test_a_step_that_never_ends_well_ends_at_the_deadline(
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 5])
 @pytest.mark.parametrize("fault", [*REFUSALS, *KILLS])
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
@@ -105,7 +104,6 @@ def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("then", ["unavailable", "killed before"])
 @pytest.mark.parametrize("after_s", [1, 6, 12, 18])
 @pytest.mark.parametrize("call", ["remove_plan", "add_plan"])

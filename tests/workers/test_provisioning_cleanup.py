@@ -1,4 +1,4 @@
-"""What a failed creation leaves behind is found and ended, whatever becomes of any call."""
+"""What a failed creation leaves behind is found and removed, whatever happens to a call."""
 
 from datetime import timedelta
 
@@ -11,6 +11,8 @@ from tests.workers.link_checks import check
 from tests.workers.link_lab import DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import CALL
+
+pytestmark = pytest.mark.any_database
 
 CALLS = ["find_endpoint", "remove_endpoint", "release_esim"]
 
@@ -30,7 +32,6 @@ def esim_of(lab: Lab, link: Link) -> Esim:
     return lab.process.log.get(Esim, esim_id(lab.network.name, link.iccid))
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
@@ -45,7 +46,6 @@ def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
     check(lab)
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize("call", ["find_endpoint", "release_esim"])
 def test_an_esim_that_was_not_used_is_freed_whatever_becomes_of_a_call(

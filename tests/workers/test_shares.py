@@ -10,9 +10,9 @@ from dramatiq import Worker
 
 from app.settings import PROVISION_THREADS
 from domain.links.link import Link
-from tests.app.adapters.queues.bench import fresh_url
 from tests.domain.buying import Gate
 from tests.installation import PATIENCE_S, Installation, wait_until
+from tests.servers.fixtures import fresh_url
 from tests.workers.link_lab import Lab
 from workers import shares
 from workers.routes import link_message

@@ -14,6 +14,8 @@ from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.places import When, die
 from workers.links import CALL
 
+pytestmark = pytest.mark.any_database
+
 Call = Literal["suspend", "resume"]
 WAYS: list[tuple[Call, LinkStatus, Target]] = [
     ("suspend", "active", "suspended"),

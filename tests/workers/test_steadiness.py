@@ -1,4 +1,4 @@
-"""A clock that was set ahead makes nobody believe that the network has had its time."""
+"""A clock that was set ahead makes no worker believe that the network's time is over."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The sweep asks again for what has not moved, ever more seldom, and never floods a queue."""
+"""The sweep asks again for what has not moved, less and less often, and floods no queue."""
 
 from datetime import timedelta
 from itertools import pairwise

@@ -12,6 +12,8 @@ from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import CALL
 from workers.plan_changes import UNSEEN
 
+pytestmark = pytest.mark.any_database
+
 EVER = 10_000
 TICK = timedelta(microseconds=1)
 CALLS = ["add_plan", "remove_plan"]
@@ -46,7 +48,7 @@ def plans_of(lab: Lab, link_id: UUID) -> list[str]:
 
 
 def wait_long(lab: Lab, rounds: int = 1) -> None:
-    """Let hours pass in which the network shows nothing, each with its sweep."""
+    """Let hours pass, each with its sweep, in which the network shows nothing."""
     for _ in range(rounds):
         lab.clock.forward(seconds=UNSEEN.total_seconds() + 100)
         lab.sweep()

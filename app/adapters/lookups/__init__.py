@@ -1,1 +1,1 @@
-"""Providers of lookups."""
+"""Providers of number lookups."""

@@ -1,4 +1,4 @@
-"""The MCC and MNC (ITU-T E.212) that a carrier name and a country stand for, read from a table."""
+"""Finds the MCC and MNC (ITU-T E.212) of a country and carrier name in a table."""
 
 import csv
 import re
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Final, NamedTuple, TextIO
 from unicodedata import normalize
 
-# Written by hand and held against two public lists; `source` names the list that states a code,
-# and `date` its issue. A code that neither states says so, and stands there from common knowledge.
+# Written by hand and checked against two public lists. `source` names the list that has a code and
+# `date` its issue; a code that is in neither list is marked as common knowledge.
 SHIPPED: Final = Path(__file__).parent / "data" / "mcc_mnc.csv"
 COLUMNS: Final = ("country_code", "mcc", "mnc", "network", "aliases", "source", "date")
-ROWS_MAX: Final = 50_000  # Over ten times all codes in the world: more is not such a table.
+# Over ten times the codes of the whole world; a longer file is no such table.
+ROWS_MAX: Final = 50_000
 
 _COUNTRY_CODE = re.compile(r"[A-Z]{2}")
 _MCC = re.compile(r"[0-9]{3}")
@@ -20,7 +21,7 @@ _MNC = re.compile(r"[0-9]{2,3}")
 
 
 class Network(NamedTuple):
-    """One operating network: a PLMN code of a country and every name that its brand goes by."""
+    """One operating network: a PLMN code of a country and every name of its brand."""
 
     country_code: str
     mcc: str
@@ -29,7 +30,7 @@ class Network(NamedTuple):
 
 
 class NetworkCode(NamedTuple):
-    """What is certain of a code: `mnc` is never given without `mcc`."""
+    """What is certain of a code; `mnc` is never given without `mcc`."""
 
     mcc: str | None
     mnc: str | None
@@ -39,10 +40,10 @@ UNKNOWN: Final = NetworkCode(None, None)
 
 
 class Networks:
-    """The operating networks of the world that can be told by country and carrier name.
+    """The operating networks of the world, to be found by country and carrier name.
 
-    A brand stands in the table with every code that it operates, or not at all: then its `mnc`
-    is certain where one network carries the name, and its `mcc` where all of them share it.
+    The table has every code of a brand, or none. So `mnc` is certain when one network has the name,
+    and `mcc` when all networks with the name share it.
     """
 
     def __init__(self, networks: Iterable[Network]) -> None:
@@ -55,7 +56,7 @@ class Networks:
         return self._count
 
     def find(self, country_code: str, carrier_name: str) -> NetworkCode:
-        """Return what all networks of that country and name agree on; case does not matter."""
+        """Return what all networks of that country and name share; case does not matter."""
         return self._codes.get((country_code, _fold(carrier_name)), UNKNOWN)
 
 
@@ -67,7 +68,9 @@ def load_networks(path: Path | None) -> Networks:
     """
     chosen = path or SHIPPED
     try:
-        # An operator's spreadsheet writes a byte order mark; `utf-8-sig` takes both.
+        # Spreadsheet programs write a byte order mark; `utf-8-sig` accepts files with and without
+        # it.
+
         with chosen.open(encoding="utf-8-sig", newline="") as lines:
             return Networks(_read(lines, chosen.name))
     except (OSError, UnicodeDecodeError) as error:
@@ -82,7 +85,8 @@ def _read(lines: TextIO, file: str) -> Iterator[Network]:
         raise ValueError(message)
     seen: set[tuple[str, str, str]] = set()
     try:
-        for values in filter(None, reader):  # Spreadsheets like to end with empty lines.
+        # Spreadsheet programs often end a file with empty lines.
+        for values in filter(None, reader):
             network = _parse(values, f"{file} line {reader.line_num}")
             if network[:3] in seen or len(seen) == ROWS_MAX:
                 message = (

@@ -1,4 +1,4 @@
-"""Number lookup from the numbering plans inside the `phonenumbers` package; needs no network."""
+"""Number lookup from the numbering plans in the `phonenumbers` package; needs no network."""
 
 from functools import lru_cache
 from threading import Timer
@@ -26,51 +26,50 @@ LINE_TYPES: Final[dict[int, LineType]] = {
     PhoneNumberType.VOICEMAIL: "voicemail",
 }
 
-REMEMBERED_MAX: Final = 10_000  # Numbers; some 7 MB.
-REMEMBERED_S: Final = 60.0  # Then all are forgotten, so that no number outlives its erasure.
+REMEMBERED_MAX: Final = 10_000  # Numbers; about 7 MB.
+# Then all are forgotten, so that no number is kept long after its erasure.
+REMEMBERED_S: Final = 60.0
 
-# The types that the package keeps carrier names for.
+# The types of lines for which the package has carrier names.
 _CARRIER_TYPES: Final = frozenset(
     {PhoneNumberType.MOBILE, PhoneNumberType.FIXED_LINE_OR_MOBILE, PhoneNumberType.PAGER}
 )
-# Two parts of the territory SH have codes of their own in the package, which are no ISO 3166-1
-# codes; `001` is the package's word for no country. XK (Kosovo) is user-assigned and kept.
+# The package has codes of its own for two parts of SH, and `001` for no country; none of them is in
+# ISO 3166-1. XK (Kosovo) is user-assigned there and is kept.
 _COUNTRY_CODES: Final[dict[str | None, str | None]] = {"AC": "SH", "TA": "SH", "001": None}
 
 
 class OfflineLookup:
-    """Answers from number ranges: the carrier is the holder of the range, ported numbers too.
+    """Answers from number ranges; the carrier is the holder of the range, even for ported numbers.
 
-    Thread-safe. A lookup costs some 30 µs of one core, and a few ms the first time in a region;
-    one that the same organization asked within the last minute costs nothing. Not so for others:
-    the time that an answer takes must not tell who else has asked.
+    Thread-safe. A lookup takes about 30 µs of a core, and a few ms for the first number of a
+    region. An answer is remembered for a minute for the organization that asked. Others wait as if
+    it were not, because the time that an answer takes must not reveal who else has asked.
     """
 
     name = "offline"
     remote = False
 
     def __init__(self, networks: Networks) -> None:
-        # Without it every lookup compiles its patterns anew: ten times slower over mixed regions.
+        # Otherwise each lookup compiles its patterns anew: ten times slower over mixed regions.
         phonenumbers.enable_pattern_cache()
         self._networks = networks
         self._facts = lru_cache(REMEMBERED_MAX)(self._facts_of)
         self._will_forget = False
 
-    def warm(self) -> None:
-        """Load the plans of all regions (some 60 ms), which lookups else load one by one.
-
-        Meant for a thread beside the start of a process; lookups may run meanwhile.
-        """
+    def probe(self) -> None:
+        """Load the plans of all regions, about 60 ms, before lookups load them one by one."""
         phonenumbers.PhoneMetadata.load_all()
 
     def is_up(self) -> bool:
-        """Tell that lookups are served, which here is always so."""
+        """Return True: nothing is needed from outside."""
         return True
 
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
-        """Return the facts of one E.164 number; what no plan knows is not valid."""
+        """Return the facts of one E.164 number; a number that is in no plan is not valid."""
         facts = self._facts(organization_id, phone_number)
-        if not self._will_forget:  # Two threads that both find it so end in two timers, no harm.
+        # If two threads find it false, two timers run, which does no harm.
+        if not self._will_forget:
             self._will_forget = True
             self._start_timer()
         return facts
@@ -80,18 +79,19 @@ class OfflineLookup:
         timer.daemon = True
         try:
             timer.start()
-        except RuntimeError:  # No thread is to be had: then nothing is remembered.
+        except RuntimeError:  # No thread can be started, so nothing is remembered.
             self._forget()
 
     def _forget(self) -> None:
-        self._will_forget = False  # First: what comes while all is forgotten has a timer again.
+        # First of all: answers that arrive during the forgetting start a new timer.
+        self._will_forget = False
         self._facts.cache_clear()
 
     def _facts_of(self, _: UUID, phone_number: str) -> NumberFacts:
         try:
             number = phonenumbers.parse(phone_number)
         except phonenumbers.NumberParseException:
-            # For example +9991234567: the pattern of a number under a calling code of nobody.
+            # For example +9991234567: it looks like a number, but nobody has its calling code.
             return NumberFacts(phone_number, valid=False)
         kind = phonenumbers.number_type(number)
         line_type = LINE_TYPES.get(kind)

@@ -1,10 +1,10 @@
-"""The sandbox numbers: each failure of a lookup that a partner can meet, played on demand."""
+"""The sandbox numbers: each plays, on demand, one failure that a partner can meet."""
 
 from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
-from domain.lookups.ports import Carrier, NumberFacts, NumberLookup
+from domain.lookups.ports import Carrier, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
 UNAVAILABLE: Final = "+15005550001"
@@ -15,12 +15,12 @@ NUMBERS: Final = frozenset({UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT})
 
 SLOW_S: Final = 3.0
 
-# E.212 keeps 001-01 for test networks, so a sandbox answer names no real operator.
+# E.212 reserves 001-01 for test networks, so the answer names no real operator.
 _CARRIER: Final = Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="01")
 
 
 def is_sandbox_number(phone_number: str) -> bool:
-    """Tell whether the sandbox plays this number; such answers are never cached."""
+    """Tell whether this is a sandbox number; their answers are never cached."""
     return phone_number in NUMBERS
 
 
@@ -28,28 +28,26 @@ class Attempts(Protocol):
     """Counts lookups of sandbox numbers in a store that all processes share."""
 
     def count(self, organization_id: UUID, phone_number: str) -> int:
-        """Add one attempt and return how many there are now, from 1; atomic, so no two agree."""
+        """Add one attempt and return their number, from 1; no two callers get the same."""
         ...
 
 
 class SandboxLookup:
-    """Plays the sandbox numbers and leaves every other one to `inner`.
+    """Plays the sandbox numbers and passes every other number to `inner`.
 
-    It belongs outside a circuit breaker: what it plays says nothing about the provider.
+    Put it outside a circuit breaker, because what it plays says nothing about the provider.
     """
 
     def __init__(
-        self, inner: NumberLookup, attempts: Attempts, sleep: Callable[[float], None]
+        self, inner: LookupProvider, attempts: Attempts, sleep: Callable[[float], None]
     ) -> None:
         self.name = inner.name
         self.remote = inner.remote
+        self.is_up = inner.is_up
+        self.probe = inner.probe
         self._inner = inner
         self._attempts = attempts
         self._sleep = sleep
-
-    def is_up(self) -> bool:
-        """Tell what `inner` tells."""
-        return self._inner.is_up()
 
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
         """Play a sandbox number, or return what `inner` answers."""

@@ -1,1 +1,1 @@
-"""Networks of eSIMs."""
+"""Adapters of eSIM networks."""

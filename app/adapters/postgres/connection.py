@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which no call hangs, and what each session is told of itself."""
+"""A connection to PostgreSQL on which no call hangs, and the settings of its session."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -13,13 +13,15 @@ from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
 STATEMENT_TIMEOUT_MS = 30_000
-# Without statistics (after a restore) a large table makes short statements look worth compiling.
+# Without statistics, as after a restore, PostgreSQL would compile short statements on large tables.
 PLAIN = "SET jit = off"
-FIRST_ANSWER_S = 5.0  # For a session's settings; a pooler has connected before it has a server.
-SPARE_S = 5.0  # The server tells of a statement's time-out by itself, if it still can.
+# For a session's settings; a pooler accepts a connection before it has a server for it.
+FIRST_ANSWER_S = 5.0
+# Added to the statement's time-out, which the server reports by itself if it still can.
+SPARE_S = 5.0
 
-# Of a transaction whose commit must last: whatever its session was told, and by whom. Who asks for
-# more, that stand-bys have applied it, gets it.
+# For a transaction whose commit must last, whatever its session was set to. A stronger setting,
+# such as waiting for stand-bys to apply the commit, stays.
 DURABLE = (
     "set_config('synchronous_commit', CASE current_setting('synchronous_commit')"
     " WHEN 'remote_apply' THEN 'remote_apply' ELSE 'on' END, true)"
@@ -29,18 +31,19 @@ R = TypeVar("R")
 
 
 class ServerSilent(psycopg.OperationalError):
-    """Raised for a server, or something on the way to it, that takes a call and says nothing.
+    """Raised when a server, or something before it, takes a call and says nothing.
 
-    Its kernel may well be alive: neither keepalives nor time-outs of the server notice it. The
+    Its kernel may still answer, so neither keepalives nor the server's own time-outs notice it. The
     connection is closed; whether the statement has run is unknown.
     """
 
 
 class BoundedConnection(psycopg.Connection[Any]):
-    """Waits for each answer at most so long; None: as long as it takes."""
+    """Waits for each answer for at most `answer_s`; None means as long as it takes."""
 
     answer_s: float | None = FIRST_ANSWER_S
-    _statements: Mapping[bytes, bytes] = MappingProxyType({})  # The name of each statement.
+    # Statement to the name under which it is prepared.
+    _statements: Mapping[bytes, bytes] = MappingProxyType({})
 
     @classmethod
     def open(
@@ -51,7 +54,7 @@ class BoundedConnection(psycopg.Connection[Any]):
         statement_timeout_ms: int = STATEMENT_TIMEOUT_MS,
         autocommit: bool = True,
     ) -> Self:
-        """Connect, and give the session its settings: `session` is one or more statements."""
+        """Connect and set up the session; `session` is one or more statements."""
         connection = cls.connect(conninfo, autocommit=autocommit)
         try:
             connection.set_up(conninfo, session, statement_timeout_ms)
@@ -63,7 +66,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     def set_up(
         self, conninfo: str, session: str = "", statement_timeout_ms: int = STATEMENT_TIMEOUT_MS
     ) -> None:
-        """Set what a pooler would refuse or drop at connecting; a URL's own time-out stands."""
+        """Make the settings that a pooler would refuse or drop on connecting; a URL's own stand."""
         is_told = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
         limit = "" if is_told else f"SET statement_timeout = {statement_timeout_ms}"
         limit_in_force = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"
@@ -72,14 +75,15 @@ class BoundedConnection(psycopg.Connection[Any]):
         self.answer_s = limit_ms / 1_000 + SPARE_S if limit_ms else None
 
     def run(self, statements: str) -> PGresult:
-        """Run statements of ours in one round trip; return the result of the last one."""
+        """Run our own statements in one round trip; return the result of the last one."""
         self.pgconn.send_query(statements.encode())
         return _sound(self.wait(generators.execute(self.pgconn)))
 
     def run_prepared(self, statement: bytes, parameters: Sequence[bytes]) -> PGresult:
-        """Run a statement of ours, prepared when this session sees it first; all is binary.
+        """Run our own statement, prepared when the session first sees it, with binary values.
 
-        A cursor finds a type for each value of an array: twice the work of the whole round trip.
+        A cursor would look for the type of each value of an array, which costs twice the round
+        trip.
         """
         name = self._statements.get(statement)
         if name is None:
@@ -103,7 +107,7 @@ class BoundedConnection(psycopg.Connection[Any]):
 
 
 def _sound(results: Sequence[PGresult]) -> PGresult:
-    """Return the last result; raise what the server has refused."""
+    """Return the last result; raise the error if the server has refused one."""
     for each in results:
         if each.status == ExecStatus.FATAL_ERROR:
             raise error_from_result(each)

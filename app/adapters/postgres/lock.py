@@ -1,4 +1,4 @@
-"""Session locks on PostgreSQL: who holds one is active, the others stand by."""
+"""Session locks on PostgreSQL: the process that holds one is active, the others stand by."""
 
 import hashlib
 import time
@@ -10,10 +10,11 @@ from app.adapters.postgres.connection import BoundedConnection
 from domain.errors import ServiceUnavailable
 
 STATEMENT_TIMEOUT_MS = 5_000
-CHECK_S = 1.0  # How long a lock is trusted without asking; who lost it is fenced by its position.
+# How long a lock is trusted without asking; a holder that lost it is fenced by its position.
+CHECK_S = 1.0
 
-# The server must notice soon that a holder or its machine is gone, or nobody could take over. A
-# holder that does not ask for so long (it was stopped, or takes a long step) lets others begin.
+# The server must soon notice that a holder or its machine is gone, so that another one can take
+# over. A holder that asks for nothing for so long (it was stopped, or takes a long step) loses it.
 NOTICE_DEATH = (
     "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
     "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"
@@ -31,7 +32,7 @@ class SessionLock:
         self._checked_at = 0.0
 
     def hold(self) -> bool:
-        """Take the lock if it is free; tell whether it is held. Raises while the server is away."""
+        """Take the lock if it is free; return whether we hold it. Raises if the server is away."""
         now = time.monotonic()
         if self._is_held and now < self._checked_at + CHECK_S:
             return True
@@ -47,7 +48,7 @@ class SessionLock:
         return self._is_held
 
     def release(self) -> None:
-        """Let go, so that another one takes over at once."""
+        """Let go of the lock, so that another process can take over at once."""
         self._is_held = False
         connection, self._connection = self._connection, None
         if connection is not None:
@@ -67,6 +68,6 @@ class SessionLock:
 
 
 def key_of(name: str) -> int:
-    """Return the number of an advisory lock: 64 bits, signed."""
+    """Return the number of an advisory lock: a signed 64-bit integer."""
     digest = hashlib.blake2b(f"carrier-links {name}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, signed=True)

@@ -1,8 +1,7 @@
-"""The log on PostgreSQL: every insert is one statement, under one lock, and tells who listens.
+"""The log on PostgreSQL: an insert is one statement, takes one lock and notifies listeners.
 
-Values as PostgreSQL takes and gives them in binary: the driver's own way costs ten times more.
-
-The format is that of `array_recv` and `int8recv` in the server; it has not changed since 7.4.
+Values are sent and read in PostgreSQL's binary form, because the driver's own way costs ten times
+more. The form is that of `array_recv` and `int8recv` in the server; it has not changed since 7.4.
 """
 
 import time
@@ -32,35 +31,32 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 
 from app.adapters.postgres.connection import DURABLE, ServerSilent
 from app.adapters.postgres.lock import key_of
-from app.adapters.postgres.server import Connection, Servers
+from app.adapters.postgres.server import LogConnection, Servers
 from app.adapters.postgres.waker import WORK_CHANNEL, tell
 from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors, with_news
 from workers.routes import ROUTES
 
-BIGINT, BYTEA, TEXT, UUID_ = 20, 17, 25, 2950  # By their numbers in `pg_type`.
+BIGINT, BYTEA, TEXT, UUID_ = 20, 17, 25, 2950  # Their numbers in `pg_type`.
 
 _length = Struct("!i").pack
-_array = Struct("!iiIii").pack  # Dimensions, whether there are NULLs, type, length, first index.
+# Dimensions, whether there are NULLs, element type, length, first index.
+_array = Struct("!iiIii").pack
 bigint = Struct("!q").pack
 
 
 def bigints(values: Iterable[int]) -> bytes:
-    """Return `bigint[]`."""
     return _array_of(BIGINT, [bigint(each) for each in values])
 
 
 def byteas(values: Iterable[bytes]) -> bytes:
-    """Return `bytea[]`."""
     return _array_of(BYTEA, [*values])
 
 
 def texts(values: Iterable[str]) -> bytes:
-    """Return `text[]`."""
     return _array_of(TEXT, [each.encode() for each in values])
 
 
 def uuids(values: Iterable[UUID | str]) -> bytes:
-    """Return `uuid[]`."""
     return _array_of(
         UUID_, [(each if isinstance(each, UUID) else UUID(each)).bytes for each in values]
     )
@@ -77,16 +73,17 @@ def _array_of(kind: int, values: Sequence[bytes]) -> bytes:
     return b"".join([_array(1, 0, kind, len(elements), 1), *elements])
 
 
-POOL_MAX = 3  # Connections of one process; they are opened as they are wanted, and kept.
+POOL_MAX = 3  # Connections of one process; opened when they are needed, and kept.
 POOL_WAIT_S = 3.0
-REFUSAL_S = 10.0  # So long ago the server may have refused whom a pool could not serve.
-RECONNECT_S = 1.0  # A pool that backs off longer is late when the server is there again.
+REFUSAL_S = 10.0  # A refusal by the server explains an empty pool if it is no older than this.
+RECONNECT_S = 1.0  # A pool that backs off longer would notice late that the server is back.
 
-# The statement failed and with it the whole insert: disk full, out of memory, read only.
+# The statement failed, and with it the whole insert: disk full, out of memory, read-only.
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
-# Nothing is inserted when the event before the first of a stream is missing: one probe of the
-# primary key for each. A planner that saw how few they are would plan the statement anew each time.
+# Inserts nothing when an event before the first of a stream is missing; this costs one probe of the
+# primary key for each stream. The arrays hide how few they are: a planner that knew it would plan
+# the statement anew each time.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
     f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE}, "
@@ -107,16 +104,17 @@ READ = (
     "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
 )
 
-BEGUN = (
-    "SELECT originator_id FROM {table} "
-    "WHERE originator_id = ANY($1::uuid[]) AND originator_version = 1"
+NEWEST = (  # A planner that saw how few streams they are would plan it anew each time, too.
+    "SELECT e.* FROM unnest((SELECT $1::uuid[])) AS asked (id) CROSS JOIN LATERAL ("
+    "SELECT originator_id, originator_version, topic, state FROM {table} "
+    "WHERE originator_id = asked.id ORDER BY originator_version DESC LIMIT 1) AS e"
 )
 
 T = TypeVar("T")
 
 
 class BinaryCursor(psycopg.Cursor[Any]):
-    """Asks for results in binary: as text PostgreSQL writes the state of an event twice as long."""
+    """Asks for binary results; as text PostgreSQL writes the state of an event twice as long."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -124,15 +122,16 @@ class BinaryCursor(psycopg.Cursor[Any]):
 
 
 class Datastore(PostgresDatastore):
-    """A pool of the log's connections; no composite types, so nothing is asked at construction."""
+    """The log's connection pool; needs no composite types, so it can be made without the server."""
 
     def __init__(self, conninfo: str) -> None:
         super().__init__("", "", "", "", "", originator_id_type="uuid")
-        self.servers: Servers | None = None  # Set by who knows the names of the tables.
-        self._newest = ""  # Where the newest connection leads.
+        # Set by the recorder, which knows the names of the tables.
+        self.servers: Servers | None = None
+        self._newest = ""  # The server to which the newest connection leads.
         self._lent = local()
         self.refusals = deque[tuple[float, psycopg.Error]](maxlen=1)
-        self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's only adds passwords.
+        self.pool = ConnectionPool(  # type: ignore[assignment]  # The library's own pool differs only in adding passwords.
             conninfo,
             kwargs={
                 "row_factory": dict_row,
@@ -154,18 +153,18 @@ class Datastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Any]:
-        """Lend a connection; `server` tells where it led, to the same thread."""
+        """Lend a connection; to this thread `server` then tells where it led."""
         with super().get_connection() as connection:
-            self._lent.server = cast("Connection", connection).server
+            self._lent.server = cast("LogConnection", connection).server
             yield connection
 
     @property
     def server(self) -> str:
-        """Where the last connection led that this thread was lent."""
+        """The server to which this thread's last connection led."""
         return getattr(self._lent, "server", self._newest)
 
-    def _look(self, connection: Connection, conninfo: str) -> None:
-        """Let the pool drop connections that lead where the newest one does not."""
+    def _look(self, connection: LogConnection, conninfo: str) -> None:
+        """Learn where a new connection leads; if to a new server, drop the pool's others."""
         connection.set_up(conninfo)
         if self.servers is not None:
             self.servers.look(connection)
@@ -174,9 +173,9 @@ class Datastore(PostgresDatastore):
             self.pool.drain()
 
     def again(self, call: Callable[[], T]) -> T:
-        """Call, and once more on sound connections when the first one was broken.
+        """Call; if the connection was broken, call once more on a sound one.
 
-        An insert may then come back as the echo of our own commit; the log knows it.
+        A repeated insert may fail as the echo of our own commit; the log recognizes that.
         """
         try:
             return call()
@@ -185,13 +184,13 @@ class Datastore(PostgresDatastore):
                 self._explain(error)
                 raise
             if isinstance(error.__cause__, ServerSilent):
-                self.pool.drain()  # To ask each other one would take as long again.
+                self.pool.drain()  # Checking each of the others would take as long again.
             else:
                 self.pool.check()
             return call()
 
     def _explain(self, error: Exception) -> None:
-        """Tell why there was no connection in time: if it is the server, the pool does not say."""
+        """Name the server's refusal as the cause; the pool tells only that it took too long."""
         if not isinstance(error.__cause__, PoolTimeout) or not self.refusals:
             return
         refused_at, refusal = self.refusals[-1]
@@ -199,10 +198,10 @@ class Datastore(PostgresDatastore):
             error.__cause__ = refusal
 
 
-def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[Connection]:
-    """Return connections of a pool that leave behind why the last one was not to be had."""
+def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[LogConnection]:
+    """Return a connection class that remembers why the last connection could not be opened."""
 
-    class Noting(Connection):
+    class Noting(LogConnection):
         @classmethod
         def connect(cls, *args: Any, **options: Any) -> Self:
             try:
@@ -217,9 +216,9 @@ def _noting(refusals: deque[tuple[float, psycopg.Error]]) -> type[Connection]:
 class PostgresLogRecorder(PostgresApplicationRecorder):
     """Gives out positions under an exclusive advisory lock, so their order is that of commits.
 
-    The lock, the notification and the rows are one statement: one round trip, where the library
-    needs six. The lock is named after schema and table. Rows go as binary arrays instead of
-    composite types, and without the library's ten retries.
+    The lock, the notification and the rows are one statement in one round trip, where the library
+    needs six. The lock is named after schema and table. Rows go as binary arrays, not as composite
+    types, and the library's ten retries are left out.
     """
 
     datastore: Datastore
@@ -234,7 +233,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         asking = Literal([get_topic(each) for each in ROUTES])
         insert = SQL(INSERT).format(table=self._table, asking=asking, work=Literal(WORK_CHANNEL))
         self._insert_statement = insert.as_bytes()
-        self._begun_statement = SQL(BEGUN).format(table=self._table).as_bytes()
+        self._newest_statement = SQL(NEWEST).format(table=self._table).as_bytes()
         self._reads: dict[frozenset[str], bytes] = {}
         self._lock_key = key_of(f"{self.datastore.schema}.{events_table_name}")
         self.datastore.servers = servers = Servers(self.datastore.schema, events_table_name)
@@ -243,10 +242,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
     def insert_events(
         self, stored_events: Sequence[StoredEvent], servers: Collection[str] = (), **_: Any
     ) -> Sequence[int]:
-        """Insert all or nothing; return the positions.
+        """Insert all events or none; return their positions.
 
-        `servers` are those that the events were decided on. Raises OtherLog where this is another
-        one, on the second try too, or where it lacks the event before the first of a stream.
+        `servers` are the servers on which the events were decided. Raises OtherLog if this is
+        another one, also on the second try, or if it lacks the event before the first of a stream.
         """
         if not stored_events:
             return []
@@ -255,7 +254,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         except NothingInserted as refusal:
             if not isinstance(refusal.__cause__, psycopg.errors.ReadOnlySqlTransaction):
                 raise
-            self.datastore.pool.drain()  # The name may lead to one that takes writes by now.
+            self.datastore.pool.drain()  # The name may by now lead to a server that takes writes.
             return self.datastore.again(lambda: self._insert(stored_events, servers))
 
     def _insert(
@@ -264,12 +263,13 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         parameters = self._parameters(stored_events)
         try:
             with self.datastore.get_connection() as connection:
-                if connection.is_standby:  # Or was one: what it knew then may be no longer true.
+                if connection.is_standby:  # Or was one; what it knew then may no longer be true.
                     raise psycopg.errors.ReadOnlySqlTransaction
                 if any(server != connection.server for server in servers):
                     raise OtherLog
                 found = connection.run_prepared(self._insert_statement, parameters)
-        except (InternalError, OperationalError) as error:  # A standby is read only: internal.
+        # Writing on a standby is an internal error.
+        except (InternalError, OperationalError) as error:
             if getattr(error.__cause__, "sqlstate", None) in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
@@ -292,12 +292,10 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         ]
 
     def select_events(self, *args: Any, **options: Any) -> Sequence[StoredEvent]:
-        """Read a stream."""
         read = _without_retries(PostgresApplicationRecorder.select_events)
         return self.datastore.again(lambda: read(self, *args, **options))
 
     def select_notifications(self, *args: Any, **options: Any) -> Sequence[Notification]:
-        """Read the log."""
         read = _without_retries(PostgresApplicationRecorder.select_notifications)
         return self.datastore.again(lambda: read(self, *args, **options))
 
@@ -318,15 +316,23 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
 
-    def select_begun(self, streams: Collection[UUID | str]) -> set[UUID]:
-        """Return which of these streams have a first event."""
-        return self.datastore.again(lambda: self._begun(streams))
+    def select_newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
+        """Return the newest event of each of these streams that has one."""
+        return self.datastore.again(lambda: self._newest(streams))
 
-    def _begun(self, streams: Collection[UUID | str]) -> set[UUID]:
+    def _newest(self, streams: Collection[UUID | str]) -> Sequence[StoredEvent]:
         with self.datastore.get_connection() as connection:
-            found = connection.run_prepared(self._begun_statement, [uuids(streams)])
-        values = (found.get_value(row, 0) for row in range(found.ntuples))
-        return {UUID(bytes=value) for value in values if value is not None}
+            found = connection.run_prepared(self._newest_statement, [uuids(streams)])
+        value = found.get_value
+        return [
+            StoredEvent(
+                UUID(bytes=value(row, 0)),
+                from_bigint(value(row, 1)),
+                (value(row, 2) or b"").decode(),
+                value(row, 3) or b"",
+            )
+            for row in range(found.ntuples)
+        ]
 
     def max_notification_id(self) -> int | None:
         """Return the newest position."""
@@ -335,14 +341,14 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return self.datastore.again(lambda: read(self))
 
     def last_position_up_to(self, position: int) -> int:
-        """Return the newest position that is not beyond one; 0 for none."""
+        """Return the newest position up to this one; 0 for none."""
         statement = self.max_notification_id_statement + SQL(" WHERE notification_id <= %s")
         with self.datastore.get_connection() as connection:
             row = connection.execute(statement, [position]).fetchone()
         return (row and row["max"]) or 0
 
     def server(self) -> str:
-        """Where the last call of this thread led: a server, and which of its lives."""
+        """The server, and which life of it, to which this thread's last call led."""
         return self.datastore.server
 
 
@@ -350,7 +356,7 @@ class Factory(PostgresFactory):
     """Opens the log at `LOG_CONNINFO`."""
 
     def __init__(self, env: Environment | EnvType | None) -> None:
-        InfrastructureFactory.__init__(self, env)  # Ours has no settings by parts.
+        InfrastructureFactory.__init__(self, env)  # Ours has one setting instead of its parts.
         self.datastore = Datastore(self.env["LOG_CONNINFO"])
 
     application_recorder_class = PostgresLogRecorder
@@ -361,7 +367,7 @@ def _makes_table(statement: str) -> bool:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Tell whether a connection broke; a server that said something else has said it."""
+    """Tell whether the connection broke; an answer of the server is not that."""
     cause = error.__cause__
     state = getattr(cause, "sqlstate", None)
     if isinstance(cause, psycopg.Error) and state is not None:
@@ -370,5 +376,5 @@ def _is_lost(error: Exception) -> bool:
 
 
 def _without_retries(method: Callable[..., T]) -> Callable[..., T]:
-    """Return a method of the library without its decorator."""
+    """Return a method of the library without its retrying decorator."""
     return getattr(method, "__wrapped__", method)

@@ -1,4 +1,4 @@
-"""The connections of one process for one purpose: opened as they are wanted, few, and kept."""
+"""The connections of one process for one purpose: few, opened when needed, and kept."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,20 +11,20 @@ from projections.engine.hot_reads import has_news
 
 
 class FixedPool(QueuePool):
-    """The library's pool, which lends what the driver has, too: a hot read needs no more.
+    """SQLAlchemy's pool, which also lends bare connections of the driver to hot reads.
 
-    So both take from the same few connections.
+    So ordinary and hot reads share the same few connections.
     """
 
     @contextmanager
     def lent(self) -> Iterator[psycopg.Connection]:
-        """Lend one in autocommit; it is dropped when the block raises."""
+        """Lend a connection in autocommit; it is dropped when the block raises."""
         record: Any = self._do_get()
         try:
             if record.dbapi_connection is not None and has_news(record.dbapi_connection):
                 record.invalidate()
             driver: psycopg.Connection = record.get_connection()
-            if not driver.autocommit:  # Nearly always it was lent so before.
+            if not driver.autocommit:  # Nearly always the last user left it in autocommit.
                 driver.autocommit = True
             yield driver
         except BaseException:

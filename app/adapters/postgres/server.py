@@ -1,4 +1,4 @@
-"""Which server a connection leads to, and which life of it: a promotion begins another one."""
+"""Which server a connection leads to, and which life of it; each promotion begins a new life."""
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -7,19 +7,20 @@ from psycopg.sql import SQL, Composed, Identifier
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
-# A promoted server may lack the newest commits of the one before it, whose positions somebody has
-# seen: they must not be given twice. How many they are nobody knows, so more are left out than can
-# be lost. A bigint has room for nine thousand million promotions, JSON for nine million.
+# A promoted server may lack the newest commits of its predecessor, whose positions somebody has
+# seen; they must not be given out twice. Nobody knows how many they are, so more positions are left
+# out than can be lost. A bigint has room for nine thousand million promotions, JSON for nine
+# million.
 POSITIONS_LEFT_OUT = 1_000_000_000
 
-# The timeline of the last checkpoint is late after a promotion. A standby writes no log.
+# The timeline of the last checkpoint changes late after a promotion. A standby writes no log.
 PLACE = """
     SELECT to_hex(system_identifier) || '/' || CASE WHEN pg_is_in_recovery() THEN 'standby'
         ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END, pg_is_in_recovery()
     FROM pg_control_system()
 """
-# Two standbys of one server may be promoted one after the other, both to the same timeline. So
-# each life gets a name of its own, which is where its log is.
+# Two stand-bys of one server may be promoted one after the other, both to the same timeline. So
+# each life gets a random name of its own, which tells where its log is.
 CREATE = """
     CREATE TABLE IF NOT EXISTS {servers} (
         place text PRIMARY KEY, life uuid NOT NULL DEFAULT gen_random_uuid())
@@ -33,15 +34,15 @@ LEAVE_OUT = """
 BEGIN = "INSERT INTO {servers} (place) VALUES (%s)"
 
 
-class Connection(BoundedConnection):
-    """A connection of the log, which knows where it leads."""
+class LogConnection(BoundedConnection):
+    """A connection of the log that knows to which server it leads."""
 
     server = ""
     is_standby = False
 
 
 class Servers:
-    """The lives of servers that a log has had, in a table beside it."""
+    """The lives of servers that a log has had, in a table beside the log."""
 
     def __init__(self, schema: str, events_table: str) -> None:
         self._events = Identifier(schema, events_table).as_string()
@@ -50,11 +51,11 @@ class Servers:
 
     @property
     def create_statement(self) -> Composed:
-        """What makes the table."""
+        """The statement that creates the table."""
         return self._sql(CREATE)
 
-    def look(self, connection: Connection) -> None:
-        """Learn where a new connection leads; the first one to a life gives it its name."""
+    def look(self, connection: LogConnection) -> None:
+        """Learn where a new connection leads; the first connection to a life gives it its name."""
         with connection.cursor(row_factory=tuple_row) as cursor:
             place, is_standby = cursor.execute(PLACE).fetchone() or ("", True)
             connection.server, connection.is_standby = place, is_standby
@@ -63,7 +64,8 @@ class Servers:
                 if life is None and not is_standby:
                     life = self._begin(connection, cursor, place)
             except (psycopg.errors.UndefinedTable, psycopg.errors.ReadOnlySqlTransaction):
-                return  # Before the first `migrate`; or it takes no writes, so none goes wrong.
+                # `migrate` has not run yet, or the server takes no writes, so nothing can go wrong.
+                return
             connection.server = f"{place}/{life}"
 
     def _find(self, cursor: psycopg.Cursor[tuple[object, ...]], place: str) -> object:
@@ -71,11 +73,11 @@ class Servers:
         return None if row is None else row[0]
 
     def _begin(
-        self, connection: Connection, cursor: psycopg.Cursor[tuple[object, ...]], place: str
+        self, connection: LogConnection, cursor: psycopg.Cursor[tuple[object, ...]], place: str
     ) -> object:
         with connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
-            if self._find(cursor, place) is None:  # Nobody was first meanwhile.
+            if self._find(cursor, place) is None:  # No other process was first meanwhile.
                 cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])
                 cursor.execute(self._sql(BEGIN), [place])
         return self._find(cursor, place)

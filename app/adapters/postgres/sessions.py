@@ -1,4 +1,4 @@
-"""Whether a session stays one: a pooler in the wrong mode gives each transaction another."""
+"""Checks that a session stays the same; a pooler in the wrong mode changes it all the time."""
 
 import psycopg
 from eventsourcing.persistence import OperationalError
@@ -13,16 +13,17 @@ NO_ROOM = (
     "leads to a pooler that had no second session to give within {seconds:.0f} s:"
     " its pool is full or too small"
 )
-NAME = "carrier_links.session"  # A setting that means nothing to the server, if it does leak.
+NAME = "carrier_links.session"  # A setting that means nothing to the server, in case it leaks.
 MARK = f"SELECT set_config('{NAME}', %s, false), pg_backend_pid()"
 LOOK = f"SELECT current_setting('{NAME}', true), pg_backend_pid()"
-ORDER = (0, 1, 1, 0, 0, 0, 1)  # Servers in turn would fit an order that is one itself.
+# An irregular order, because a pooler that goes round its servers would pass a regular one.
+ORDER = (0, 1, 1, 0, 0, 0, 1)
 
 
 def fault_of_sessions(conninfo: str) -> str | None:
-    """Say what is wrong with what DATABASE_URL leads to; None: two sessions stay what they are.
+    """Say what is wrong if DATABASE_URL leads to shared sessions; None if sessions stay separate.
 
-    Sets nothing that could harm whoever gets such a session next. Raises OperationalError when the
+    Sets nothing that could harm the next user of such a session. Raises OperationalError when the
     server cannot be asked.
     """
     try:

@@ -11,12 +11,12 @@ import psycopg
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
-WAIT_MS = 200  # For one's turn; who waits longer goes on without it.
-ANSWER_S = 1.0  # Of a server, or something before it, that says nothing.
-HOLD_MS_MAX = 1_000  # The server ends the session of a holder that stands still.
-REST_S = 1.0  # Between two tries to reach a server that does not let us take turns.
+WAIT_MS = 200  # For a turn; after that the batch goes on without one.
+ANSWER_S = 1.0  # For a server, or something before it, that says nothing.
+HOLD_MS_MAX = 1_000  # The server ends the session of a holder that stands still for longer.
+REST_S = 1.0  # Between two attempts to reach a server that gives no turns.
 
-CALL_OPTIONS = {  # A server that is gone without a word must not hold up a batch for long.
+CALL_OPTIONS = {  # A server that vanished must not hold up a batch for long.
     "connect_timeout": 2,
     "keepalives_idle": 1,
     "keepalives_interval": 1,
@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 class PostgresTurns:
     """Takes turns in the order of asking; a turn ends with its transaction or its connection.
 
-    One statement takes all locks in the order of their numbers, so that nobody waits in a circle.
+    One statement takes all locks in the order of their numbers, so that no two waiters deadlock.
     """
 
     def __init__(self, conninfo: str) -> None:
@@ -47,7 +47,7 @@ class PostgresTurns:
         try:
             self._connected().execute(f"BEGIN; SELECT {locks}")
         except psycopg.errors.QueryCanceled:
-            self.end()  # Of those locks that did come.
+            self.end()  # Gives back those locks that did come.
             return False
         except psycopg.Error as error:
             logger.info("no turns at wallets for now: %s", type(error).__name__)
@@ -57,15 +57,16 @@ class PostgresTurns:
         return True
 
     def end(self) -> None:
-        """Let the next one have its turn."""
+        """End the turn, so that the next process has its own."""
         if self._connection is not None:
             try:
                 self._connection.execute("ROLLBACK")  # There is nothing to commit.
-            except psycopg.Error:  # The server has ended it: we stood still, or it was restarted.
+            # The server has ended the session: this process stood still, or the server restarted.
+            except psycopg.Error:
                 self.close()
 
     def close(self) -> None:
-        """Let go of the connection, and with it of the turn."""
+        """Close the connection, which also ends the turn."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(psycopg.Error):

@@ -1,4 +1,4 @@
-"""Wakes followers on PostgreSQL: a thread listens for the notifications of the log's commits."""
+"""Wakes followers on PostgreSQL: a thread listens for notifications of commits to the log."""
 
 import time
 from collections.abc import Collection
@@ -14,19 +14,19 @@ from projections.engine.complaint import Complaint
 from projections.engine.follower import IDLE_S
 
 CHANNEL = "log_events"
-WORK_CHANNEL = "log_work"  # Of commits that ask for work: the dispatcher has no use for others.
-LISTEN_S = 0.2  # How often the listener looks whether it should end.
+WORK_CHANNEL = "log_work"  # For commits that ask for work; the dispatcher needs no others.
+LISTEN_S = 0.2  # How often the listener checks whether it should end.
 CLOSE_S = 2.0
 RETRY_S = 1.0
-PACE_S = 0.002  # Between two looks at what has come.
-PROBE_S = 5.0  # A quiet connection is asked so often whether it still hears.
+PACE_S = 0.002  # Pause between two readings of notifications.
+PROBE_S = 5.0  # How often a quiet connection is asked whether it still works.
 PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 240  # A notification holds 8,000 bytes.
-NONE = "-"  # Followers are woken by it, and nobody who waits for one stream.
+NONE = "-"  # Wakes followers, but nobody who waits for a single stream.
 
 
 class PostgresWaker:
-    """Listens from the first wait on; data never depends on it, every wait is bounded."""
+    """Listens from the first wait on; nothing depends on it, because every wait is bounded."""
 
     def __init__(self, appended: Signal, conninfo: str, channel: str = CHANNEL) -> None:
         self._appended = appended
@@ -42,7 +42,7 @@ class PostgresWaker:
         return self._appended.count
 
     def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait, at most so long, until the log has grown since the mark."""
+        """Wait until the log has grown since the mark, at most `timeout_s`."""
         self.start()
         return self._appended.wait(seen, timeout_s)
 
@@ -50,11 +50,12 @@ class PostgresWaker:
         """Begin to listen."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
-                self._thread = Thread(target=self._run, name="listener", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._run, name="listener", daemon=True)
+                thread.start()  # It may fail; then the next one tries again.
+                self._thread = thread
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         with self._lock:
             self._stop.set()
             thread = self._thread
@@ -67,7 +68,7 @@ class PostgresWaker:
         while not self._stop.is_set():
             try:
                 self._listen(complaint)
-            except Exception as error:  # noqa: BLE001  # Whatever it is, followers look by themselves.
+            except Exception as error:  # noqa: BLE001  # Whatever the error, followers also look by themselves.
                 complaint.of(error)
                 self._stop.wait(RETRY_S)
 
@@ -76,7 +77,7 @@ class PostgresWaker:
             connection.execute(f"LISTEN {self._channel}")
             complaint.over()
             self._appended.hears_others = True
-            self._appended.call()  # What came while nobody listened.
+            self._appended.call()  # For commits made while nobody listened.
             try:
                 self._hear_all(connection)
             finally:
@@ -93,12 +94,14 @@ class PostgresWaker:
                 heard_at = time.monotonic()
                 self._stop.wait(PACE_S)
             elif time.monotonic() > heard_at + PROBE_S:
-                connection.run("SELECT")  # One that is deaf would be quiet for ever.
-                self._appended.call()  # The driver has dropped what came before its answer.
+                # Without this a deaf connection would seem quiet for ever.
+                connection.run("SELECT")
+                # The driver has dropped notifications that came before its answer.
+                self._appended.call()
                 heard_at = time.monotonic()
 
     def _hear(self, server: PGconn) -> None:
-        """Take all that has come, as one call: under load it is many commits."""
+        """Take all notifications that have come as one call; under load they are many commits."""
         server.consume_input()  # Raises when the connection is lost.
         payloads = set[bytes]()
         while (news := server.notifies()) is not None:
@@ -108,16 +111,16 @@ class PostgresWaker:
 
 
 def tell(streams: Streams) -> str:
-    """Name the streams of a commit, for who waits for one; empty when they are too many."""
+    """Name the streams of a commit for those who wait for one; empty if they are too many."""
     if not streams:
         return NONE
     return ",".join(streams) if len(streams) <= STREAMS_MAX else ""
 
 
 def hear(payloads: Collection[bytes]) -> Streams | None:
-    """Return the streams of notifications; None when one does not tell them."""
+    """Return the streams that notifications name; None if one of them names none."""
     texts = (payload.decode(errors="replace") for payload in payloads)
-    # The release before wrote them with hyphens.
+    # The release before this one wrote ids with hyphens.
     named = (text.replace("-", "").split(",") for text in texts if text != NONE)
     told = {each for streams in named for each in streams}
-    return None if "" in told else told  # They were too many.
+    return None if "" in told else told  # One commit had too many streams to name.

@@ -1,1 +1,1 @@
-"""What carries messages to workers: RabbitMQ, or queues inside this process."""
+"""The queues that carry messages to workers: RabbitMQ, or queues inside this process."""

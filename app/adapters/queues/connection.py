@@ -1,4 +1,4 @@
-"""The one connection on which the threads of a process publish and count, made when it is used."""
+"""The one connection on which the threads of a process publish and count; opened when used."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -19,18 +19,18 @@ from pika.exceptions import (
 
 T = TypeVar("T")
 
-PERSISTENT = 2  # The delivery mode of a message that outlives the broker.
+PERSISTENT = 2  # The delivery mode of a message that survives a restart of the broker.
 NOT_FOUND = 404
-KEEP_S = 5.0  # Between two looks after an idle connection: its heartbeats are nobody else's task.
-# A broker that takes no part in the handshake is an error of a third family.
+KEEP_S = 5.0  # How often an idle connection is served, because nobody else answers its heartbeats.
+# pika's own errors, its error for a failed handshake, and the system's.
 TROUBLE = (AMQPError, AMQPConnectorException, OSError)
-ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is there and says no.
+ANSWERS = (AMQPChannelError, UnroutableError, NackError)  # The broker is there and refuses.
 
 
 class BrokerAway(ConnectionClosed, ConnectionError):
-    """Raised in one line, without the password, when RabbitMQ cannot be reached or accepts nothing.
+    """Raised when RabbitMQ cannot be reached or accepts nothing; one line, without the password.
 
-    Dramatiq's consumers know it as a lost connection, commands as an error of the system.
+    Dramatiq's consumers handle it as a lost connection, commands as an error of the system.
     """
 
     def __init__(self, error: BaseException) -> None:
@@ -38,10 +38,10 @@ class BrokerAway(ConnectionClosed, ConnectionError):
 
 
 class Line:
-    """Runs one operation at a time on a channel that confirms.
+    """Runs one operation at a time, on a channel with confirmations.
 
-    A connection that was lost while nobody used it is noticed at the next operation, which is then
-    run once more on a new one: every operation must bear that.
+    If the connection was lost while it was idle, the next operation notices it and is run again on
+    a new connection. So every operation must be safe to run twice.
     """
 
     def __init__(self, parameters: Sequence[pika.connection.Parameters]) -> None:
@@ -55,32 +55,23 @@ class Line:
         self._channel: BlockingChannel | None = None
 
     def call(self, operation: Callable[[BlockingChannel], T]) -> T:
-        """Run it. Raises BrokerAway, or what the broker answers to this operation alone."""
+        """Run an operation. Raises BrokerAway, or the broker's refusal of this operation."""
         with self._lock:
+            is_new = self._connection is None
             try:
-                if self._connection is None:
-                    return self._run(operation)
-                with suppress(_Stale):
-                    return self._run_again(operation)
                 return self._run(operation)
             except ANSWERS:
                 raise
             except TROUBLE as error:
-                raise BrokerAway(error) from error
+                if is_new or isinstance(error, ConnectionBlockedTimeout):
+                    raise BrokerAway(error) from error
+            return self.call(operation)  # The lost connection was dropped: this one will be new.
 
     def close(self) -> None:
-        """Say goodbye, if there is anybody."""
+        """Close the connection if there is one."""
         self._closed.set()
         with self._lock:
             self._drop()
-
-    def _run_again(self, operation: Callable[[BlockingChannel], T]) -> T:
-        try:
-            return self._run(operation)
-        except (*ANSWERS, ConnectionBlockedTimeout):
-            raise
-        except TROUBLE as error:
-            raise _Stale from error
 
     def _run(self, operation: Callable[[BlockingChannel], T]) -> T:
         try:
@@ -110,8 +101,9 @@ class Line:
 
     def _keep(self) -> None:
         if self._keeper is None:
-            self._keeper = Thread(target=self._keep_alive, name="broker line", daemon=True)
-            self._keeper.start()
+            thread = Thread(target=self._keep_alive, name="broker line", daemon=True)
+            thread.start()  # It may fail; then the next one tries again.
+            self._keeper = thread
 
     def _keep_alive(self) -> None:
         while not self._closed.wait(self._keep_s):
@@ -129,12 +121,8 @@ def publish(channel: BlockingChannel, queue: str, body: bytes) -> None:
     channel.basic_publish("", queue, body, properties, mandatory=True)
 
 
-class _Stale(Exception):
-    """Raised when a connection from earlier turned out to be lost."""
-
-
 def _reason(error: BaseException) -> str:
-    """Dig out what the system or the broker said; pika wraps it, and its own text may be empty."""
+    """Return what the system or the broker said; pika wraps it, and its own text may be empty."""
     cause: Any = error
     while (inner := _inner(cause)) is not None:
         cause = inner

@@ -1,4 +1,4 @@
-"""Messages of RabbitMQ that were given up: what they asked for, and their way back."""
+"""Dead letters of RabbitMQ: what they asked for, and how to send them again."""
 
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,18 +15,19 @@ from pika.exceptions import ChannelClosedByBroker
 
 from app.adapters.queues.connection import NOT_FOUND, TROUBLE, BrokerAway, publish
 
-LIST_MAX = 1_000  # Messages of a queue that are looked at: a list is read by people.
-INDEX_MAX = 10_000  # Of a slice; a longer number is no id of ours.
+LIST_MAX = 1_000  # Messages of a queue that are read, because people read the list.
+INDEX_MAX = 10_000  # The largest index of a slice; a larger number is not ours.
 NOT_OURS = "NotAMessage"
-UNTOLD = "Unknown"  # It was given up before anybody could write down why.
-TRIES = ("retries", "error", "traceback", "requeue_timestamp", "eta")  # A replay begins anew.
+UNTOLD = "Unknown"  # The process ended before it could write down the reason.
+# Removed from a message that is sent again, so that it starts anew.
+TRIES = ("retries", "error", "traceback", "requeue_timestamp", "eta")
 
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """What may be told about a message: never its other content, which might be anything."""
+    """What may be shown of a message; its other content is never shown, as it might be anything."""
 
-    actor: str | None  # None: it is no message of an actor of this release.
+    actor: str | None  # None: this release has no such actor.
     ids: list[str | int]
     died_at: datetime | None
     error: str
@@ -34,21 +35,21 @@ class DeadLetter:
 
 @dataclass(frozen=True)
 class DeadLetters:
-    """Reads and moves them on a connection of its own, whose end puts back what was only read.
+    """Reads and moves dead letters on a connection of its own; closing it returns those only read.
 
-    Everything here raises BrokerAway when RabbitMQ cannot be reached.
+    Every method raises BrokerAway when RabbitMQ cannot be reached.
     """
 
     parameters: Sequence[pika.connection.Parameters]
     actors: Container[str]
 
     def count(self, queue: str) -> int:
-        """How many there are; 0 for a queue that does not exist."""
+        """Return how many there are; 0 for a queue that does not exist."""
         with self._connected() as connection:
             return _count(connection, queue)
 
     def read(self, queue: str, messages_max: int = LIST_MAX) -> list[DeadLetter]:
-        """Look at the oldest ones; they stay where they are."""
+        """Read the oldest ones; they stay where they are."""
         with self._connected() as connection:
             count = min(_count(connection, queue), messages_max)
             return [self._letter(*found) for found in _take(connection.channel(), queue, count)]
@@ -56,13 +57,14 @@ class DeadLetters:
     def replay(self, queue: str, messages_max: int | None) -> tuple[int, int]:
         """Move them back into their queue; return how many were moved, and how many cannot be.
 
-        Each is published and confirmed before it is taken away: an end in between leaves two.
+        Each is published and confirmed before it is removed. If the process ends in between there
+        are two, which is harmless.
         """
         moved = left = 0
         with self._connected() as connection:
             channel = connection.channel()
             channel.confirm_delivery()
-            # Those that die again meanwhile are not counted: this ends.
+            # Those that fail again meanwhile are not counted, so this ends.
             for method, _, body in _take(channel, queue, _count(connection, queue)):
                 if moved == messages_max:
                     break
@@ -76,7 +78,7 @@ class DeadLetters:
         return moved, left
 
     def purge(self, queue: str) -> int:
-        """Drop them for good; return how many."""
+        """Delete them for good; return how many."""
         with self._connected() as connection:
             if not _count(connection, queue):
                 return 0
@@ -108,7 +110,7 @@ class DeadLetters:
         return DeadLetter(message.actor_name, ids, died_at, str(error or UNTOLD))
 
     def _known(self, body: bytes) -> Message[Any] | None:
-        """Decode a message that has an actor here."""
+        """Decode a message that has an actor in this release; None for any other."""
         try:
             message = Message.decode(body)
         except DecodeError:
@@ -120,7 +122,7 @@ class DeadLetters:
 
 
 def _fresh(message: Message[Any], queue: str) -> bytes:
-    """Write it as one that has not been tried yet."""
+    """Encode a message as one that has not been tried yet."""
     options = {name: value for name, value in message.options.items() if name not in TRIES}
     return replace(message, queue_name=queue, options=options).encode()
 
@@ -136,7 +138,7 @@ def _count(connection: pika.BlockingConnection, queue: str) -> int:
 
 
 def _take(channel: BlockingChannel, queue: str, count: int) -> Iterator[tuple[Any, Any, bytes]]:
-    """Fetch the oldest ones, unacknowledged; fewer when others take them at the same time."""
+    """Fetch the oldest ones without acknowledging; fewer if others take them at the same time."""
     for _ in range(count):
         method, properties, body = channel.basic_get(xq_name(queue))
         if method is None or body is None:
@@ -145,7 +147,7 @@ def _take(channel: BlockingChannel, queue: str, count: int) -> Iterator[tuple[An
 
 
 def _is_id(argument: object) -> bool:
-    """Tell a UUID or the index of a slice from whatever else a message may hold."""
+    """Tell whether an argument is a UUID or the index of a slice; others are not shown."""
     if isinstance(argument, int):
         return 0 <= argument < INDEX_MAX
     try:

@@ -1,8 +1,7 @@
-"""RabbitMQ: every message is durable and its acceptance confirmed before the log is followed on.
+"""RabbitMQ: every message is durable, and confirmed before the dispatcher's position moves.
 
-How messages of RabbitMQ reach the threads of a worker, and which of them are no messages.
-
-What happens to a message whose actor raised: once more soon, then a dead letter, never lost.
+Also how messages reach the threads of a worker, and what happens when an actor raises: the message
+is tried once more soon, then it becomes a dead letter. It is never lost.
 """
 
 import logging
@@ -24,7 +23,7 @@ from app.adapters.queues.connection import NOT_FOUND, BrokerAway, Line, publish
 from app.adapters.queues.dead_letters import DeadLetters
 from app.settings import WrongSetting
 
-# Dramatiq's pauses after a lost connection, 3 s and 5 s: work goes on within five in all.
+# Dramatiq pauses for 3 s and 5 s after a lost connection; with this work goes on within 5 s in all.
 dramatiq.worker.CONSUMER_RESTART_DELAY_SECS = 1.0
 dramatiq.worker.POST_PROCESS_MESSAGE_RETRY_DELAY_SECS = 1
 
@@ -34,18 +33,18 @@ logger = logging.getLogger(__name__)
 
 
 class DurableConsumer(_RabbitmqConsumer):
-    """Dramatiq's consumer, which tells its own messages from those of a lost connection.
+    """Dramatiq's consumer, but it answers no message of an earlier connection.
 
-    What a lost connection delivered comes again by itself; a number that happens to be used on the
-    new one too must not acknowledge another message there.
+    Messages of a lost connection come again by themselves. The new connection uses the same
+    delivery numbers, so an old answer would acknowledge another message.
     """
 
     def ack(self, message: Any) -> None:
-        """Acknowledge, if the broker still waits for it on this connection."""
+        """Acknowledge a message, unless its connection was lost."""
         self._answer(message, super().ack)
 
     def nack(self, message: Any) -> None:
-        """Give up, under the same condition: a dead letter."""
+        """Reject a message, unless its connection was lost; it becomes a dead letter."""
         self._answer(message, super().nack)
 
     def _answer(self, message: Any, answer: Any) -> None:
@@ -54,7 +53,7 @@ class DurableConsumer(_RabbitmqConsumer):
         try:
             answer(message)
         except ConnectionClosed:
-            logger.info("a message will come again, its connection was lost")
+            logger.info("a connection was lost; its message will be delivered again")
 
     def __next__(self) -> Any:
         message = super().__next__()  # type: ignore[no-untyped-call]  # Of Dramatiq.
@@ -62,13 +61,13 @@ class DurableConsumer(_RabbitmqConsumer):
             return None
         message.consumer = self
         if not self._is_sound(message):
-            logger.error("a message in %s is none of ours and was given up", self.queue_name)
+            logger.error("a message in %s is not one of ours and was given up", self.queue_name)
             self.nack(message)
             return None
         return message
 
     def _is_sound(self, message: Any) -> bool:
-        """Tell whether working on it can only fail in its actor, not in the threads around it."""
+        """Tell whether only the actor can fail on it, not the threads of Dramatiq."""
         return (
             message.queue_name == self.queue_name
             and isinstance(message.actor_name, str)
@@ -79,14 +78,14 @@ class DurableConsumer(_RabbitmqConsumer):
 
 
 class Calm(logging.Filter):
-    """Lets the line about a lost connection through every 15 s: many threads retry each second."""
+    """Passes Dramatiq's line on a lost connection every 15 s; many threads log it each second."""
 
     def __init__(self) -> None:
         super().__init__()
         self._said = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Drop what has just been said."""
+        """Drop a line that was just logged."""
         if "connection error" not in str(record.msg):
             return True
         now = time.monotonic()
@@ -96,15 +95,15 @@ class Calm(logging.Filter):
         return True
 
     def listen(self, queue: str) -> None:
-        """Filter the lines of one consumer."""
+        """Filter the lines of the consumer of a queue."""
         logging.getLogger(f"dramatiq.worker.ConsumerThread({queue})").addFilter(self)
 
 
 class KeepingRetries(Retries):
-    """Dramatiq's retries, for a broker that may refuse one.
+    """Dramatiq's retries, for a broker that may refuse them.
 
-    Dramatiq would acknowledge a message whose retry could not be published. Here it is given up and
-    stays as a dead letter. Of the error only its type goes along: a text might hold anything.
+    If a retry cannot be published, Dramatiq would acknowledge the message. Here it becomes a dead
+    letter. It keeps only the type of the error, because the text might hold anything.
     """
 
     def after_process_message(
@@ -115,7 +114,7 @@ class KeepingRetries(Retries):
         result: Any = None,
         exception: BaseException | None = None,
     ) -> None:
-        """Publish the next try, or fail the message."""
+        """Publish the next attempt, or fail the message."""
         if exception is None:
             return
         try:
@@ -125,12 +124,12 @@ class KeepingRetries(Retries):
             message.fail()
             raise
 
-    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # Of Dramatiq.
-        """Leave the text of the error behind."""
+    def before_enqueue(self, broker: Broker, message: Any, delay: int | None) -> None:  # noqa: ARG002  # The signature is Dramatiq's.
+        """Remove the text of the error from the message."""
         message.options.pop("traceback", None)
 
 
-# What a URL does not say itself: a broker that is gone or blocked is noticed, no call hangs.
+# Defaults for what a URL does not say, so that a broker that is gone or blocked is noticed.
 DEFAULTS = {
     "heartbeat": "15",
     "blocked_connection_timeout": "5",
@@ -142,10 +141,10 @@ PRECONDITION_FAILED = 406
 
 
 class DurableBroker(RabbitmqBroker):
-    """Dramatiq's RabbitMQ broker with confirmation, and quorum queues where a cluster wants them.
+    """Dramatiq's RabbitMQ broker with confirmations, and with quorum queues if wanted.
 
-    TimeLimit and ShutdownNotifications are left out, as in one process: they raise inside threads.
-    Messages that were given up stay in `<queue>.XQ` for a week.
+    TimeLimit and ShutdownNotifications are left out, because they raise inside threads. Messages
+    that were given up stay in `<queue>.XQ` for a week.
     """
 
     def __init__(self, urls: Sequence[str], *, quorum: bool) -> None:
@@ -156,24 +155,24 @@ class DurableBroker(RabbitmqBroker):
         self._line = Line(places)
         self._calm = Calm()
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
-        # Each failed connection is six lines and two tracebacks; what is raised says the same.
+        # pika logs six lines and two tracebacks for each failed connection; our error says the
+        # same.
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
     @property
     def given_up(self) -> DeadLetters:
-        """The messages that were given up."""
         return DeadLetters(self.parameters, self.actors)
 
     def backlog(self, queue: str) -> int:
-        """Count the messages that wait for a worker, of whatever process."""
+        """Count the messages that wait for a worker of any process."""
         return self._count(queue)
 
     def dead(self, queue: str) -> int:
-        """Count the messages that were given up."""
+        """Count the dead letters of a queue."""
         return self._count(xq_name(queue))
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
-        """Publish a message. Returns when the broker has confirmed it, raises BrokerAway if not."""
+        """Publish a message; returns when the broker has confirmed it, else raises BrokerAway."""
         if delay is not None:
             message = message.copy(
                 queue_name=dq_name(message.queue_name), options={"eta": current_millis() + delay}
@@ -188,19 +187,20 @@ class DurableBroker(RabbitmqBroker):
         return message
 
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 5000) -> Consumer:
-        """Consume a queue; a message is fetched when a thread is free to work on it.
+        """Consume a queue; a message is fetched only when a thread is free for it.
 
-        Dramatiq asks for two per thread. The second one would wait unseen behind a long one, while
-        other workers are idle, and its time for an acknowledgement (30 minutes) would run.
+        Dramatiq fetches two per thread. The second would wait behind a long one while other workers
+        are idle, and its time to be acknowledged (30 minutes) would run.
         """
         self._calm.listen(queue_name)
         self.declare_queue(queue_name, ensure=True)
-        is_delayed = queue_name in self.delay_queues  # They are only held, for half a second.
+        # Their messages are only held, for half a second.
+        is_delayed = queue_name in self.delay_queues
         count = prefetch if is_delayed else max(1, prefetch // 2)
         return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.
 
     def close(self) -> None:
-        """Close what publishes; consumers close with their workers."""
+        """Close the publishing connection; consumers close with their workers."""
         self._line.close()
         super().close()
 
@@ -215,7 +215,7 @@ class DurableBroker(RabbitmqBroker):
             raise BrokerAway(error) from error
 
     def _count(self, queue: str) -> int:
-        """Count without declaring: a queue that is not there holds nothing."""
+        """Count without declaring the queue; one that does not exist holds nothing."""
         try:
             asked = self._line.call(lambda channel: channel.queue_declare(queue, passive=True))
         except ChannelClosedByBroker as error:
@@ -243,7 +243,7 @@ class DurableBroker(RabbitmqBroker):
         except ChannelClosedByBroker as error:
             if error.reply_code != PRECONDITION_FAILED:
                 raise BrokerAway(error) from error
-            logger.error(  # noqa: TRY400  # The line says it; it happens once per process and queue.
+            logger.error(  # noqa: TRY400  # The line says it all, and comes once per process and queue.
                 "queue %s exists as another kind than QUORUM_QUEUES=%s asks for, and is used as it "
                 "is; to change it, let it run empty, stop all processes and delete it (%s)",
                 queue,
@@ -253,7 +253,7 @@ class DurableBroker(RabbitmqBroker):
 
 
 def parameters(url: str) -> pika.URLParameters:
-    """Read a URL. Raises WrongSetting, without a word of it: it may hold a password."""
+    """Parse a URL. Raises WrongSetting without the URL, which may hold a password."""
     try:
         return pika.URLParameters(with_defaults(url))
     except (ValueError, TypeError):
@@ -262,7 +262,7 @@ def parameters(url: str) -> pika.URLParameters:
 
 
 def with_defaults(url: str) -> str:
-    """Add our time-outs to a URL; what it says itself stands."""
+    """Add our time-outs to a URL; settings in the URL stand."""
     parts = urlsplit(url)
     query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
     return urlunsplit(parts._replace(query=urlencode(query)))

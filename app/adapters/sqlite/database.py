@@ -1,7 +1,4 @@
-"""SQLite: three files beside each other, so that projecting never holds up appending.
-
-SQLAlchemy engines for SQLite files in WAL mode.
-"""
+"""SQLite in WAL mode: three files side by side, so that projecting never delays appending."""
 
 import errno
 import fcntl
@@ -24,28 +21,31 @@ from domain.accounts.turns import NoTurns
 from domain.log.signal import Signal
 from projections.engine.database import Database
 
-CONNECTIONS_MAX = 256  # A thread keeps the one that it reads on; `serve` has about a hundred.
-CHECKPOINT_PAGES = 4_000  # 16 MB: what many commits write again goes to the file once.
-BUSY_TIMEOUT_S = 10  # Another process holds the write lock for milliseconds; this is generous.
+# Each thread keeps the connection that it reads on; `serve` has about a hundred threads.
+CONNECTIONS_MAX = 256
+CHECKPOINT_PAGES = 4_000  # 16 MB; pages that many commits rewrite go to the file once.
+BUSY_TIMEOUT_S = 10  # Other processes hold the write lock for milliseconds, so this is generous.
 
 
 def engine_for(path: Path, *, synchronous: str) -> Engine:
     """Open a file. `synchronous`: FULL survives a power cut, NORMAL may lose the newest commits."""
     engine = create_engine(
-        URL.create("sqlite", database=str(path)),  # Not as text: a name may hold a `?`.
+        URL.create("sqlite", database=str(path)),  # Not as text, because a name may contain a `?`.
         connect_args={"timeout": BUSY_TIMEOUT_S, "check_same_thread": False},
-        hide_parameters=True,  # An error text ends in a log; what was written must not.
+        hide_parameters=True,  # Error texts end up in logs; parameters must not.
         pool_size=16,
         max_overflow=CONNECTIONS_MAX - 16,
     )
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:
-        connection.isolation_level = None  # The driver must not begin transactions by itself.
+        # So that the driver does not begin transactions by itself.
+        connection.isolation_level = None
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        connection.execute("PRAGMA secure_delete = ON")  # What is erased leaves no bytes behind.
+        # So that erased data leaves no bytes behind.
+        connection.execute("PRAGMA secure_delete = ON")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -64,7 +64,7 @@ LAST_EVENT = (
 
 
 class SqliteFiles:
-    """Where an installation on SQLite keeps things."""
+    """Where an installation on SQLite keeps its data."""
 
     error: type[Exception] = sqlite3.Error
 
@@ -73,7 +73,7 @@ class SqliteFiles:
 
     @property
     def place(self) -> str:
-        """Name the file of the log."""
+        """The file of the log."""
         return str(self.path)
 
     def beside_the_log(self, purpose: str) -> Path:
@@ -100,45 +100,46 @@ class SqliteFiles:
         )
 
     def waker(self, appended: Signal) -> SqliteWaker:
-        """Return what hears of commits to the log, in whatever process."""
+        """Return what hears of commits to the log by any process."""
         return SqliteWaker(appended, self.path)
 
     def lock(self, name: str) -> FileLock:
-        """Return a lock that one process holds, until it lets go or is gone."""
+        """Return a lock that one process holds until it releases it or ends."""
         return FileLock(self._lock_file(name))
 
     def turns(self) -> NoTurns:
-        """Return no turns: processes that share a file are few, and a lost race costs no more."""
+        """Return no turns: few processes share a file, and a lost race costs little."""
         return NoTurns()
 
     def exists(self) -> bool:
-        """Tell whether the log is there: opening a file that is not would make an empty one."""
+        """Tell whether the log exists; opening a missing file would create an empty one."""
         return self.path.is_file()
 
     def fault(self) -> str | None:
-        """Say nothing: there is no session that anybody could share."""
+        """Return None: there are no sessions that could be shared."""
         return None
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
-        """Hold a lock file; make the files, which hold personal data and keys, for us alone."""
+        """Take a lock file; create the files with mode 0600, as they hold personal data."""
         with self._alone():
             for file in self._files():
                 file.touch(mode=0o600)  # SQLite keeps the mode.
             yield
 
     def copy_to(self, directory: Path) -> LogEnd:
-        """Copy the log with the keys in it, then the own stores, each as of one moment.
+        """Copy the log with its keys, then the own stores, each as of one moment.
 
-        In this order the stores are as new as the log or newer: the simulated network may know of
-        an endpoint that the log does not, as a real network would, but never the other way round.
+        In this order the stores are as new as the log or newer. So the simulated network may know
+        an endpoint that the log does not know, as a real network might, but never the other way
+        round.
         """
         for file, copy in self._copies(directory):
             _copy_database(file, copy)
         return _end_of(self._copies(directory)[0][1])
 
-    def dump_commands(self, directory: Path) -> list[str]:  # noqa: ARG002  # Of the protocol.
-        """Return none: `copy_to` has copied everything."""
+    def dump_commands(self, directory: Path) -> list[str]:  # noqa: ARG002  # Part of the port.
+        """Return none, because `copy_to` has copied everything."""
         return []
 
     def topics(self, directory: Path) -> list[str]:
@@ -150,18 +151,18 @@ class SqliteFiles:
             ]
 
     def occupied(self) -> str | None:
-        """Name the first file of an installation that is there."""
+        """Name the first file of an installation that exists."""
         with_logs = (f"{file}{end}" for file in self._files() for end in ("", "-wal", "-journal"))
         return next((name for name in with_logs if Path(name).exists()), None)
 
     def put_back(self, directory: Path) -> bool:
-        """Copy the files into place, the log last: without it there is no installation."""
+        """Copy the files into place, the log last, because without it there is no installation."""
         with self._alone():
             if (name := self.occupied()) is not None:  # A service may have started meanwhile.
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), name)
             placed = [(copy, file, _draft_of(file)) for file, copy in self._copies(directory)]
             for copy, _, draft in placed:
-                draft.unlink(missing_ok=True)  # Of a restore that was killed.
+                draft.unlink(missing_ok=True)  # Left behind by a killed restore.
                 draft.touch(mode=0o600)
                 shutil.copyfile(copy, draft)
                 _sync(draft)
@@ -184,7 +185,7 @@ class SqliteFiles:
         return self.path, self.beside_the_log("views"), self.beside_the_log("stores")
 
     def _copies(self, directory: Path) -> list[tuple[Path, Path]]:
-        """Return what cannot be rebuilt, the log first, with its name in a backup."""
+        """Return the files that cannot be rebuilt, log first, each with its backup's path."""
         log, _, stores = self._files()
         return [(log, directory / "log.db"), (stores, directory / "stores.db")]
 
@@ -193,7 +194,7 @@ class SqliteFiles:
 
 
 def _copy_database(file: Path, copy: Path) -> None:
-    """Copy a file that others write to, in one read transaction, which holds up nobody."""
+    """Copy a file in one read transaction, which delays no writer."""
     copy.touch(mode=0o600)
     try:
         with (
@@ -201,7 +202,7 @@ def _copy_database(file: Path, copy: Path) -> None:
             closing(sqlite3.connect(copy, isolation_level=None)) as new,
         ):
             old.backup(new)
-            new.execute("PRAGMA journal_mode = DELETE")  # So that the copy is one file.
+            new.execute("PRAGMA journal_mode = DELETE")  # So that the copy is a single file.
             found = new.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.Error as error:
         raise OSError(errno.EIO, str(error), str(copy)) from error

@@ -1,4 +1,4 @@
-"""Locks between the processes of one machine: who holds one is active, the others stand by."""
+"""Locks between the processes of one machine: the holder is active, the others stand by."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def hold(self) -> bool:
-        """Take the lock if it is free; tell whether it is held."""
+        """Take the lock if it is free; return whether we hold it."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_CREAT | os.O_RDWR, 0o600)
@@ -28,7 +28,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Let go, so that another one takes over at once."""
+        """Let go of the lock, so that another process can take over at once."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)

@@ -1,6 +1,6 @@
-"""The log on SQLite: the library's recorder with a position column that is never used twice.
+"""The log on SQLite: the library's recorder, with positions that are never given out twice.
 
-The library's connection pool, made to give the write lock back when it has no connection.
+Also the library's connection pool, mended to release the write lock when it cannot connect.
 """
 
 import sqlite3
@@ -22,10 +22,10 @@ from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors
 
 
 class ReleasingPool(SQLiteConnectionPool):
-    """Gives back what `get_connection` has taken before it failed.
+    """Releases what `get_connection` has taken if it then fails.
 
-    The library (9.5.6) takes the write lock first and the connection then; if the second step
-    raises, nobody could ever write again.
+    The library (9.5.6) takes the write lock before the connection. If the connection fails, the
+    lock would stay taken and nobody could write again.
     """
 
     def __init__(self, db_name: str, lock_timeout: int | None, pool_timeout: float) -> None:
@@ -34,13 +34,13 @@ class ReleasingPool(SQLiteConnectionPool):
 
     @classmethod
     def like(cls, pool: SQLiteConnectionPool) -> Self:
-        """Return a pool for the same file; the given one must be unused."""
+        """Return a pool for the same file; the given pool must be unused."""
         assert not pool.num_in_use, "a pool that is in use"
         pool.close()
         return cls(pool.db_name, pool.lock_timeout, pool.pool_timeout)
 
     def _create_connection(self) -> SQLiteConnection:
-        """Open the file so that a commit survives a power cut, whatever SQLite was built with."""
+        """Open the file so that a commit survives a power cut, however SQLite was built."""
         connection = super()._create_connection()
         connection.cursor().execute("PRAGMA synchronous = FULL")
         return connection
@@ -48,7 +48,7 @@ class ReleasingPool(SQLiteConnectionPool):
     def get_connection(
         self, timeout: float | None = None, *, is_writer: bool | None = None
     ) -> SQLiteConnection:
-        """Lend a connection; a failure leaves no lock behind."""
+        """Lend a connection; leaves no lock behind if it fails."""
         self._wanted.is_writer = is_writer
         return super().get_connection(timeout, is_writer=is_writer)
 
@@ -60,10 +60,10 @@ class ReleasingPool(SQLiteConnectionPool):
             raise
 
     def close(self) -> None:
-        """Close what is not lent out; a connection in use is closed when it comes back.
+        """Close connections that are not lent out; a lent one is closed when it comes back.
 
-        The library closes those too, under the hands of the threads that read from them, and
-        SQLite then ends the process.
+        The library would close those too while threads read from them, and SQLite would then end
+        the process.
         """
         with self._put_condition:
             self._closed = True
@@ -90,12 +90,12 @@ class ReleasingPool(SQLiteConnectionPool):
                 self._no_readers.notify()
 
 
-# Refused before or instead of a commit: trying again at once would only make callers wait.
+# Refused before or instead of a commit; trying again at once would only keep callers waiting.
 NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
 
 class SQLiteLogRecorder(SQLiteApplicationRecorder):
-    """Positions are `INTEGER PRIMARY KEY AUTOINCREMENT`: a plain rowid may change with VACUUM."""
+    """Positions are `INTEGER PRIMARY KEY AUTOINCREMENT`; VACUUM may change plain rowids."""
 
     def __init__(
         self, datastore: SQLiteDatastore, events_table_name: str = "stored_events"
@@ -113,7 +113,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         )
 
     def construct_create_table_statements(self) -> list[str]:
-        """Name the position column `rowid`, which is what the library's statements select."""
+        """Name the position column `rowid`, as the library's statements expect."""
         return [
             (
                 f"CREATE TABLE IF NOT EXISTS {self.events_table_name} ("
@@ -129,11 +129,11 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def insert_events(
         self, stored_events: Sequence[StoredEvent], **kwargs: Any
     ) -> Sequence[int] | None:
-        """Insert all or nothing; says so where SQLite is certain that it was nothing."""
+        """Insert all events or none; raises NothingInserted if it certainly was none."""
         try:
             return super().insert_events(stored_events, **kwargs)
         except OperationalError as error:
-            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary code.
+            code = getattr(error.__cause__, "sqlite_errorcode", 0) & 0xFF  # The primary error code.
             if code in NOTHING_WRITTEN:
                 raise NothingInserted(*error.args) from error.__cause__
             raise
@@ -151,19 +151,22 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             rows: Sequence[LogRow] = cursor.fetchall()
         return rows
 
-    def select_begun(self, streams: Collection[UUID]) -> set[UUID]:
-        """Return which of these streams have a first event."""
-        marks = ", ".join("?" * len(streams))
+    def select_newest(self, streams: Collection[UUID]) -> Sequence[StoredEvent]:
+        """Return the newest event of each of these streams that has one."""
         statement = (
-            f"SELECT originator_id FROM {self.events_table_name} "  # noqa: S608  # Our own name.
-            f"WHERE originator_id IN ({marks}) AND originator_version = 1"
+            "SELECT originator_version, topic, state "  # noqa: S608  # Our own name.
+            f"FROM {self.events_table_name} WHERE originator_id = ? "
+            "ORDER BY originator_version DESC LIMIT 1"
         )
+        found = []
         with self.datastore.transaction(commit=False) as cursor:
-            cursor.execute(statement, [each.hex for each in streams])
-            return {UUID(row[0]) for row in cursor.fetchall()}
+            for stream in streams:
+                cursor.execute(statement, [stream.hex])
+                found += [StoredEvent(stream, *row) for row in cursor.fetchall()]
+        return found
 
     def newest_position_given(self) -> int:
-        """Return what AUTOINCREMENT remembers: a roll-back takes it back, a deletion does not."""
+        """Return AUTOINCREMENT's memory: undone by a rollback, but not by deleting events."""
         with self.datastore.transaction(commit=False) as cursor:
             name = self.events_table_name
             cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))
@@ -173,9 +176,9 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
     def _insert_events(
         self, c: SQLiteCursor, stored_events: Sequence[StoredEvent], **_: Any
     ) -> Sequence[int]:
-        """Insert under the write lock from the start, so that two processes queue up for it.
+        """Insert under the write lock from the start, so that processes wait their turn for it.
 
-        Raises OtherLog when a stream lacks the event before its first one here.
+        Raises OtherLog when this log lacks the event before the first of a stream.
         """
         positions = []
         for event in stored_events:
@@ -184,7 +187,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
             row = (key, event.originator_version, event.topic, event.state)
             c.execute(self.insert_events_statement, row)
             positions.append(c.lastrowid)
-        # Now that the lock is held: who begins by reading may not get it any more.
+        # Only now that the lock is held; a transaction that reads first may fail to get it.
         for stream, version in predecessors(stored_events).items():
             key = stream.hex if isinstance(stream, UUID) else stream
             c.execute(self._predecessor, (key, version))

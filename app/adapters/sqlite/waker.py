@@ -1,4 +1,4 @@
-"""Wakes followers on SQLite: at once within this process, by `data_version` across processes."""
+"""Wakes followers on SQLite: at once within a process, by `data_version` across processes."""
 
 import sqlite3
 import time
@@ -11,7 +11,7 @@ LOOK_S = 0.4  # How often the file is asked whether another process has written 
 
 
 class SqliteWaker:
-    """Listens to this process and to the file of the log."""
+    """Watches this process and the file of the log."""
 
     def __init__(self, appended: Signal, path: Path) -> None:
         self._appended = appended
@@ -26,7 +26,7 @@ class SqliteWaker:
         return self._appended.count
 
     def wait(self, seen: int, timeout_s: float) -> bool:
-        """Wait, at most so long, until the log has grown since the mark."""
+        """Wait until the log has grown since the mark, at most `timeout_s`."""
         deadline = time.monotonic() + timeout_s
         while (left_s := deadline - time.monotonic()) > 0:
             if self._appended.wait(seen, min(left_s, LOOK_S)):
@@ -35,17 +35,17 @@ class SqliteWaker:
         return self._appended.count != seen
 
     def start(self) -> None:
-        """Do nothing: whoever waits looks by itself."""
+        """Do nothing, because whoever waits looks by itself."""
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:
                 connection.close()
 
     def _look(self) -> None:
-        """Wake everybody in this process when another one has written."""
+        """Wake everybody in this process if another process has written."""
         with self._lock:
             version = self._read()
             if version is not None and version != self._version:
@@ -53,7 +53,7 @@ class SqliteWaker:
                 self._appended.call()
 
     def _read(self) -> int | None:
-        """Ask the file; one that cannot be asked now wakes nobody, waits are bounded anyway."""
+        """Ask the file; on failure return None, which wakes nobody, as all waits are bounded."""
         try:
             if self._connection is None:
                 self._connection = sqlite3.connect(self._path, check_same_thread=False)

@@ -1,1 +1,1 @@
-"""Own stores: state that no log can rebuild. ARCHITECTURE lists each and what losing it costs."""
+"""Own stores: state that the log cannot rebuild. ARCHITECTURE lists what losing each one costs."""

@@ -1,4 +1,4 @@
-"""What stores raise that others can do without: said once per outage, and counted each time."""
+"""Errors of stores that others can do without: logged once per outage, counted each time."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class Faults:
-    """The errors of one store at a place; `count` hears its name for each."""
+    """The errors of one store; `count` is called with the store's name for each."""
 
     def __init__(self, store: str, place: str, count: Callable[[str], None]) -> None:
         self._store = store
@@ -22,9 +22,10 @@ class Faults:
 
     @contextmanager
     def swallowed(self, use: str) -> Iterator[None]:
-        """Go on behind the block when its database fails.
+        """Swallow an error of the database in the block.
 
-        It is over when each use that failed works: a full disk may still be read.
+        The outage is over when each use that failed has worked again: a full disk can still be
+        read.
         """
         try:
             yield
@@ -33,7 +34,11 @@ class Faults:
             first = not self._failing
             self._failing.add(use)
             if first:
-                logger.error("%s is done without: %s", self._store, trouble_of(error, self._place))  # noqa: TRY400  # The reason says it all.
+                logger.error(  # noqa: TRY400  # The message holds the reason.
+                    "%s does not work, requests go on without it: %s",
+                    self._store,
+                    trouble_of(error, self._place),
+                )
         else:
             if use in self._failing:
                 self._failing.discard(use)

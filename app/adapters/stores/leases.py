@@ -1,4 +1,4 @@
-"""Leases of running idempotent lookups; losing them costs a provider call, never a charge."""
+"""Leases of running idempotent lookups; losing one costs a provider call, never a charge."""
 
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -19,15 +19,15 @@ from sqlalchemy import (
 from app.adapters.stores.faults import Faults
 from domain.cause import Clock
 from projections.engine.database import Database, to_micros
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.engine.in_parts import change_in_parts
 
-# No claim lasts so long: one that seems to was made before the clock was set back.
+# No lease lasts this long; one that seems to was made before the clock was set back.
 LEASE_MAX = timedelta(minutes=1)
 
-# Only a claim that has lapsed gives way, or our own whose reply was lost.
+# A lease gives way if it has lapsed, or if it is our own and only the reply to us was lost.
 _KEYS = (bindparam("key", type_=Uuid()), bindparam("holder", type_=Uuid()))
-_CLAIM = Quick(
+_CLAIM = HotStatement(
     text(
         "INSERT INTO leases (key, holder, fingerprint, until)"
         " VALUES (:key, :holder, :fingerprint, :until)"
@@ -37,14 +37,16 @@ _CLAIM = Quick(
         " OR leases.until < :now OR leases.until > :latest RETURNING 1"
     ).bindparams(*_KEYS)
 )
-_RUNNING = Quick(text("SELECT fingerprint FROM leases WHERE key = :key").bindparams(_KEYS[0]))
-_GIVE_BACK = Quick(
+_RUNNING = HotStatement(
+    text("SELECT fingerprint FROM leases WHERE key = :key").bindparams(_KEYS[0])
+)
+_GIVE_BACK = HotStatement(
     text("DELETE FROM leases WHERE key = :key AND holder = :holder RETURNING 1").bindparams(*_KEYS)
 )
 
 
 class SqlLeases:
-    """One row per running request; a lapsed one is taken over."""
+    """One row per running request; a lapsed lease is taken over."""
 
     def __init__(self, database: Database, clock: Clock, faults: Faults) -> None:
         self._database = database
@@ -61,9 +63,9 @@ class SqlLeases:
         )
 
     def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
-        """Claim `key` until a moment; None when claimed, else the holder's fingerprint.
+        """Claim `key` until a moment; return None when claimed, else the holder's fingerprint.
 
-        Where no lease is to be had the log refuses a twin anyway.
+        If the store fails the answer is None too, because the log refuses a twin anyway.
         """
         with self._faults.swallowed("claim"):
             running = self._claim(key, holder, fingerprint, until)
@@ -85,16 +87,16 @@ class SqlLeases:
         if claimed:
             return None
         running = self._database.rows(_RUNNING, key=key)
-        # Released between the two statements: claim again at the caller's next look.
+        # Released between the two statements; the caller's next attempt will claim it.
         return running[0][0] if running else fingerprint
 
     def release(self, key: UUID, holder: UUID) -> None:
-        """Give one's own claim back; one that cannot be given back lapses by itself."""
+        """Release one's own lease; if that fails it lapses by itself."""
         with self._faults.swallowed("give back"):
             self._database.rows(_GIVE_BACK, key=key, holder=holder)
 
     def forget_lapsed(self) -> int:
-        """Delete claims that nobody gave back; return how many."""
+        """Delete leases that nobody released; return how many."""
         gone, lapsed = self._rows.delete(), self._is_lapsed()
         return change_in_parts(self._database, gone, lapsed, self._rows.c.key)
 

@@ -1,6 +1,6 @@
-"""The cache of lookups, per organization and shared by processes; losing it costs time only.
+"""The cache of lookups, per organization and shared by processes; losing it costs only time.
 
-Answers on their way into the cache: written together by a thread, read at once by everybody.
+A thread writes new answers together every 50 ms; this process finds them before that.
 """
 
 import logging
@@ -27,12 +27,12 @@ from sqlalchemy import (
 from app.adapters.stores.faults import Faults
 from domain.lookups.ports import CachedFacts
 from projections.engine.database import Database, to_micros
-from projections.engine.hot_reads import OneOf, Quick
+from projections.engine.hot_reads import HotStatement, OneOf
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import upsert
 
-PACE_S = 0.05  # Between two writes: no request waits for one, and many answers share it.
-ANSWERS_MAX = 20_000  # Beyond it answers are not kept: it is a cache.
+PACE_S = 0.05  # Between two writes; no request waits for a write, and many answers share one.
+ANSWERS_MAX = 20_000  # Beyond this, new answers are dropped; it is only a cache.
 CLOSE_S = 10.0
 
 logger = logging.getLogger(__name__)
@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 Kept = dict[UUID, dict[str, CachedFacts]]  # By organization and number.
 
 
-class Unwritten:
-    """Keeps what is not written yet; a process that is killed loses it, and that costs time."""
+class WaitingAnswers:
+    """Holds answers until they are written; a killed process loses them, which costs only time."""
 
     def __init__(self, write: Callable[[Kept], None]) -> None:
         self._write = write
@@ -52,37 +52,39 @@ class Unwritten:
         self._closed = False
 
     def add(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Take answers; a newer one of the same number replaces an older one."""
+        """Add answers; a newer one replaces an older one of the same number."""
         with self._condition:
             if self._closed or _count(self._waiting) + len(answers) > ANSWERS_MAX:
                 return
             own = self._waiting.setdefault(organization_id, {})
             own.update((answer.facts.phone_number, answer) for answer in answers)
             if self._thread is None:
-                self._thread = Thread(target=self._run, name="lookup cache", daemon=True)
-                self._thread.start()
+                thread = Thread(target=self._run, name="lookup cache", daemon=True)
+                thread.start()  # It may fail; then the next one tries again.
+                self._thread = thread
             self._condition.notify_all()
 
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> dict[str, CachedFacts]:
-        """Return those of these numbers that wait and are not older than `not_before`."""
+        """Return the waiting answers of these numbers that are not older than `not_before`."""
         found: dict[str, CachedFacts] = {}
         for kept in (self._waiting, self._under_way):
             own = kept.get(organization_id)
             if own:
                 seen = ((number, own.get(number)) for number in phone_numbers)
                 fresh = {n: each for n, each in seen if each and each.as_of >= not_before}
-                found = fresh | found  # What waits is newer than what is under way.
+                # Waiting answers are newer than those that are being written.
+                found = fresh | found
         return found
 
     def flush(self) -> None:
-        """Wait until everything that waits now is written, or has failed to be."""
+        """Wait until every waiting answer is written, or its writing has failed."""
         with self._condition:
             self._condition.wait_for(lambda: not self._waiting and not self._under_way, CLOSE_S)
 
     def close(self) -> None:
-        """Write what waits; take nothing more."""
+        """Write the waiting answers; accept no more."""
         with self._condition:
             self._closed = True
             self._condition.notify_all()
@@ -117,12 +119,12 @@ _decode = msgspec.json.Decoder(CachedFacts).decode
 
 
 class SqlLookupCache:
-    """One row per organization and number. A cache that fails is a cache that misses."""
+    """One row per organization and number; a cache that fails finds nothing."""
 
     def __init__(self, database: Database, faults: Faults) -> None:
         self._database = database
         self._faults = faults
-        self._unwritten = Unwritten(self._write)
+        self._waiting = WaitingAnswers(self._write)
         self.metadata = MetaData()
         self._rows = Table(
             "lookup_cache",
@@ -135,19 +137,19 @@ class SqlLookupCache:
             sqlite_with_rowid=False,
         )
         columns = self._rows.c
-        # Built once: every lookup asks one of them. For one number by the whole key there is but
-        # one plan, whatever the planner knows of the table; a condition on the age opens others.
+        # Built once, because every lookup runs one of them. Asking for one number by its whole key
+        # leaves the planner a single plan; a condition on the age would open others.
         found = select(columns.phone_number, columns.answer).where(
             columns.organization_id == bindparam("organization")
         )
-        self._find_one = Quick(found.where(columns.phone_number == bindparam("number")))
-        self._find_many = Quick(found.where(OneOf(columns.phone_number, "numbers")))
+        self._find_one = HotStatement(found.where(columns.phone_number == bindparam("number")))
+        self._find_many = HotStatement(found.where(OneOf(columns.phone_number, "numbers")))
 
     def find(
         self, organization_id: UUID, phone_numbers: Sequence[str], not_before: datetime
     ) -> Mapping[str, CachedFacts]:
-        """Return the kept answers of these numbers that are not older than `not_before`."""
-        found = self._unwritten.find(organization_id, phone_numbers, not_before)
+        """Return the stored answers of these numbers that are not older than `not_before`."""
+        found = self._waiting.find(organization_id, phone_numbers, not_before)
         others = [number for number in phone_numbers if number not in found]
         if not others:
             return found
@@ -165,16 +167,16 @@ class SqlLookupCache:
         return ask(self._find_many, organization=organization_id, numbers=[*numbers])
 
     def keep(self, organization_id: UUID, answers: Sequence[CachedFacts]) -> None:
-        """Keep answers, replacing older ones of the same number; they are written soon after."""
-        self._unwritten.add(organization_id, answers)
+        """Store answers, replacing older ones of the same number; they are written soon after."""
+        self._waiting.add(organization_id, answers)
 
     def flush(self) -> None:
-        """Wait until what was kept is written, and so there for other processes."""
-        self._unwritten.flush()
+        """Wait until what was stored is written, and so visible to other processes."""
+        self._waiting.flush()
 
     def close(self) -> None:
-        """Write what waits."""
-        self._unwritten.close()
+        """Write the waiting answers."""
+        self._waiting.close()
 
     def _write(self, kept: Kept) -> None:
         rows = [
@@ -184,7 +186,7 @@ class SqlLookupCache:
                 "as_of": to_micros(answer.as_of),
                 "answer": msgspec.json.encode(answer),
             }
-            # In one order for all processes, so that no two wait for each other's rows.
+            # In the same order in every process, so that no two deadlock.
             for organization_id, answers in sorted(kept.items())
             for number, answer in sorted(answers.items())
         ]
@@ -194,7 +196,7 @@ class SqlLookupCache:
     def forget(
         self, before: datetime, organization_id: UUID | None = None, parts_max: int | None = None
     ) -> int:
-        """Delete answers older than a moment, of so many parts at most; return how many."""
+        """Delete answers older than a moment, in at most `parts_max` parts; return how many."""
         self.flush()
         columns, is_old = self._rows.c, self._rows.c.as_of < to_micros(before)
         along, within = columns.as_of, is_old

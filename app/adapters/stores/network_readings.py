@@ -1,4 +1,4 @@
-"""What the network last told of each link, shared by processes; losing it costs network reads."""
+"""What the network last told about each link; losing it costs network reads."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -24,9 +24,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.adapters.stores.faults import Faults
 from app.adapters.stores.number_parts import NumberParts
-from domain.links.network import NetworkStatus, Reading, Usage
+from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
-from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.in_parts import change_in_parts
 
 _USAGE = msgspec.json.Decoder(Usage)
@@ -34,10 +34,10 @@ _STATUS = msgspec.json.Decoder(NetworkStatus)
 
 
 class SqlReadings:
-    """One row per link, usage and status beside each other, each with its own age.
+    """One row per link; usage and status have an age of their own.
 
-    The MSISDN stands in a column and, where it can be searched, in parts; one that was told once is
-    kept until another is told. A store that fails is one that has seen nothing.
+    The MSISDN has a column, and where it can be searched its parts have rows. Once told it is kept
+    until another one is told. A store that fails has seen nothing.
     """
 
     def __init__(self, database: Database, faults: Faults) -> None:
@@ -57,16 +57,16 @@ class SqlReadings:
         )
         self.parts = NumberParts(self._rows, database.engine.dialect.name)
         columns = self._rows.c
-        # Built once: every read of a link asks it.
+        # Built once, because every read of a link runs it.
         found = select(columns.link_id, columns.msisdn, columns.usage, columns.status)
-        self._find = Quick(found.where(OneOf(columns.link_id, "links")))
+        self._find = HotStatement(found.where(OneOf(columns.link_id, "links")))
         self._keeping = {
             "usage_as_of": self._upsert("msisdn", "usage", "usage_as_of"),
             "status_as_of": self._upsert("status", "status_as_of"),
         }
 
-    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, Reading]:
-        """Return what was last seen of these links; a link never seen is left out."""
+    def find(self, link_ids: Collection[UUID]) -> Mapping[UUID, NetworkReading]:
+        """Return what was last seen of these links; links never seen are left out."""
         rows: Sequence[Sequence[Any]] = ()
         with self._faults.swallowed("find"):
             rows = self._database.rows(self._find, links=[*link_ids])
@@ -74,7 +74,7 @@ class SqlReadings:
         return {link_id: reading for link_id, reading in readings if reading is not None}
 
     def keep_usage(self, organization_id: UUID, link_id: UUID, usage: Usage) -> None:
-        """Keep a usage, unless a newer one is there."""
+        """Store a usage, unless a newer one is stored."""
         part = {
             "msisdn": usage.msisdn,
             "usage": msgspec.json.encode(msgspec.structs.replace(usage, msisdn=None)),
@@ -83,25 +83,25 @@ class SqlReadings:
         self._keep(organization_id, link_id, part, "usage_as_of")
 
     def keep_status(self, organization_id: UUID, link_id: UUID, status: NetworkStatus) -> None:
-        """Keep a status, unless a newer one is there."""
+        """Store a status, unless a newer one is stored."""
         part = {"status": msgspec.json.encode(status), "status_as_of": to_micros(status.as_of)}
         self._keep(organization_id, link_id, part, "status_as_of")
 
     def with_msisdn(self, organization_id: UUID, part: str, limit: int) -> Sequence[UUID]:
-        """Return links whose MSISDN holds these characters, at most so many, by id."""
+        """Return the ids of at most `limit` links whose MSISDN contains `part`."""
         found: list[UUID] = []
         with self._faults.swallowed("search"):
             found += self.parts.find(self._database, organization_id, part, limit)
         return found
 
     def mend(self) -> None:
-        """Make the parts of numbers what the numbers are, and drop an index of older releases."""
+        """Make the number parts match the numbers, and drop an index of older releases."""
         with self._database.writing() as connection:
             connection.exec_driver_sql("DROP INDEX IF EXISTS network_readings_by_msisdn")
         self.parts.follow_all(self._database)
 
     def forget(self, before: datetime, organization_id: UUID | None = None) -> int:
-        """Forget links of which something older than a moment is kept; return how many."""
+        """Forget links with anything stored that is older than a moment; return how many."""
         columns, oldest = self._rows.c, to_micros(before)
         old = or_(columns.usage_as_of < oldest, columns.status_as_of < oldest)
         if organization_id is not None:
@@ -113,19 +113,19 @@ class SqlReadings:
     def _keep(
         self, organization_id: UUID, link_id: UUID, part: Mapping[str, Any], as_of: str
     ) -> None:
-        """Write one part of a row and leave the other; one statement, so no race can come between.
+        """Write usage or status and leave the other; one statement, so that no write comes between.
 
-        One of the same moment replaces the one that is there: it was asked for later.
+        Of two with the same moment the later write wins, because it was asked for later.
         """
         row = {"link_id": link_id, "organization_id": organization_id, **part}
         statement = self._keeping[as_of]
         with self._faults.swallowed("keep"), self._database.writing() as connection:
             run(connection, statement, **row)
-            if part.get("msisdn"):  # The row is locked now, by whoever kept it.
+            if part.get("msisdn"):  # Whoever stored it has locked the row.
                 self.parts.follow(connection, link_id)
 
-    def _upsert(self, *part: str) -> Quick:
-        """Write these columns; the last one tells which of two is newer."""
+    def _upsert(self, *part: str) -> HotStatement:
+        """Return the statement for these columns; the last one tells which of two is newer."""
         columns, dialect, as_of = self._rows.c, self._database.engine.dialect.name, part[-1]
         given = ("link_id", "organization_id", *part)
         insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
@@ -138,12 +138,12 @@ class SqlReadings:
             set_=values,
             where=or_(columns[as_of].is_(None), columns[as_of] <= insert.excluded[as_of]),
         )
-        return Quick(statement)
+        return HotStatement(statement)
 
 
-def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> Reading | None:
+def _read(msisdn: str | None, usage: bytes | None, status: bytes | None) -> NetworkReading | None:
     try:
-        return Reading(
+        return NetworkReading(
             None if usage is None else msgspec.structs.replace(_USAGE.decode(usage), msisdn=msisdn),
             None if status is None else _STATUS.decode(status),
         )

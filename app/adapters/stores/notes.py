@@ -1,6 +1,6 @@
-"""What an installation remembers of itself: the keys it started with, and when it was backed up.
+"""What an installation notes about itself: the keys it started with, and its backups.
 
-Losing it costs warnings only: keys that were made anew are then taken for the first ones.
+Losing the notes costs warnings only: new keys would then be taken for the first ones.
 """
 
 from datetime import datetime
@@ -15,14 +15,14 @@ Subject = Literal["pepper", "signing_keys", "backup"]
 
 
 class Note(NamedTuple):
-    """What was so from a moment on."""
+    """What is true from a moment on."""
 
     at: datetime
     value: str
 
 
 class Notes:
-    """One row for each change of a subject, in the database of the log, so that a backup has it."""
+    """One row per change of a subject, in the database of the log, so that a backup includes it."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -36,7 +36,7 @@ class Notes:
         )
 
     def all(self, subject: Subject) -> list[Note]:
-        """Return the notes on a subject, oldest first; what two have noted at once comes once."""
+        """Return the notes on a subject, oldest first; equal notes of two processes come once."""
         columns = self._rows.c
         statement = select(columns.at, columns.value).where(columns.subject == subject)
         with self._database.reading() as connection:
@@ -45,13 +45,12 @@ class Notes:
         return [Note(from_micros(next(rows).at), value) for value, rows in alike]
 
     def newest(self, subject: Subject) -> Note | None:
-        """Return the last note on a subject."""
         return next(reversed(self.all(subject)), None)
 
     def add(self, subject: Subject, value: str, at: datetime) -> None:
-        """Add what is so from now on, unless it is what was noted last; newest even if `at` is not.
+        """Add what is true from now on, unless the newest note says the same.
 
-        A clock that was set back must not put it before what was noted earlier.
+        The new note counts as the newest even if the clock was set back.
         """
         columns = self._rows.c
         last = self.newest(subject)
@@ -63,7 +62,7 @@ class Notes:
             connection.execute(self._rows.insert().values(row))
 
     def replace(self, subject: Subject, value: str, at: datetime) -> None:
-        """Keep this one note on a subject."""
+        """Keep only this note on a subject."""
         columns = self._rows.c
         row = {columns.subject: subject, columns.at: to_micros(at), columns.value: value}
         with self._database.writing() as connection:

@@ -1,4 +1,4 @@
-"""The phone numbers of links by each of their ends, so that any part of one begins one of them."""
+"""The phone numbers of links, stored by every suffix, so that any part of one can be searched."""
 
 from typing import Any
 from uuid import UUID
@@ -22,22 +22,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.engine.database import Database
-from projections.engine.hot_reads import Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.in_parts import change_in_parts
 
-BATCH_LINKS = 1_000  # Each has a dozen parts, which must not all be in memory.
+BATCH_LINKS = 1_000  # Each link has a dozen parts, so not all links fit into memory.
 
-_LAST = chr(0x10FFFF)  # No character comes after it.
+_LAST = chr(0x10FFFF)  # No character sorts after it.
 
-# Compared byte by byte, so that all that begin alike stand together in any database.
+# Compared byte by byte, so that texts with the same beginning stand together in every database.
 _PLAIN = String().with_variant(String(collation="C"), "postgresql")
 
 
 class NumberParts:
-    """A row per link and end of its number: `+4612` is there as `+4612`, `4612`, `612`, `12`, `2`.
+    """A row per link and suffix of its number: `+4612` has `+4612`, `4612`, `612`, `12` and `2`.
 
-    Plain rows and no trigrams: what is deleted leaves no bytes behind, and two digits suffice. It
-    follows the readings, whose `msisdn` alone says what the number of a link is.
+    Plain rows and no trigrams: deleted rows leave no bytes behind, and two digits can be searched.
+    The truth is the `msisdn` of the readings; these rows follow it.
     """
 
     def __init__(self, readings: Table, dialect_name: str) -> None:
@@ -52,21 +52,21 @@ class NumberParts:
             Column("link_id", Uuid, primary_key=True, index=True),
             sqlite_with_rowid=False,
         )
-        # Built once: a search asks the first, every usage that is kept the others.
-        self._find = Quick(self._beginning())
+        # Built once: a search runs the first, each stored usage the others.
+        self._find = HotStatement(self._beginning())
         mine = readings.c.link_id == bindparam("link")
-        self._insert_missing = Quick(self._missing_of(mine))
-        self._delete_others = Quick(self._others_of(mine))
+        self._insert_missing = HotStatement(self._missing_of(mine))
+        self._delete_others = HotStatement(self._others_of(mine))
 
     def find(self, database: Database, organization_id: UUID, part: str, limit: int) -> list[UUID]:
-        """Return links whose number holds a part, at most so many, by id."""
+        """Return the ids of at most `limit` links whose number contains `part`."""
         span = {"first": part, "end": part + _LAST, "limit": limit}
         found = database.rows(self._find, organization=organization_id, **span)
         links = {link_id for link_id, number in found if number and part in number}
         return sorted(map(as_id, links))
 
     def follow(self, connection: Connection, link_id: UUID) -> None:
-        """Write the parts of a link's number unless they are there; its reading is locked."""
+        """Write the parts of a link's number unless they exist; its reading is locked."""
         if run(connection, self._insert_missing, link=link_id).fetchall():
             run(connection, self._delete_others, link=link_id)
 
@@ -76,7 +76,7 @@ class NumberParts:
         change_in_parts(database, self._rows.delete(), ~still, self._rows.c.link_id)
 
     def follow_all(self, database: Database) -> None:
-        """Write whatever is missing, as after an upgrade from a release without parts."""
+        """Write all missing parts, as after an upgrade from a release that had none."""
         link_id, after = self._readings.c.link_id, None
         while True:
             some = select(link_id).order_by(link_id).limit(BATCH_LINKS)
@@ -90,7 +90,7 @@ class NumberParts:
             after = links[-1]
 
     def _beginning(self) -> Select[Any]:
-        """Select links by the begin of a part; first of all, or SQLite begins with readings."""
+        """Select links by the beginning of a part; a subquery, so that SQLite starts here."""
         rows, readings = self._rows.c, self._readings.c
         parts = select(rows.link_id).where(
             rows.organization_id == bindparam("organization"),
@@ -102,10 +102,10 @@ class NumberParts:
         return select(found.c.link_id, readings.msisdn).select_from(about)
 
     def _missing_of(self, wanted: ColumnElement[bool]) -> Insert:
-        """Insert each end of these numbers that is not there; a whole number has all of them.
+        """Insert the missing suffixes of these numbers; if the whole number is there, all are.
 
-        The key tells which ends are there. A join that asked for them would read the whole table
-        where the server has no statistics of it.
+        The primary key finds the existing ones. A join for them would read the whole table when the
+        server has no statistics of it.
         """
         readings = self._readings.c
         numbers = select(readings.organization_id, readings.msisdn.label("part"), readings.link_id)
@@ -121,7 +121,7 @@ class NumberParts:
         return filled
 
     def _others_of(self, wanted: ColumnElement[bool]) -> Delete:
-        """Delete what is no end of these numbers: they had another one before."""
+        """Delete rows that are no suffix of these numbers; they belong to earlier numbers."""
         rows, number = self._rows.c, self._readings.c.msisdn
         end = func.substr(number, func.length(number) - func.length(rows.part) + 1)
         whole = exists().where(self._readings.c.link_id == rows.link_id, end == rows.part)

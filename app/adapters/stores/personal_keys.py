@@ -1,10 +1,10 @@
-"""Keys of personal data: one per organization and month; deleting one erases what it sealed.
+"""Keys of personal data, one per organization and month; deleting one erases what it sealed.
 
-AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys live in the database
-of the log and with its durability: an event must never outlive the key that it needs.
+AES-GCM (NIST SP 800-38D) with 256-bit keys and random 96-bit nonces. The keys are in the database
+of the log and as durable as it, because an event must never outlive the key that it needs.
 
-What is long, such as the facts of many numbers, is packed first (zlib, RFC 1950): the log, its
-readers and its copies carry an eighth of it.
+Long values, such as the facts of many numbers, are compressed before they are sealed (zlib, RFC
+1950). So the log and its copies hold an eighth of them, and readers fetch an eighth.
 """
 
 import os
@@ -21,21 +21,23 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 from domain.errors import ServiceUnavailable
 from domain.personal import Sealed
 from projections.engine.database import KEPT_BY_A_READER, Database
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.engine.in_parts import change_in_parts
 
 KEY_BYTES = 32
 NONCE_BYTES = 12
-HELD_S = 1.0  # A key stays in memory this long, so an erasure holds everywhere within a second.
+# A key stays in memory this long, so an erasure takes effect everywhere within a second.
+HELD_S = 1.0
 HELD_MAX = 4_096
 
-PACKED = b"\0"  # Before what is packed; text does not begin with it, bytes that do are packed.
-PACKED_BYTES = 1_024  # What is shorter hardly gets shorter still.
-PACKED_LEVEL = 1  # The next levels take twice the time for a tenth of the bytes.
+# Marks compressed values. No text begins with it; bytes that do are compressed, too.
+PACKED = b"\0"
+PACKED_BYTES = 1_024  # Shorter values hardly get shorter.
+PACKED_LEVEL = 1  # Higher levels take twice the time and save a tenth of the bytes.
 
 
 class PersonalKeys:
-    """The vault of the domain, over one table. A row without a key says that it was erased."""
+    """The vault of the domain, in one table. A row without a key says that the key was erased."""
 
     def __init__(
         self,
@@ -44,7 +46,8 @@ class PersonalKeys:
         server: Callable[[], str | None] = lambda: None,
     ) -> None:
         self.database = database
-        self._server = server  # Whose log is written; another one may have lost a key.
+        # The server whose log is written; another server may have lost a key.
+        self._server = server
         self._random_bytes = random_bytes
         self.metadata = MetaData()
         self._rows = Table(
@@ -55,7 +58,7 @@ class PersonalKeys:
             Column("key", LargeBinary),
         )
         columns = self._rows.c
-        self._key = Quick(
+        self._key = HotStatement(
             select(columns.key).where(
                 columns.organization_id == bindparam("organization"),
                 columns.month == bindparam("month"),
@@ -64,7 +67,7 @@ class PersonalKeys:
         self._held: dict[tuple[UUID, str, str | None], tuple[float, AESGCM]] = {}
 
     def seal(self, organization_id: UUID, month: str, subject: UUID, clear: bytes) -> Sealed:
-        """Seal bytes for one aggregate; the first of a month makes its key."""
+        """Seal bytes for one aggregate; the first of a month creates its key."""
         cipher = self._cipher(organization_id, month)
         if cipher is None:
             self._make(organization_id, month)
@@ -76,7 +79,7 @@ class PersonalKeys:
         return Sealed(month, nonce + cipher.encrypt(nonce, _pack(clear), subject.bytes))
 
     def open(self, organization_id: UUID, subject: UUID, sealed: Sealed) -> bytes | None:
-        """Return the clear bytes, or None when the key is gone.
+        """Return the clear bytes, or None when the key was erased.
 
         Raises ValueError for a box that was sealed for another subject or has been changed.
         """
@@ -91,7 +94,7 @@ class PersonalKeys:
             raise ValueError(message) from error
 
     def holds(self, organization_id: UUID, month: str) -> bool:
-        """Tell whether there is a key, as of the last second: what it has opened is not erased."""
+        """Tell whether the key exists, as of a second ago at most; if not, it was erased."""
         return self._cipher(organization_id, month) is not None
 
     def erase(self, before: str, organization_id: UUID | None = None) -> int:

@@ -1,11 +1,11 @@
-"""How often an organization has tried a sandbox number; losing it plays the first attempt again."""
+"""How often an organization has tried a sandbox number; losing it replays the first attempt."""
 
 from uuid import UUID
 
 from sqlalchemy import Column, Integer, MetaData, String, Table, Uuid, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.engine.database import Database
+from projections.engine.inserting import upsert
 
 
 class SqlSandboxAttempts:
@@ -26,15 +26,7 @@ class SqlSandboxAttempts:
         """Count one attempt and return how many there have been."""
         columns = self._rows.c
         mine = (columns.organization_id == organization_id, columns.phone_number == phone_number)
+        row = {"organization_id": organization_id, "phone_number": phone_number, "attempts": 1}
         with self._database.writing() as connection:
-            dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-            statement = dialect.insert(self._rows).values(
-                organization_id=organization_id, phone_number=phone_number, attempts=1
-            )
-            connection.execute(
-                statement.on_conflict_do_update(
-                    index_elements=["organization_id", "phone_number"],
-                    set_={"attempts": columns.attempts + 1},
-                )
-            )
+            upsert(connection, self._rows, [row], added=frozenset({"attempts"}))
             return int(connection.execute(select(columns.attempts).where(*mine)).scalar_one())

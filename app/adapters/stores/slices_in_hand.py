@@ -1,4 +1,4 @@
-"""Which slices of bulk jobs workers have in hand; losing it costs a second lookup, no money."""
+"""The slices of bulk jobs that workers are working on; losing it costs second lookups, no money."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -19,16 +19,16 @@ from sqlalchemy import (
 from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from projections.models.open_slices import Slice
 from workers.lookup_turns import Held
 
-# Each second, mostly for nothing: one statement, without a transaction around it.
-_FORGET = Quick(text("DELETE FROM slices_in_hand WHERE until <= :now RETURNING 1"))
+# Runs each second and mostly deletes nothing, so it is one statement without a transaction.
+_FORGET = HotStatement(text("DELETE FROM slices_in_hand WHERE until <= :now RETURNING 1"))
 
 
 class SqlSlicesInHand:
-    """One row per slice that is worked on, or that rests until a moment."""
+    """One row per slice that is worked on or rests until a moment."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -53,7 +53,7 @@ class SqlSlicesInHand:
         )
 
     def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
-        """Return the rows that end after now and not beyond `latest`."""
+        """Return the rows that end after now and not later than `latest`."""
         values = {"now": to_micros(now), "latest": to_micros(latest)}
         with self._database.reading() as connection:
             return [
@@ -67,7 +67,7 @@ class SqlSlicesInHand:
             ]
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:
-        """Take a slice that nobody has: no row, one that has lapsed, or one beyond `latest`."""
+        """Take a slice that is free: without a row, lapsed, or ending later than `latest`."""
         row = {
             "job_id": held.slice.job_id,
             "slice_index": held.slice.slice_index,
@@ -86,7 +86,7 @@ class SqlSlicesInHand:
             return connection.execute(statement).first() is not None
 
     def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Give one's own slice back; nobody takes it before a moment."""
+        """Release one's own slice; nobody may take it before a moment."""
         columns = self._rows.c
         statement = self._rows.update().where(*self._mine)
         values = {columns.holder: None, columns.until: to_micros(until)}
@@ -102,16 +102,16 @@ class SqlSlicesInHand:
             connection.execute(statement, [_named(each, holder) for each in slices])
 
     def forget_lapsed(self, now: datetime) -> None:
-        """Drop the rows that say nothing any more."""
+        """Delete lapsed rows."""
         self._database.rows(_FORGET, now=to_micros(now))
 
     def end_rests(self) -> None:
-        """Let whatever rests be taken at once."""
+        """Let resting slices be taken at once."""
         with self._database.writing() as connection:
             connection.execute(self._rows.delete().where(self._rows.c.holder.is_(None)))
 
     def clear(self) -> None:
-        """Forget everything: when there is nobody else, what a former life had is nobody's."""
+        """Delete all rows; used when no other process runs, so what a former one held is free."""
         with self._database.writing() as connection:
             connection.execute(self._rows.delete())
 

@@ -1,4 +1,4 @@
-"""Counters of wrong client secrets, of clients and of addresses; losing them resets them."""
+"""Counters of wrong client secrets, by client and by address; losing them resets them."""
 
 from datetime import datetime, timedelta
 
@@ -19,13 +19,14 @@ from domain.cause import Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.in_parts import change_in_parts
 
-FAILURES_MAX = 5  # Wrong secrets of a client at an address, in a window, before it has to wait.
-ADDRESS_FAILURES_MAX = 60  # Of all clients there: made-up names are no way around the first one.
+FAILURES_MAX = 5  # Wrong secrets of a client from an address within a window, before it must wait.
+# Of all clients from an address, so that trying many client ids is no way around the limit.
+ADDRESS_FAILURES_MAX = 60
 WINDOW = timedelta(minutes=1)
 
 
 class SqlThrottle:
-    """Counts failures in fixed windows: of a client at an address, and of all at that address."""
+    """Counts failures in fixed windows: per client and address, and per address."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -40,7 +41,7 @@ class SqlThrottle:
         )
 
     def wait_s(self, subject: str, address: str) -> int:
-        """How many seconds a client at an address has to wait; 0 when it may try now."""
+        """Return how many seconds a client at an address must wait; 0 when it may try now."""
         now, columns = self._clock(), self._rows.c
         limits = {subject: FAILURES_MAX, address: ADDRESS_FAILURES_MAX}
         with self._database.reading() as connection:
@@ -76,7 +77,7 @@ class SqlThrottle:
 
 
 def _wait_s(ends: int, now: datetime) -> int:
-    """Return what is left of a window; one that ends too late began before a clock was set back."""
+    """Return the rest of a window; one that ends too late began before a clock was set back."""
     if not to_micros(now) < ends <= to_micros(now + WINDOW):
         return 0
     return -(-(ends - to_micros(now)) // 1_000_000)

@@ -1,18 +1,17 @@
-"""Transactions: what they are filtered by."""
+"""Input of transactions: the filters of a list."""
 
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from marshmallow import ValidationError, fields, pre_load, validate
+from marshmallow import ValidationError, fields, validate
 
 from app.http.edge.input import described
 from app.http.edge.schemas import PageQuery
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
-FILTERS = ("kind", "from", "to", "reference")
 NOT_A_TIME = (
     "Must be an ISO 8601 time with an offset or Z, such as 2026-11-21T08:00:00Z, or a date, "
     "such as 2026-11-21, which is its first instant in UTC."
@@ -25,9 +24,9 @@ _MOMENT = described(
 
 
 class Moment(fields.Field[datetime]):
-    """A moment with its offset, or a date, which is its first instant in UTC.
+    """A moment with its offset from UTC, or a date, which means its first instant in UTC.
 
-    A time without an offset could mean any hour of a day.
+    A time without an offset is refused, because it could mean any hour of a day.
     """
 
     def _deserialize(
@@ -37,7 +36,7 @@ class Moment(fields.Field[datetime]):
         if not isinstance(value, str):
             raise ValidationError(NOT_A_TIME)
         try:
-            # A `+` that was not encoded arrives as a space, and only an offset can follow one.
+            # An unencoded `+` arrives as a space, and only an offset can follow one.
             if _DATE.fullmatch(value):
                 return datetime.fromisoformat(value).replace(tzinfo=UTC)
             moment = datetime.fromisoformat(value.replace(" ", "+"))
@@ -49,7 +48,7 @@ class Moment(fields.Field[datetime]):
 
 
 class TransactionQuery(PageQuery):
-    """Which transactions are asked for; an empty filter is none."""
+    """Which transactions to list; an empty filter counts as absent."""
 
     kind = fields.String(
         validate=validate.OneOf(KINDS), metadata=described("Only of this kind.", enum=list(KINDS))
@@ -71,8 +70,3 @@ class TransactionQuery(PageQuery):
         ],
         metadata=described("Only for the thing with this id, such as a job."),
     )
-
-    @pre_load
-    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Read `?kind=` as no filter."""
-        return {name: value for name, value in data.items() if value or name not in FILTERS}

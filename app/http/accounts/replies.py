@@ -1,4 +1,4 @@
-"""The replies about a wallet and its transactions, and an example of each."""
+"""The replies about a wallet and its transactions, with examples."""
 
 from typing import Annotated, Any, Final
 from uuid import UUID
@@ -65,12 +65,12 @@ class TransactionPageReply(Reply[TransactionPage]):
 
 
 def show_wallet(balance_micros: int, currency: str) -> Wallet:
-    """Return a balance as partners read it."""
+    """Return a balance as partners see it."""
     return Wallet(format_amount(balance_micros), currency)
 
 
 def show_transaction(entry: transactions.Transaction) -> Transaction:
-    """Return one entry of the stream as partners read it."""
+    """Return a transaction as partners see it."""
     return Transaction(
         id=entry.id,
         sequence=entry.sequence,

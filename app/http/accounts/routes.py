@@ -93,7 +93,7 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
 
 
 def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
-    """Read a balance, from the log itself while its read model is behind."""
+    """Read a balance; from the log itself while the read model is behind."""
     parts = container()
     names = [parts.wallets.name]
     if not wait_until_projected(parts.log, parts.views, parts.positions, names):
@@ -103,6 +103,6 @@ def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
 
 
 def _wait_for(model: str) -> bool:
-    """Let a read model pass what the caller may have been told already."""
+    """Wait for a read model to pass what the caller may know already."""
     parts = container()
     return wait_for(parts, model)

@@ -3,8 +3,8 @@
 from types import MappingProxyType
 from typing import Final
 
-# The names in common use, by and large those of CLDR, without its abbreviations; where a state has
-# asked for another name in English (Türkiye, Côte d'Ivoire, Eswatini, Cabo Verde), that one.
+# The names in common use, mostly those of CLDR without its abbreviations. Where a state has asked
+# for another English name (Türkiye, Côte d'Ivoire, Eswatini, Cabo Verde), that name is used.
 _NAMES: Final = MappingProxyType(
     {
         "AD": "Andorra",
@@ -262,5 +262,5 @@ _NAMES: Final = MappingProxyType(
 
 
 def country_name(code: str) -> str:
-    """Return the name. Raises KeyError for what `domain.regions.is_country` denies."""
+    """Return the name of a country. Raises KeyError where `is_country` is false."""
     return _NAMES[code]

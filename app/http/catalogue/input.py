@@ -1,13 +1,13 @@
-"""Plans: what they are filtered by."""
+"""Input of plans: the filters of a list."""
 
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validate
+from marshmallow import ValidationError, fields, validate
 
 from app.http.catalogue.replies import COVERAGE_TYPE
 from app.http.edge.input import described
-from app.http.edge.schemas import PageQuery
+from app.http.edge.schemas import PageQuery, Query
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country
 
@@ -20,20 +20,21 @@ ONLY_COUNTRY = described(
 
 
 class Country(fields.String):
-    """A country code of the catalogue, in capital letters or small ones."""
+    """A country code of the catalogue, in upper or lower case."""
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
     ) -> str:
         text: str = super()._deserialize(value, attr, data, **kwargs)
         code = text.upper()
-        if not (text.isascii() and is_country(code)):  # Else `ß` would be South Sudan.
+        # ASCII only: `ß` in upper case is `SS`, South Sudan.
+        if not (text.isascii() and is_country(code)):
             raise ValidationError(NOT_A_COUNTRY)
         return code
 
 
 class PlanQuery(PageQuery):
-    """Which plans are asked for; an empty filter is none."""
+    """Which plans to list; an empty filter counts as absent."""
 
     region = fields.String(
         validate=validate.OneOf(REGIONS),
@@ -49,18 +50,8 @@ class PlanQuery(PageQuery):
         metadata=described("Only with the sponsor profile of this id or name."),
     )
 
-    @pre_load
-    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Read `?region=` as no filter."""
-        return {name: value for name, value in data.items() if value or name not in FILTERS}
 
-
-class TopupQuery(Schema):
-    """Which plans for a link are asked for; an empty filter is none."""
+class TopupQuery(Query):
+    """Which plans to list for a link; an empty filter counts as absent."""
 
     country = Country(metadata=ONLY_COUNTRY)
-
-    @pre_load
-    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Read `?country=` as no filter."""
-        return {name: value for name, value in data.items() if value}

@@ -1,4 +1,4 @@
-"""The replies about plans: what they offer and cost, and where they work; an example of each."""
+"""The replies about plans: what they offer, what they cost and where they work; with examples."""
 
 from collections.abc import Iterable
 from typing import Annotated, Final
@@ -121,7 +121,7 @@ class RegionsReply(Reply[list[Region]]):
 
 
 def show_plan(row: PlanRow) -> Plan:
-    """Return a plan that its reader may see; whom else it is hidden from is nobody's business."""
+    """Return a plan that the reader may see; not from whom else it is hidden."""
     terms = row.terms
     countries = [each.country_code for each in terms.coverage]
     return Plan(
@@ -148,13 +148,13 @@ def show_coverage(row: PlanRow) -> Coverage:
 
 
 def show_country(code: str, operators: Iterable[plan.Operator]) -> CountryCoverage:
-    """Return a country and networks there."""
+    """Return a country with its networks."""
     shown = [Operator(each.name, each.network_types) for each in operators]
     return CountryCoverage(code, country_name(code), shown)
 
 
 def show_profile(profile: plan.SponsorProfile) -> SponsorProfile:
-    """Return a sponsor profile as partners read it."""
+    """Return a sponsor profile as partners see it."""
     return SponsorProfile(profile.id, profile.name, profile.color)
 
 

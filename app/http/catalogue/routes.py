@@ -101,6 +101,6 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
 
 
 def _wait() -> None:
-    """Let the read model pass what an operator has just changed."""
+    """Wait for the read model to pass what an operator has just changed."""
     parts = container()
     wait_for(parts, parts.plans.name)

@@ -1,1 +1,1 @@
-"""One blueprint per group of operations; a view reads its input, asks once, shapes the answer."""
+"""What all operations share: the front, checks, errors, input, replies and the OpenAPI document."""

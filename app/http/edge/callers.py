@@ -2,6 +2,7 @@
 
 import re
 
+from app.bootstrap.container import Container
 from app.http.edge.request import current_request, request_context
 from app.security.authorization import Caller
 from app.security.tokens import MALFORMED
@@ -9,7 +10,7 @@ from domain.errors import InsufficientScope, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
 
-ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # Repeated ones are one value here, with commas.
+ORGANIZATION = "HTTP_X_ORGANIZATION_ID"  # A repeated header arrives here as one value with commas.
 MISSING = "The access token is missing; send it in the header Authorization, as Bearer."
 
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
@@ -17,28 +18,32 @@ _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
 
 
 def authenticate(scope: str) -> Caller:
-    """Return the caller of this request, or raise why there is none: token, organization, scope."""
+    """Return the caller of this request, or raise the refusal: token, organization, then scope."""
     context = request_context()
     context.scope = scope
     environ = context.request.environ
-    sent = environ.get("HTTP_AUTHORIZATION", "")
-    match = _BEARER.fullmatch(sent)
-    if match is None:
-        raise Unauthorized(MALFORMED if _PRESENTED.match(sent) else MISSING)
-    claims = context.container.verifier.verify(match[1])
-    caller = context.container.authorizer.authorize(
-        claims.client_id,
-        claims.organization_id,
-        [environ[ORGANIZATION]] if ORGANIZATION in environ else [],
-        claims.scopes,
-        scope,
-    )
+    authorization = environ.get("HTTP_AUTHORIZATION", "")
+    caller = caller_of(context.container, authorization, environ.get(ORGANIZATION), scope)
     context.organization_id = caller.organization_id
     return caller
 
 
+def caller_of(
+    container: Container, authorization: str, organization: str | None, scope: str
+) -> Caller:
+    """Return the caller that these headers name, or raise the refusal as `authenticate` does."""
+    match = _BEARER.fullmatch(authorization)
+    if match is None:
+        raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
+    claims = container.verifier.verify(match[1])
+    named = [] if organization is None else [organization]
+    return container.authorizer.authorize(
+        claims.client_id, claims.organization_id, named, claims.scopes, scope
+    )
+
+
 def challenge(refusal: Refused) -> dict[str, str]:
-    """Return the `WWW-Authenticate` of a refusal; an error code only when a token was presented."""
+    """Return the `WWW-Authenticate` of a refusal; it has an error code only if a token was sent."""
     if not isinstance(refusal, Unauthorized | InsufficientScope):
         return {}
     parts = [REALM]

@@ -1,10 +1,10 @@
-"""Complete requests meet the WSGI application in a bounded number of threads (PEP 3333)."""
+"""Calls the WSGI application (PEP 3333) for complete requests, in a bounded number of threads."""
 
 import logging
 import sys
 import time
 import traceback
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from email.utils import formatdate
 from functools import lru_cache, partial
@@ -19,21 +19,16 @@ from wsgiref.types import WSGIApplication
 from app.settings import HTTP_THREADS
 from domain.at_once import WouldWait
 
-WAITING_REQUESTS_MAX = 1024  # They would wait longer than anybody: the next ones get 503 at once.
-AT_ONCE_MAX = 64  # Of one round of the front, so that all connections have their turn soon.
-AT_ONCE_BYTES_MAX = 4 * 1024  # Of a body: to read a long one takes the front's time.
-POSTPONE = "app.http.postpone"  # In an environ: a Postpone, where nothing may wait.
+WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
+AT_ONCE_MAX = 64  # Calls in one round of the front, so that all connections soon have their turn.
 CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
-
-Resume = Callable[[], Iterable[bytes]]
-Postpone = Callable[["Pending", Resume], None]
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Request:
-    """A request that has come in whole; its body is without the framing of chunks."""
+    """A request that has arrived whole; its body is without chunk framing."""
 
     method: str
     target: bytes
@@ -45,7 +40,7 @@ class Request:
 
     @property
     def path(self) -> bytes:
-        """The path as it was sent, encoded."""
+        """The path as it was sent, still percent-encoded."""
         return split_target(self.target)[0]
 
 
@@ -59,29 +54,36 @@ def split_target(target: bytes) -> tuple[bytes, bytes]:
 
 
 def log_place(logger: logging.Logger, error: Exception) -> None:
-    """Log where an error was raised, not its text: that may hold a number or a token."""
+    """Log where an error was raised but not its text, which may hold a number or a token."""
     place = "".join(traceback.format_tb(error.__traceback__))
     logger.error("%s raised in\n%s", type(error).__name__, place)
 
 
 class Pending(Protocol):
-    """What a reply waits for."""
+    """Work that a reply waits for."""
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Have it carried out. `tell` is called at its end, then, once for many, `ring`."""
+        """Start the work. At its end `tell` is called, then `ring`, once for many ends."""
 
     def expire(self, age_s: float) -> None:
-        """Make an end to what has been waited for too long."""
+        """End the work if it has waited too long."""
+
+    def reply(self) -> bytes:
+        """Return the whole reply; WouldWait if a thread must answer the request from its start."""
+        ...
+
+
+AtOnce = Callable[["Request"], Pending | None]  # Neither waits nor raises; None: a thread answers.
 
 
 class FrontThread(Protocol):
     """The thread that holds the connections."""
 
     def soon(self, do: Callable[[object], object]) -> None:
-        """Have something done there when it is rung for next; any thread may say so."""
+        """Have `do` called in this thread at its next wake-up; any thread may ask."""
 
     def ring(self) -> None:
-        """Wake it."""
+        """Wake the thread."""
 
 
 class Reply(Protocol):
@@ -89,21 +91,20 @@ class Reply(Protocol):
 
     @property
     def front(self) -> FrontThread:
-        """Where the request came in."""
+        """The front that the request came in by."""
         ...
 
     def send(self, data: bytes) -> None:
         """Send a part; raises OSError when the client has gone."""
 
     def answered(self, last: bytes, *, keep: bool) -> None:
-        """Send the end; `keep` when the connection may be used again."""
+        """Send the end; `keep` says that the connection may be used again."""
 
 
 class RequestThreads:
-    """Threads that answer; requests wait for them in order, up to a bound.
+    """Threads that answer requests; requests wait for one in order, up to a bound.
 
-    What is sent to a path of `at_once` is answered in the thread of the front, which must not
-    wait; where it would have to, a thread answers the whole.
+    Requests that `at_once` takes are answered in the front's thread, which must not wait.
     """
 
     def __init__(
@@ -112,13 +113,14 @@ class RequestThreads:
         server: tuple[Any, ...],
         *,
         many: bool,
-        at_once: Collection[str] = (),
+        at_once: AtOnce | None = None,
     ) -> None:
-        """Start the threads. `server` is the address listened on; `many` other processes too."""
+        """Start the threads. `server` is our address; `many`: there are other processes."""
         self._app = app
-        self._at_once = {path.encode() for path in at_once}
+        self._at_once = at_once
         self._at_once_left = AT_ONCE_MAX
-        self._postponed: dict[Pending, float] = {}  # Since when.
+        self._postponed: dict[Pending, float] = {}  # Since when each one waits.
+        self._begun: list[tuple[Reply, Request, Pending]] = []  # In this round.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(server[0]),
@@ -135,8 +137,8 @@ class RequestThreads:
             Thread(target=self._run, name=f"http-{number}", daemon=True).start()
 
     def take(self, reply: Reply, request: Request) -> bool:
-        """Have a request answered; False when too many wait. For the thread of the front."""
-        if self._answer_at_once(reply, request):
+        """Have a request answered; False when too many wait. Called by the front's thread."""
+        if self._begin_at_once(reply, request):
             return True
         if self._queue.qsize() >= WAITING_REQUESTS_MAX:
             return False
@@ -144,51 +146,53 @@ class RequestThreads:
         return True
 
     def begin_round(self) -> None:
-        """Let so many be answered at once again, and no more until the next call."""
+        """Allow `AT_ONCE_MAX` more requests to be answered in the front's thread."""
         self._at_once_left = AT_ONCE_MAX
 
     def look(self, now_s: float) -> None:
-        """End what has waited too long for its outcome."""
+        """End work that has waited too long for its outcome."""
         for pending, since_s in [*self._postponed.items()]:
             pending.expire(now_s - since_s)
 
-    def _answer_at_once(self, reply: Reply, request: Request) -> bool:
-        if request.path not in self._at_once or request.method != "POST":
+    def end_round(self) -> None:
+        """Submit the work of this round together, so that it shares a commit."""
+        begun, self._begun = self._begun, []
+        for reply, request, pending in begun:
+            end = partial(self._end, reply, request, pending)
+            try:
+                pending.submit(partial(reply.front.soon, end), reply.front.ring)
+            except Exception as error:  # noqa: BLE001  # As a thread would, close the connection.
+                del self._postponed[pending]
+                log_place(logger, error)
+                reply.answered(b"", keep=False)
+
+    def _begin_at_once(self, reply: Reply, request: Request) -> bool:
+        if self._at_once is None or not self._at_once_left:
             return False
-        if not self._at_once_left or len(request.body) > AT_ONCE_BYTES_MAX:
+        pending = self._at_once(request)
+        if pending is None:
             return False
         self._at_once_left -= 1
-        call = _Call(reply, request)
-        postpone = partial(self._postpone, call)
-        environ = {**self._base, **environ_of(request), POSTPONE: postpone}
-        try:
-            call.run(self._app, environ)
-        except WouldWait:
-            return False
-        except Exception as error:  # noqa: BLE001  # As in a thread.
-            call.give_up(error)
+        self._postponed[pending] = time.monotonic()
+        self._begun.append((reply, request, pending))
         return True
 
-    def _postpone(self, call: "_Call", pending: Pending, resume: Resume) -> None:
-        call.is_postponed = True
-        self._postponed[pending] = time.monotonic()
-        go_on = partial(self._go_on, call, pending, resume)
-        front = call.reply.front
-        pending.submit(partial(front.soon, go_on), front.ring)
-
-    def _go_on(self, call: "_Call", pending: Pending, resume: Resume, _: object) -> None:
+    def _end(self, reply: Reply, request: Request, pending: Pending, _: object) -> None:
         if self._postponed.pop(pending, None) is None:
             return  # It had expired.
-        call.is_postponed = False
         try:
-            call.write(resume())
+            data = pending.reply()
         except WouldWait:
-            self._queue.put((call.reply, call.request))  # They are few: there is a bound on them.
-        except Exception as error:  # noqa: BLE001  # As in a thread.
-            call.give_up(error)
+            # Not bounded here, because the number of such requests is.
+            self._queue.put((reply, request))
+        except Exception as error:  # noqa: BLE001  # As a thread would, close the connection.
+            log_place(logger, error)
+            reply.answered(b"", keep=False)
+        else:
+            reply.answered(data, keep=request.keep)
 
     def stop(self) -> None:
-        """End the threads, each after the request that it is at."""
+        """End the threads, each after its present request."""
         for _ in range(HTTP_THREADS):
             self._queue.put(None)
 
@@ -199,9 +203,9 @@ class RequestThreads:
             call = _Call(reply, request)
             try:
                 call.run(self._app, {**self._base, **environ_of(request)})
-            except Exception as error:  # noqa: BLE001  # A thread serves the next one all the same.
+            except Exception as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
                 call.give_up(error)
-            del reply, request, call  # What waits for the next one holds none.
+            del reply, request, call  # So that a thread that waits for the next request holds none.
 
 
 class _Call:
@@ -210,13 +214,12 @@ class _Call:
     def __init__(self, reply: Reply, request: Request) -> None:
         self.reply = reply
         self.request = request
-        self.is_postponed = False
         self._status = ""
         self._headers: list[tuple[str, str]] = []
         self._ended = False
 
     def give_up(self, error: Exception) -> None:
-        """Close the connection of a reply that cannot be ended: the client has gone, or a bug."""
+        """Close the connection of a reply that a gone client or a bug keeps from its end."""
         if not isinstance(error, OSError):
             log_place(logger, error)
         if not self._ended:
@@ -224,10 +227,6 @@ class _Call:
 
     def run(self, app: WSGIApplication, environ: dict[str, Any]) -> None:
         blocks = app(environ, self._start)
-        if not self.is_postponed:
-            self.write(blocks)
-
-    def write(self, blocks: Iterable[bytes]) -> None:
         try:
             self._write(iter(blocks))
         finally:
@@ -272,7 +271,7 @@ class _Call:
 def head(
     status: str, headers: Sequence[tuple[str, str]], request: Request | None, *, keep: bool
 ) -> bytes:
-    """Return status line and headers of a reply, and what becomes of the connection."""
+    """Return status line and headers of a reply, with the fate of the connection."""
     lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers)]
     lines.append(_date(int(time.time())))
     if not keep:
@@ -283,10 +282,10 @@ def head(
 
 
 def environ_of(request: Request) -> dict[str, Any]:
-    """Return what WSGI says of a request.
+    """Return the WSGI environ of a request.
 
-    A header that comes twice is one value. Names with underscores are dropped: WSGI could not tell
-    them from those with hyphens, which a proxy in front may have set.
+    A header that comes twice is joined into one value. Names with underscores are dropped, because
+    WSGI could not tell them from those with hyphens, which a proxy in front may have set.
     """
     path, query = split_target(request.target)
     environ: dict[str, Any] = {
@@ -313,7 +312,7 @@ def _key(name: bytes) -> str | None:
         return None
     key = name.decode("latin-1").upper().replace("-", "_")
     if key == "TRANSFER_ENCODING":
-        return None  # The body is whole.
+        return None  # The body is complete.
     return key if key in CONTENT_HEADERS else f"HTTP_{key}"
 
 

@@ -1,4 +1,4 @@
-"""Error handlers: whatever is raised becomes one JSON reply, and nothing of ours leaks into it."""
+"""Error handlers: whatever is raised becomes a JSON reply that reveals nothing internal."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -22,39 +22,38 @@ logger = logging.getLogger(__name__)
 
 
 def answer(error: Exception) -> Response:
-    """Answer an exception by the nearest of its classes; one in doing so is a bug of ours."""
+    """Answer an exception by the nearest of its classes; an error in doing so is a bug of ours."""
     try:
         return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)(error)
-    except Exception as bug:  # noqa: BLE001  # Whatever it is.
+    except Exception as bug:  # noqa: BLE001  # Whatever the error.
         return answer_unexpected(bug)
 
 
 def answer_refusal(refusal: Refused) -> Response:
-    """Answer what the domain declines."""
     if isinstance(refusal, ServiceUnavailable):
         outages().note(refusal)
     return _answer(problem_of(refusal), challenge(refusal))
 
 
 def answer_http(error: HTTPException) -> Response:
-    """Answer what the framework declines, keeping its `Allow`."""
+    """Answer an error of the framework, keeping its `Allow`."""
     kept = {name: value for name, value in error.get_headers() if name == "Allow"}
     return _answer(problem_of_http(error), kept)
 
 
 def answer_unavailable(error: Exception) -> Response:
-    """Answer while a database is away."""
+    """Answer while a database is unreachable."""
     outages().note(error)
     return _answer(UNAVAILABLE, {})
 
 
 def answer_without_keys(_: SigningKeysError) -> Response:
-    """Answer while the signing keys cannot be read; who reads them has said so."""
+    """Answer while the signing keys cannot be read; their reader has logged it."""
     return _answer(UNAVAILABLE, {})
 
 
 def answer_unexpected(error: Exception) -> Response:
-    """Answer our own bugs."""
+    """Answer a bug of ours."""
     log_place(logger, error)
     return _answer(INTERNAL, {})
 
@@ -65,7 +64,7 @@ def _answer(problem: Problem, headers: dict[str, str]) -> Response:
     return failure(problem, headers)
 
 
-# A Conflict that reaches the edge took nothing: the same request may be sent again.
+# When a Conflict reaches the edge nothing was taken, so the same request may be sent again.
 _ANSWERS: Mapping[type, Callable[[Any], Response]] = {
     Refused: answer_refusal,
     OAuthRefused: oauth_refusal,

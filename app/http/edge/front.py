@@ -1,8 +1,8 @@
-"""The front of `web` and `serve`: one thread holds every connection and hands whole requests on.
+"""The front of `web` and `serve`: one thread holds every connection and passes on whole requests.
 
-A client that is slow with its head, its body or the next request costs a few kilobytes and never a
-thread: only complete requests reach the threads that run the application. A thread writes its
-reply itself; what the client does not take at once this one sends on.
+A client that is slow with its head, its body or its next request costs a few kilobytes but never a
+thread, because only complete requests reach the threads that run the application. A thread writes
+its reply itself; what the client does not take at once is sent by the front.
 """
 
 import errno
@@ -12,7 +12,7 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from selectors import EVENT_READ, EVENT_WRITE
@@ -37,42 +37,49 @@ from app.http.edge.problems import (
 )
 from app.settings import HTTP_THREADS
 
-READ_BYTES = 64 * 1024  # At once; also how much of later requests waits behind one at work.
-PARSE_BYTES = 4 * 1024  # At once: small requests are twenty times their bytes once they are read.
-HEAD_BYTES_MAX = 64 * 1024  # Also of what stands between two parts of a body in chunks.
+# Read at once; also the most that is kept of later requests while one is being answered.
+READ_BYTES = 64 * 1024
+# Parsed at once, because small requests take twenty times their bytes once they are parsed.
+PARSE_BYTES = 4 * 1024
+HEAD_BYTES_MAX = 64 * 1024  # Also the limit of what may stand between two parts of a chunked body.
 HEADERS_MAX = 100
-HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX  # For all: twice what threads can take.
-LOOK_BYTES = 16 * 1024 * 1024  # After so many bytes all that is held is added up.
+# Bytes of all connections together: twice what the threads can take.
+HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
+LOOK_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
 CONNECTIONS_MAX = 4096
-FILES = 2 * CONNECTIONS_MAX  # Half of all open files are for the rest of the process.
-ROOM_MADE = 256  # So many of the longest idle give way at once: looking at all has its price.
-OWN_REPLIES_MAX = 2  # Of one connection in its turn: the thread of the front is everybody's.
-KEEP_ALIVE_S = 75.0  # Longer than proxies keep theirs, so that they close first.
+FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
+# Idle connections closed at once, the longest idle first, because finding them is expensive.
+ROOM_MADE = 256
+# Replies of the front to one connection in its turn, because others wait for the front too.
+OWN_REPLIES_MAX = 2
+KEEP_ALIVE_S = 75.0  # Longer than proxies keep their connections, so that the proxy closes first.
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
-LINGER_S = 2.0  # For the client to read a last reply before unread bytes would reset it.
-LOOKED_AT = {b"content-length", b"transfer-encoding", b"expect"}  # Headers, before the body.
+# So that the client can read the last reply before unread bytes reset the connection.
+LINGER_S = 2.0
+# Headers that are read before the body.
+LOOKED_AT = {b"content-length", b"transfer-encoding", b"expect"}
 REQUEST_LINE = re.compile(rb"[A-Z]{1,32} [^ ]+ HTTP/1\.[01]\r")
 TICK_S = 0.25
 NO_ROOM = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
-SOON_S = 1.0  # What is left to a request that is still coming in at the end.
+SOON_S = 1.0  # The time left to requests that are still arriving when the process stops.
 
 logger = logging.getLogger(__name__)
 
 
 class _State(Enum):
-    READING = auto()  # A request comes in; also before the first byte.
+    READING = auto()  # A request is arriving, or is expected.
     WORKING = auto()  # The socket belongs to the thread that answers.
     WRITING = auto()
     IDLE = auto()
-    LINGERING = auto()  # All is said; what still comes is thrown away.
+    LINGERING = auto()  # Everything is sent; what still arrives is thrown away.
 
 
 class _Refused(Exception):
-    """Raised out of a parser's callback; the problem is kept beside."""
+    """Raised out of a callback of the parser; `_problem` holds the problem."""
 
 
 class Connection:
-    """One client. All but `send` and `answered` runs in the thread of the front."""
+    """One client. Everything but `send` and `answered` runs in the front's thread."""
 
     def __init__(self, front: "Front", sock: socket.socket, client: tuple[Any, ...]) -> None:
         self.sock = sock
@@ -81,44 +88,44 @@ class Connection:
         self.since_s = time.monotonic()
         self.watched = 0
         self.front = front
-        self._lock = Lock()  # Between the thread that ends its reply and what comes in meanwhile.
+        self._lock = Lock()  # Protects against input that arrives while a thread ends its reply.
         self._parser = httptools.HttpRequestParser(self)
         self._ready: deque[Request | Problem] = deque()
-        self._request: Request | None = None  # The one at work.
+        self._request: Request | None = None  # The request being answered.
         self._backlog = b""
         self._out: bytes | memoryview = b""
         self._keep = True
-        self._ended = False  # No more will come.
+        self._ended = False  # The client sends no more.
         self._problem: Problem | None = None
-        self._failed = False  # What comes now cannot be read.
-        self._target = b""  # The request that comes in, as far as it has.
+        self._failed = False  # What still arrives cannot be parsed.
+        self._target = b""  # Of the arriving request, as far as it is here.
         self._headers: list[tuple[bytes, bytes]] = []
         self._body = bytearray()
         self._in_head = True
         self._begun = self._expects = False
-        self._quiet = 0  # Bytes since a part of a body came, or the request began.
+        self._quiet = 0  # Bytes since the request began, or since a part of its body came.
 
-    # The parser of httptools calls these.
+    # Callbacks for the parser, httptools.
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
         self._target, self._headers, self._body = b"", [], bytearray()
         self._in_head = self._begun = True
         self._expects = False
 
     def on_url(self, part: bytes) -> None:
-        """Take a part of the target."""
+        """Add a part of the target."""
         self._target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header; what trails a body is thrown away."""
+        """Add a header; trailers after the body are thrown away."""
         if self._in_head:
             self._headers.append((name, value))
             if len(self._headers) > HEADERS_MAX:
                 self._refuse(HEAD_TOO_LARGE)
 
     def on_headers_complete(self) -> None:
-        """Refuse what need not be waited for."""
+        """Refuse at once what the head already makes wrong."""
         self._in_head, self._quiet = False, 0
         version = self._parser.get_http_version()
         if version not in {"1.0", "1.1"}:
@@ -137,16 +144,16 @@ class Connection:
                     self._expects = value.lower() == b"100-continue" and version == "1.1"
 
     def on_body(self, part: bytes) -> None:
-        """Take a part of the body."""
+        """Add a part of the body."""
         self._body += part
         self._quiet = 0
         if len(self._body) > BODY_BYTES_MAX:
             self._refuse(TOO_LARGE)
 
     def on_message_complete(self) -> None:
-        """Put a whole request behind those that came before it."""
+        """Queue a complete request behind those that came before it."""
         if self._parser.should_upgrade():
-            return  # It is read again, below.
+            return  # `_read_again` parses it anew.
         self._ready.append(
             Request(
                 self._parser.get_method().decode(),
@@ -162,19 +169,19 @@ class Connection:
         self._begun = self._expects = False
         self._quiet = 0
 
-    # The front calls these.
+    # Called by the front.
 
     def handle(self, mask: int) -> None:
-        """Go on: the socket can be read or written."""
+        """Go on, because the socket can be read or written."""
         if self.sock.fileno() < 0:
-            return  # What came before in the same round has closed it.
+            return  # An earlier event of the same round has closed it.
         if self.state is _State.WRITING:
             self._flush()
         elif mask & EVENT_READ:
             self._hear()
 
     def go_on(self, _: object = None) -> None:
-        """Do what comes next, once a reply is written."""
+        """Do what comes next after a reply."""
         replies = 0
         while True:
             if self._out:
@@ -202,7 +209,7 @@ class Connection:
                 return
 
     def look(self, now_s: float) -> None:
-        """Cut off what has lasted too long."""
+        """Cut off what has taken too long."""
         age_s, stopping = now_s - self.since_s, self.front.stopping
         match self.state:
             case _State.READING:
@@ -216,7 +223,7 @@ class Connection:
                 self.close()
 
     def cut_off(self, problem: Problem) -> None:
-        """End what is not complete; a request that has begun is told why."""
+        """End what is incomplete; a request that has begun gets a reply that says why."""
         if not self._begun or self.state is not _State.READING:
             self.close()
             return
@@ -224,19 +231,18 @@ class Connection:
         self.go_on()
 
     def held_bytes(self) -> int:
-        """Return the size of what is here: heads and bodies that come in, replies that go out."""
+        """Return the bytes held: of arriving heads and bodies, and of replies being sent."""
         whole = [each for each in [self._request, *self._ready] if isinstance(each, Request)]
         coming = len(self._body) + len(self._backlog) + (self._quiet if self._in_head else 0)
         return coming + len(self._out) + sum(len(each.body) for each in whole)
 
     def close(self) -> None:
-        """Let go of the client."""
         self.front.forget(self)
         self._ready.clear()
         self._body = bytearray()
         self.sock.close()
 
-    # The thread that answers calls these.
+    # Called by the thread that answers.
 
     def send(self, data: bytes, timeout_s: float = WRITE_S) -> None:
         """Send a part of a reply; raises OSError when the client has gone."""
@@ -251,7 +257,7 @@ class Connection:
                         raise TimeoutError from None
 
     def answered(self, last: bytes, *, keep: bool) -> None:
-        """Send the end of a reply; who does not take it at once gets it from the front."""
+        """Send the end of a reply; what the client does not take at once is sent by the front."""
         sent = 0
         try:
             sent = self.sock.send(last) if last else 0
@@ -300,7 +306,7 @@ class Connection:
                     self.sock.send(b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _read_on(self) -> None:
-        """Read what has come in until a request is whole; what follows waits as it is."""
+        """Parse what has arrived until a request is complete; the rest waits unparsed."""
         while self._backlog and not self._ready and not self._failed:
             data, self._backlog = self._backlog[:PARSE_BYTES], self._backlog[PARSE_BYTES:]
             self._parse(data)
@@ -323,7 +329,7 @@ class Connection:
                 self._fail(URI_TOO_LONG if in_target else HEAD_TOO_LARGE)
 
     def _read_again(self, rest: bytes) -> None:
-        """Read a request that offers another protocol as if it did not: its body is ours."""
+        """Parse a request that offers another protocol as if it did not; its body belongs to us."""
         method = self._parser.get_method()
         if method == b"CONNECT":
             self._fail(NOT_IMPLEMENTED)
@@ -343,25 +349,27 @@ class Connection:
         raise _Refused
 
     def _fail(self, problem: Problem) -> None:
-        """Answer a problem when its turn comes, then close: what follows cannot be trusted."""
+        """Answer a problem in its turn, then close, because what follows cannot be trusted."""
         self._ready.append(problem)
         self._failed = True
         self._body = bytearray()
 
     def _answer(self, item: Request | Problem) -> bool:
-        """Begin or write a reply; True when a thread is at it."""
+        """Start or write a reply; True when a thread has taken over."""
         own: bytes | None = None
-        problem = UNAVAILABLE
+        problem, target = UNAVAILABLE, self._target
+        headers: Sequence[tuple[bytes, bytes]] = self._headers
         if isinstance(item, Problem):
             problem = item
         else:
+            target, headers = item.target, item.headers  # The next one may have arrived already.
             self._keep = item.keep and not self.front.stopping
             own = self.front.replies.to(item, keep=self._keep)
             if own is None and self._hand_on(item):
                 return True
         if own is None:
             self._keep = False
-            own = self.front.replies.problem(problem, self._target, self._headers)
+            own = self.front.replies.problem(problem, target, headers)
         self._out = own
         self._send_out()
         return False
@@ -406,7 +414,7 @@ class Connection:
 
 
 class Front:
-    """Listens, reads, and has requests answered by an application, until it is stopped."""
+    """Listens, reads, and passes requests to an application until it is stopped."""
 
     def __init__(
         self,
@@ -434,7 +442,7 @@ class Front:
         self._listens = self._full = False
 
     def run(self) -> None:
-        """Serve until `stop`; then end what has begun, for at most `finish_s`."""
+        """Serve until `stop`; then finish what has begun, within `finish_s`."""
         self._selector.register(self._woken, EVENT_READ, self._hear_calls)
         self._accept_on()
         ends_s = float("inf")
@@ -443,6 +451,7 @@ class Front:
             self.threads.begin_round()
             for key, mask in self._selector.select(TICK_S):
                 self._guarded(key.data, mask)
+            self.threads.end_round()
             if self._more_bytes > LOOK_BYTES:
                 self._bound_bodies()
             now_s = time.monotonic()
@@ -457,25 +466,25 @@ class Front:
         self._end()
 
     def stop(self) -> None:
-        """Take no more; any thread and any signal handler may say so."""
+        """Accept no more requests; any thread and any signal handler may call this."""
         self.stopping = True
         self.ring()
 
     def call(self, connection: Connection) -> None:
-        """Have a connection go on in the thread of the front."""
+        """Have a connection go on in the front's thread."""
         self.soon(connection.go_on)
         self.ring()
 
     def soon(self, do: Callable[[object], object]) -> None:
-        """Have something done in the thread of the front, at the next ring."""
+        """Have `do` called in the front's thread, at its next wake-up."""
         self._calls.append(do)
 
     def held_more(self, count: int) -> None:
-        """Note that more bytes may be held than were when all were last added up."""
+        """Note that up to `count` more bytes are held than at the last count."""
         self._more_bytes += count
 
     def watch(self, connection: Connection, events: int) -> None:
-        """Say what to wait for on a connection."""
+        """Set what to wait for on a connection."""
         before, connection.watched = connection.watched, events
         if before == events:
             return
@@ -487,26 +496,26 @@ class Front:
             self._selector.register(connection.sock, events, connection.handle)
 
     def forget(self, connection: Connection) -> None:
-        """Let go of a connection that ends."""
         self.watch(connection, 0)
         self._connections.discard(connection)
 
     def ring(self) -> None:
-        """Wake the thread of the front."""
-        with suppress(OSError):  # A full one wakes as well, and after the end nobody is asleep.
+        """Wake the front's thread."""
+        with suppress(OSError):  # A full pipe wakes it as well, and after the end nobody listens.
             self._wake.send(b"\0")
 
     def _hear_calls(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ_BYTES)
-        for _ in range(len(self._calls)):  # Who calls meanwhile has its turn after the others.
+        # Those that call meanwhile have their turn after the other events.
+        for _ in range(len(self._calls)):
             self._guarded(self._calls.popleft(), None)
 
     def _guarded(self, handle: Callable[[Any], object], given: object) -> None:
-        """Let no error of ours end the thread that everybody depends on."""
+        """Call `handle`; no error of ours may end the thread on which all connections depend."""
         try:
             handle(given)
-        except Exception as error:  # noqa: BLE001  # Whatever it is.
+        except Exception as error:  # noqa: BLE001  # Whatever the error.
             log_place(logger, error)
             if isinstance(failed := getattr(handle, "__self__", None), Connection):
                 failed.close()
@@ -517,7 +526,7 @@ class Front:
             self._selector.register(each, EVENT_READ, lambda _, each=each: self._accept(each))
 
     def _accept(self, listener: socket.socket) -> bool:
-        """Take one connection: the other processes on this socket shall have theirs."""
+        """Accept one connection only, because other processes on this socket shall have theirs."""
         if len(self._connections) >= self._connections_max:
             self._make_room()
         try:
@@ -526,9 +535,9 @@ class Front:
             return False
         except OSError as error:
             if error.errno not in NO_ROOM:
-                return True  # That client has left before it was let in.
+                return True  # The client has left before it was accepted.
             if not self._full:
-                logger.error("no connection can be taken: %s", error.strerror)  # noqa: TRY400  # The reason is all there is to know.
+                logger.error("cannot accept connections: %s", error.strerror)  # noqa: TRY400  # The reason says it all.
             self._full = True
             self._make_room()
             self._accept_off()
@@ -543,14 +552,14 @@ class Front:
         return True
 
     def _accept_off(self) -> None:
-        """Take none until the next look: those that wait would be told again and again."""
+        """Stop accepting until the next look; else waiting clients would be reported again."""
         if self._listens:
             for each in self._listeners:
                 self._selector.unregister(each)
         self._listens = False
 
     def _make_room(self) -> None:
-        """Close those that have waited longest, idle ones first; none that is being answered."""
+        """Close connections that waited longest, idle first; never one being answered."""
         waiting = {_State.IDLE: 0, _State.LINGERING: 0, _State.READING: 1}
         found = [each for each in self._connections if each.state in waiting]
         found.sort(key=lambda each: (waiting.get(each.state, 2), each.since_s))
@@ -559,7 +568,7 @@ class Front:
                 each.close()
 
     def _bound_bodies(self) -> None:
-        """Cut off what has been under way for longest while all together is too much."""
+        """Cut off the requests that take longest to arrive, while too many bytes are held."""
         self._more_bytes = 0
         held = {each: each.held_bytes() for each in self._connections}
         total = sum(held.values())
@@ -580,7 +589,7 @@ class Front:
 
     def _stop_listening(self) -> None:
         for each in self._listeners:
-            while self._accept(each):  # Who has been let in by the system is answered too.
+            while self._accept(each):  # Connections that the system has accepted are answered too.
                 pass
         self._accept_off()
         for each in self._listeners:

@@ -1,5 +1,6 @@
-"""Idempotency over HTTP: the header that asks for it, and the one that tells of a replay."""
+"""Idempotency over HTTP: the header that asks for it, and the one that marks a replay."""
 
+import re
 from typing import Final
 
 from marshmallow import Schema, fields, validate
@@ -15,13 +16,19 @@ IDEMPOTENCY_REPLAYED: Final = {
 }
 
 
-def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - what a command has returned.
-    """Return the headers of an outcome that an earlier request with the key may have had."""
+def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a command has returned it.
+    """Return the headers of an outcome; `replayed`: an earlier request with the key had it."""
     return REPLAYED if replayed else {}
 
 
-KEY = r"^[!-~]{1,255}$"  # No header holds a line break, which `$` would let pass.
+KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
+_KEY = re.compile(KEY)
 NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
+
+
+def is_key(text: str) -> bool:
+    """Tell whether a header holds a key."""
+    return _KEY.match(text) is not None
 
 
 class IdempotencyHeader(Schema):

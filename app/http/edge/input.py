@@ -1,13 +1,9 @@
-"""Request bodies: at most 1 MiB of strict JSON, or none.
+"""Input of requests: bodies of at most 1 MiB strict JSON, ids in paths, and schemas.
 
-A group of operations: flask-smorest documents them, but stands not between request and view.
-
-Ids in paths: a UUID in its one canonical spelling, or nothing that exists.
-
-How marshmallow schemas meet a request: what they load of it, and their errors as refusals.
+Marshmallow schemas load a part of a request, and their errors become refusals. The blueprint is
+flask-smorest's, which documents operations but takes no part in a request.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Literal
@@ -21,16 +17,17 @@ from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.http.edge.request import current_request
+from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
 
 BODY_BYTES_MAX = 1024 * 1024
 
 
 def check_body() -> None:
-    """Read the body; refuse one that is too large or not declared as JSON. None at all is fine."""
+    """Read the body; refuse one that is too large or not declared as JSON. It may be absent."""
     request, body = current_request(), _sent()
     if len(body) >= BODY_BYTES_MAX and request.content_length is None:
-        raise RequestEntityTooLarge  # Of a body without a length no more than that is read.
+        raise RequestEntityTooLarge  # When the length is not given, no more than this is read.
     if not body:
         return
     encoding = request.headers.get("Content-Encoding", "identity")
@@ -39,42 +36,21 @@ def check_body() -> None:
 
 
 def read_json() -> Any:
-    """Return the parsed body, or an empty object when there is no body."""
+    """Return the parsed body, or an empty object if there is none. Raises BadRequest."""
     data = _sent()
-    return parse_json(data) if data else {}
+    try:
+        return strict_json.parse(data) if data else {}
+    except ValueError:
+        raise BadRequest from None
 
 
 def _sent() -> bytes:
-    """Return the body; werkzeug takes its time to find out that there is none."""
+    """Return the body; werkzeug would be slow to find out that there is none."""
     request = current_request()
     environ = request.environ
     if not environ.get("CONTENT_LENGTH") and "wsgi.input_terminated" not in environ:
         return b""
     return request.get_data()
-
-
-def parse_json(data: bytes) -> Any:
-    """Parse RFC 8259 JSON in UTF-8; BadRequest for anything else.
-
-    Refused too: NaN, infinities, nesting without end, and a member that comes twice, since two
-    readers of such an object may see different values.
-    """
-    try:
-        return json.loads(data.decode(), object_pairs_hook=_members, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise BadRequest from None
-
-
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError
-    "".join(members).encode()  # A lone surrogate cannot be named in a reply: a ValueError.
-    return members
-
-
-def _no_constant(_: str) -> None:
-    raise ValueError
 
 
 def parse_id(text: str) -> UUID:
@@ -96,15 +72,15 @@ Given = Callable[[], dict[str, Any]]
 
 
 def described(description: str, **more: Any) -> dict[str, Any]:
-    """Return what the OpenAPI document says of a field of a request."""
+    """Return what the OpenAPI document says about a field of a request."""
     return {"description": description, **more}
 
 
 def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None = None) -> Given:
-    """Return what loads a part of the request.
+    """Return a function that loads a part of the request.
 
-    Where nothing was sent, and nothing is required or assumed, nothing is loaded; `needed` tells
-    whether even so something is missing.
+    If nothing was sent, nothing is loaded, unless a field is required or has a default; `needed`
+    tells whether something is missing even so.
     """
     given = _GIVEN[location]([field.data_key or name for name, field in schema.fields.items()])
     optional = not any(
@@ -127,7 +103,7 @@ def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None
 def _body(names: Iterable[str]) -> Given:
     def given() -> dict[str, Any]:
         body = read_json()
-        if not isinstance(body, dict):  # It lacks every field that is required.
+        if not isinstance(body, dict):  # It lacks every required field.
             raise ValidationFailed({name: [NOT_AN_OBJECT] for name in names or ("body",)})
         return body
 
@@ -183,7 +159,7 @@ Decorator = Callable[[Any], Any]
 
 
 class Blueprint(flask_smorest.Blueprint):
-    """The blueprint of flask-smorest; its decorators only document, and schemas are made once.
+    """flask-smorest's blueprint, whose decorators here only document; each schema is made once.
 
     `reply_types` are the structs of its replies, which the OpenAPI document describes.
     """
@@ -200,7 +176,7 @@ class Blueprint(flask_smorest.Blueprint):
         needed: Callable[[], bool] | None = None,
         **options: Any,
     ) -> Decorator:
-        """Load a part of the request behind the arguments of a view; see `loader` for `needed`."""
+        """Load a part of the request as a further argument of the view; `needed` as in `loader`."""
         made = schema()
         load = loader(made, location, needed)
         documented = _documentation(super().arguments(made, location=location, **options))
@@ -221,9 +197,9 @@ class Blueprint(flask_smorest.Blueprint):
         description: str = "",
         headers: Mapping[str, Any] | None = None,
     ) -> Decorator:
-        """Document a reply by an example, or by its type where there is none.
+        """Document a reply by an example, or by its type if there is no example.
 
-        Without a description the docstring of its type says what it is.
+        Without a description the docstring of the type is used.
         """
         kind = reply if isinstance(reply, type) else type(reply)
         self.reply_types.add(kind)
@@ -239,15 +215,15 @@ class Blueprint(flask_smorest.Blueprint):
 
     @staticmethod
     def doc(**facts: Any) -> Decorator:
-        """Document whatever else there is."""
+        """Document other facts."""
         return _documentation(flask_smorest.Blueprint.doc(**facts))
 
 
 def _documentation(decorator: Decorator) -> Decorator:
-    """Keep what a decorator documents, without the call that it would put around each request."""
+    """Keep what a decorator documents, but not the wrapper that it would put around the view."""
 
     def decorate(view: Any) -> Any:
-        view._apidoc = decorator(view)._apidoc  # noqa: SLF001  # Where flask-smorest keeps it.
+        view._apidoc = decorator(view)._apidoc  # noqa: SLF001  # This is where flask-smorest keeps it.
         return view
 
     return decorate

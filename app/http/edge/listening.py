@@ -1,4 +1,4 @@
-"""The sockets that HTTP is taken on; a port that cannot be had is a wrong setting."""
+"""The sockets on which HTTP is accepted; a port that is not available is a wrong setting."""
 
 import resource
 import socket
@@ -9,7 +9,7 @@ BACKLOG = 1024
 
 
 def bind(host: str, port: int) -> list[socket.socket]:
-    """Return sockets for every address of a host, which do not listen yet."""
+    """Return sockets for every address of a host; they do not listen yet."""
     opened: list[socket.socket] = []
     try:
         found = socket.getaddrinfo(
@@ -26,7 +26,7 @@ def bind(host: str, port: int) -> list[socket.socket]:
 
 
 def listen(bound: list[socket.socket], host: str, port: int) -> None:
-    """Begin to listen; another process may have been quicker."""
+    """Start to listen; another process may have taken the port."""
     try:
         for each in bound:
             each.listen(BACKLOG)
@@ -35,7 +35,7 @@ def listen(bound: list[socket.socket], host: str, port: int) -> None:
 
 
 def allow_files(wanted: int) -> int:
-    """Let this process open as many files as it may and needs; return how many it may now."""
+    """Raise this process's limit of open files as far as needed and allowed; return the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < wanted:
         soft = min(wanted, hard) if hard != resource.RLIM_INFINITY else wanted

@@ -1,4 +1,4 @@
-"""Errors of the token endpoint, in the shape of RFC 6749 §5.2 and nothing of our envelope."""
+"""Errors of the token endpoint, in the shape of RFC 6749 §5.2, without our envelope."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from app.http.edge.problems import Problem
 from app.http.edge.replies import json_response, means
 from app.http.edge.request import current_request
 
-TOKEN_PATH = "/auth/token"  # noqa: S105 - the path of the endpoint, no secret.
+TOKEN_PATH = "/auth/token"  # noqa: S105 - The path of the endpoint, no secret.
 FORM = "application/x-www-form-urlencoded"
 NOT_A_FORM = f"The body must be a form ({FORM})."
 SERVER_ERROR = "server_error"
@@ -33,7 +33,7 @@ class InvalidRequest(OAuthRefused):
 
 
 class UnsupportedGrantType(OAuthRefused):
-    """Raised for every grant but client credentials."""
+    """Raised for every grant except client credentials."""
 
     code = "unsupported_grant_type"
 
@@ -45,7 +45,7 @@ class InvalidScope(OAuthRefused):
 
 
 class InvalidClient(OAuthRefused):
-    """Raised alike for no credentials, an unknown or revoked client, and a wrong secret."""
+    """Raised alike for missing credentials, an unknown or revoked client, and a wrong secret."""
 
     code = "invalid_client"
     status = 401
@@ -53,7 +53,7 @@ class InvalidClient(OAuthRefused):
 
 
 class SlowDown(OAuthRefused):
-    """Raised for a caller that has sent too many wrong secrets; `wait_s` is when to come back."""
+    """Raised for a caller that has sent too many wrong secrets; `wait_s` is how long to wait."""
 
     code = "slow_down"
     status = 429
@@ -83,7 +83,7 @@ class OAuthError(Struct):
 
 
 def is_token_request() -> bool:
-    """Tell whether the request is one for the token endpoint, whatever its method."""
+    """Tell whether the request is for the token endpoint, whatever its method."""
     return current_request().path == TOKEN_PATH
 
 
@@ -94,13 +94,13 @@ def oauth_refusal(refused: OAuthRefused) -> Response:
 
 
 def oauth_problem(problem: Problem, headers: Mapping[str, str]) -> Response:
-    """Reply with a problem of the framework or of the service at the token endpoint."""
+    """Reply at the token endpoint with a problem of the framework or of the service."""
     sent = {**NO_STORE, **problem.headers, **headers}
     return json_response(oauth_body_of(problem), problem.status, sent)
 
 
 def oauth_body_of(problem: Problem) -> OAuthError:
-    """Return a problem in the shape of this endpoint."""
+    """Return a problem in the shape of the token endpoint."""
     if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         return OAuthError(SERVER_ERROR, problem.message)
     wrong_type = problem.status == HTTPStatus.UNSUPPORTED_MEDIA_TYPE

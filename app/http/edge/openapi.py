@@ -1,4 +1,4 @@
-"""The OpenAPI document of the edge; flask-smorest collects it from the blueprints."""
+"""The OpenAPI document; flask-smorest collects it from the blueprints."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -43,7 +43,7 @@ HTTP_METHODS = {"get", "post", "put", "delete"}
 
 
 class _Api(Api):
-    """flask-smorest, with our errors instead of its own."""
+    """flask-smorest, with our errors in place of its own."""
 
     DEFAULT_ERROR_RESPONSE_NAME = None
 
@@ -53,7 +53,7 @@ class _Api(Api):
 
 
 def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, bytes]:
-    """Register blueprints with an app; return the document of all their operations by root."""
+    """Register blueprints with an app; return the OpenAPI document for each root path."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.0.3")
     api = _Api(app, spec_kwargs={"info": {"description": DESCRIPTION.read_text("utf-8")}})
     _add_security(api)
@@ -61,7 +61,7 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
         api.register_blueprint(blueprint)
     document = api.spec.to_dict()
     schemas = document["components"]["schemas"]
-    del schemas["PaginationMetadata"]  # Of a header that we do not send.
+    del schemas["PaginationMetadata"]  # It describes a header that we do not send.
     replies = {kind for each in blueprints for kind in each.reply_types}
     schemas |= _schemas_of({*replies, *ERRORS})
     for operations in document["paths"].values():
@@ -70,9 +70,9 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
 
 
 def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
-    """Return the document for those who reach us below a path: it names where things are."""
+    """Return the document for clients that reach us below `root`, because it holds URLs."""
     flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
-    # Without PUBLIC_URL the document is good under whatever name of ours it was read by.
+    # Without PUBLIC_URL the document is valid under whatever name it was read.
     auth = settings.auth_url or settings.public_url
     flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
     here = below(settings.public, root) if settings.public_url else root or "/"
@@ -99,7 +99,7 @@ def _add_security(api: _Api) -> None:
 
 
 def _complete(operations: dict[str, Any]) -> None:
-    """Add what follows from the path: its ids, the headers of every caller."""
+    """Add what follows from the path: its ids, and the headers that every caller sends."""
     for parameter in operations.get("parameters", []):
         parameter["description"] = ID_PARAMETERS[parameter["name"]]
         is_uuid = parameter["name"].endswith("_id")
@@ -113,7 +113,7 @@ def _complete(operations: dict[str, Any]) -> None:
 
 
 def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
-    """Return the schemas of these replies, and of all that they hold, by name."""
+    """Return the schemas of these replies and of all types within them, by name."""
     _, found = msgspec.json.schema_components(replies, ref_template=SCHEMA_REF)
     return {
         name: {
@@ -126,18 +126,18 @@ def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
 
 
 def _required(schema: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the fields that are always sent: those without a default, and those with only one."""
+    """Return the fields that are always sent: those without a default, and constant ones."""
     constants = [name for name, each in schema["properties"].items() if "default" in each]
     always = sorted([*schema["required"], *constants])
     return {"required": always} if always else {}
 
 
 def _in_3_0(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON Schema, as msgspec writes it, in the dialect of OpenAPI 3.0."""
+    """Return a JSON Schema of msgspec in the dialect of OpenAPI 3.0."""
     told = {name: value for name, value in schema.items() if name != "default"}
     if "examples" in told:
         (told["example"],) = told.pop("examples")
-    if "anyOf" in told:  # A choice of something and null, in this order.
+    if "anyOf" in told:  # A type or null, in this order.
         given, _ = told.pop("anyOf")
         if "$ref" in given:
             told["anyOf"] = [given, {"type": "object", "nullable": True}]
@@ -147,7 +147,7 @@ def _in_3_0(schema: dict[str, Any]) -> dict[str, Any]:
         told["items"] = _in_3_0(told["items"])
     if told.get("type") == "object":
         told["additionalProperties"] = _in_3_0(told.get("additionalProperties", {}))
-    if "$ref" in told and len(told) > 1:  # Nothing may stand beside a reference.
+    if "$ref" in told and len(told) > 1:  # OpenAPI 3.0 allows nothing beside a reference.
         told["allOf"] = [{"$ref": told.pop("$ref")}]
     return told
 

@@ -1,4 +1,4 @@
-"""What every operation of a caller has in common: the checks before its view, and their errors."""
+"""What all operations with a caller share: the checks before the view, and their errors."""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -9,7 +9,6 @@ from flask import Response
 
 from app.http.edge.callers import authenticate
 from app.http.edge.input import Blueprint, check_body, read_json
-from app.http.edge.later import Later
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import (
     BAD_REQUEST,
@@ -23,7 +22,7 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.errors import Refused
 
-View = Callable[..., Response | Later]
+View = Callable[..., Response]
 Feature = Callable[[Caller], None]
 Resource = Callable[..., Any]
 
@@ -44,27 +43,28 @@ def operation(
     resource: Resource | None = None,
     takes_body: bool = False,
 ) -> Callable[[View], View]:
-    """Check token, organization, scope, feature and path, then that a body can be read.
+    """Check token, organization, scope, feature and path, then that the body can be read.
 
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
-    `resource` finds what the path names, or raises NotFound before the input is looked at; the view
-    gets what it has found, behind the Caller, in place of the parameters of the path. `refusals`
-    are examples of what else the operation answers, for its documentation.
+    `resource` finds what the path names, or raises NotFound before the input is read; the view gets
+    its result in place of the path's parameters. `refusals` are examples for the documentation.
     """
 
     def decorate(view: View) -> View:
         @wraps(view)
-        def checked(*args: Any, **kwargs: Any) -> Response | Later:
+        def checked(*args: Any, **kwargs: Any) -> Response:
             caller = authenticate(scope)
             if feature is not None:
                 feature(caller)
             called = partial(view, caller, *args, **kwargs)
             if resource is not None:
                 called = partial(view, caller, resource(caller, **kwargs), *args)
-            if takes_body or resource is not None:  # A read of a link may call and append.
+            # A read of a link may call the network and append events.
+            if takes_body or resource is not None:
                 (check_body if takes_body else _check_unread)()
                 return called()
-            response = called()  # It only reads, and its path counts before a body it ignores.
+            # It only reads, and a wrong path counts before a body that is ignored.
+            response = called()
             _check_unread()
             return response
 
@@ -78,7 +78,7 @@ def operation(
 
 
 def _check_unread() -> None:
-    """Refuse a body that cannot be read, though nothing in it is looked at."""
+    """Refuse a body that cannot be read, though its content is ignored."""
     check_body()
     read_json()
 

@@ -1,4 +1,4 @@
-"""Why requests get 503: one line for many of them, with the reason in the database's own words."""
+"""Logs why requests get 503: one line for many requests, with the database's own reason."""
 
 import logging
 import time
@@ -10,14 +10,14 @@ from app.http.edge.request import request_context
 from app.watch.trouble import trouble_of
 
 PART = "outages"
-REASONS_MAX = 100  # Texts of errors may differ each time.
-SAY_EVERY_S = 10.0  # A process that nobody reaches gets hundreds of requests a second.
+REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
+SAY_EVERY_S = 10.0  # A process without its database gets hundreds of requests a second.
 
 logger = logging.getLogger(__name__)
 
 
 class Outages:
-    """Says each reason at once, and then how many requests met one, as long as it lasts."""
+    """Logs each new reason at once, then at intervals how many requests it has hit."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -26,7 +26,7 @@ class Outages:
         self._unsaid = 0
 
     def note(self, error: Exception) -> str:
-        """Count a request that gets 503 for an error; return the reason."""
+        """Count a request that gets 503 because of an error; return the reason."""
         reason = trouble_of(error, self._container.persistence.place)
         now = time.monotonic()
         with self._lock:
@@ -41,5 +41,5 @@ class Outages:
 
 
 def outages() -> Outages:
-    """Return those of the app that answers."""
+    """Return the outages of the app that answers this request."""
     return cast("Outages", request_context().parts[PART])

@@ -27,12 +27,12 @@ class Page(Struct, Generic[Item]):
 
 
 def offset_of(query: Mapping[str, Any]) -> int:
-    """Return how many items stand before the page that a query asks for."""
+    """Return how many items come before the page that a query asks for."""
     before: int = (query["page"] - 1) * query["per_page"]
     return before
 
 
 def show_page(items: Sequence[Item], total: int, query: Mapping[str, Any]) -> Page[Item]:
-    """Return the `data` of a page; a page past the end is empty, and there is at least one."""
+    """Return the `data` of a page; one past the end is empty, and there is at least one page."""
     per_page: int = query["per_page"]
     return Page(items, PageMeta(total, per_page, query["page"], max(1, -(-total // per_page))))

@@ -1,7 +1,7 @@
-"""Where operations are found besides their own paths, and paths that name nothing.
+"""Other paths under which operations are found, and paths that lead nowhere.
 
-Clients of another installation move by changing a host: PATH_PREFIX stands before all paths, and
-TOKEN_PATHS are further names of the token operation.
+PATH_PREFIX and TOKEN_PATHS let clients of another installation move over by changing only a host:
+the first stands before every path, the second are more paths of the token operation.
 """
 
 import re
@@ -14,15 +14,15 @@ from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.request import current_request
 from app.settings import Settings
 
-NOWHERE = "//"  # No route is like it.
+NOWHERE = "//"  # No route has this path.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 
 
 class Paths:
-    """Brings the paths of a WSGI application back to its own.
+    """Turns the path of a request back into the application's own.
 
-    An encoded slash or backslash would be decoded into another path than the client has written,
-    that of another operation: such a path is nowhere.
+    A path with an encoded slash or backslash leads nowhere: decoded it could be the path of another
+    operation than the client meant.
     """
 
     def __init__(self, app: WSGIApplication, settings: Settings) -> None:
@@ -51,10 +51,10 @@ def token_paths(settings: Settings) -> set[str]:
 
 
 def below(url: str, root: str) -> str:
-    """Return a URL of ours for a client that reached us below a path; one may hold it already."""
+    """Return our URL as seen below `root`; it may contain the root already."""
     return url if not root or urlsplit(url).path.endswith(root) else url + root
 
 
 def reached(url: str) -> str:
-    """Return a URL of ours as the client of this request reaches it."""
+    """Return our URL as the client of this request reaches it."""
     return below(url, current_request().script_root)

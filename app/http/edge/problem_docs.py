@@ -1,4 +1,4 @@
-"""The error replies of operations in the OpenAPI document, each with the example that we send."""
+"""The error replies in the OpenAPI document, each with the example that we would send."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -29,7 +29,7 @@ CHALLENGE = {
 
 
 def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
-    """Return the responses of these problems by status, an example for each code."""
+    """Return the responses for these problems by status, with an example for each code."""
     grouped: dict[int, list[Problem]] = defaultdict(list)
     for problem in problems:
         grouped[problem.status].append(problem)

@@ -1,4 +1,4 @@
-"""Every error of the edge as status, code and message: the one table from refusals to statuses."""
+"""The table of errors: which status, code and message each refusal and HTTP error gets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,16 +25,16 @@ STATUS: Mapping[type[Refused], int] = {
     errors.IdempotencyInProgress: 409,
     errors.RateLimited: 429,
     errors.ConfigError: 500,
-    errors.ProvisioningFailed: 502,
+    errors.IncompleteNetworkAnswer: 502,
     errors.ProvisioningError: 502,
     errors.NetworkUnavailable: 503,
     errors.NumberLookupUnavailable: 503,
     errors.ServiceUnavailable: 503,
 }
 
-SOON_S = 1  # For what ends by itself: a running twin, a full queue.
+SOON_S = 1  # For what ends by itself, such as a running twin or a full queue.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
-NAME_CHARS_MAX = 100  # Of a field in a message; in the details it stands whole.
+NAME_CHARS_MAX = 100  # Length of a field's name in a message; the details hold the whole name.
 VALIDATION = errors.ValidationFailed.code
 
 
@@ -50,19 +50,19 @@ class Problem:
 
     @property
     def phrase(self) -> str:
-        """The name that HTTP gives the status."""
+        """The name that HTTP gives to the status."""
         return HTTPStatus(self.status).phrase
 
     @property
     def headers(self) -> dict[str, str]:
-        """When to try again; nothing where trying again is of no use."""
+        """The header that says when to try again; none if that would not help."""
         if not self.retryable:
             return {}
         later = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
         return {"Retry-After": str(LATER_S if later else SOON_S)}
 
     def details_sent(self) -> dict[str, Any]:
-        """Return the details as they are sent, which tell of some statuses whether to retry."""
+        """Return the details as sent; for some statuses they say whether to try again."""
         details = dict(self.details)
         if self.status in {409, 429} or self.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
             details["retryable"] = self.retryable
@@ -76,7 +76,7 @@ TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
 WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
-# Of the front, which hands no such request on; the connection closes.
+# Sent by the front, which passes such requests to nobody; the connection closes.
 TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
 URI_TOO_LONG = Problem(414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.")
 HEAD_TOO_LARGE = Problem(
@@ -88,7 +88,7 @@ NOT_IMPLEMENTED = Problem(
 
 
 def problem_of(refusal: Refused) -> Problem:
-    """Return how a refusal is sent."""
+    """Return the problem that is sent for a refusal."""
     message = str(refusal)
     if isinstance(refusal, errors.ValidationFailed):
         message = f"{message} {_first_problem(refusal)}"
@@ -102,9 +102,9 @@ def problem_of(refusal: Refused) -> Problem:
 
 
 def _first_problem(refusal: errors.ValidationFailed) -> str:
-    """Return the first field with what is wrong with it: many clients keep the message alone.
+    """Name the first field and its problem, because many clients keep only the message.
 
-    It is no part of the refusal's own text, for the name of an unknown field is its sender's.
+    It is not in the refusal's own text, because the name of an unknown field is the client's.
     """
     name, (problem, *_) = next(iter(refusal.details.items()))
     return f"{name[:NAME_CHARS_MAX]}: {problem}"
@@ -127,11 +127,11 @@ _OF_STATUS = {
 
 
 def problem_of_http(error: HTTPException) -> Problem:
-    """Return how an error of the framework is sent, without its text, which may quote input."""
+    """Return the problem for an error of the framework, without its text, which may quote input."""
     return problem_of_status(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
 
 
 def problem_of_status(status: int) -> Problem:
-    """Return the problem of a bare status; the contract's own, or by the name HTTP gives it."""
+    """Return the problem for a bare status: the contract's own, or named as HTTP names it."""
     known = HTTPStatus(status)
     return _OF_STATUS.get(status) or Problem(status, known.name, f"{known.phrase}.")

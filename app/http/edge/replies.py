@@ -1,8 +1,8 @@
 """The envelope of every JSON reply: success, data or error, and meta.
 
-A reply is a struct: its fields are what is sent, and what the OpenAPI document says of them.
-
-Conditional reads (RFC 9110 §13): a weak ETag over `data`, and 304 for who has it already.
+A reply is a struct; its fields are what is sent and what the OpenAPI document describes.
+Conditional reads (RFC 9110 §13) have a weak ETag over `data`, and get 304 if the client has it
+already.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,7 +22,7 @@ Data = TypeVar("Data")
 
 
 def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
-    """Return what the OpenAPI document says of a field; `schema` are keywords of its own."""
+    """Return what the OpenAPI document says about a field; `schema` are further keywords."""
     examples = None if example is None else [example]
     return Meta(description=description, examples=examples, extra_json_schema=schema)
 
@@ -122,7 +122,7 @@ def format_time(moment: datetime) -> str:
 
 
 def time_or_null(moment: datetime | None) -> str | None:
-    """Write a moment as `format_time` does; None stays None, which is null."""
+    """Format a moment as `format_time` does; None stays None, which is sent as null."""
     return None if moment is None else format_time(moment)
 
 
@@ -133,18 +133,18 @@ def success(
     stale: bool = False,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """Reply with data; `stale` if they are older than the read models say."""
+    """Reply with data; `stale`: they are behind the log."""
     return json_response(Reply(data=data, meta=reply_meta(stale=stale)), status, headers)
 
 
 def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Response:
-    """Reply with an error, and with `Retry-After` where trying again is of use."""
+    """Reply with an error, and with `Retry-After` if trying again can help."""
     body = failure_body(problem, reply_meta())
     return json_response(body, problem.status, {**problem.headers, **(headers or {})})
 
 
 def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
-    """Return the body of an error; a validation error has both shapes that clients know."""
+    """Return the body of an error; a validation error comes in both shapes that clients know."""
     error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
     if problem.code == VALIDATION:
         fields = dict(problem.details)
@@ -155,13 +155,13 @@ def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem
 def json_response(
     body: object, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with JSON that has no envelope of its own."""
+    """Reply with JSON without our envelope."""
     encoded = msgspec.json.encode(body)
     return Response(encoded, status, headers, content_type="application/json")
 
 
 def reply_meta(*, stale: bool = False) -> ReplyMeta:
-    """Return what the reply to this request says about itself; `stale` if its data are."""
+    """Return the `meta` of the reply to this request; `stale`: its data are behind the log."""
     context = request_context()
     seen_at = context.as_of if context.stale else None
     as_of = UNSET if seen_at is None else format_time(seen_at)
@@ -189,7 +189,7 @@ NOT_MODIFIED: Final = {
 
 
 def conditional(data: object) -> Response:
-    """Reply with data, or with 304."""
+    """Reply with data, or with 304 if the client has them."""
     encoded = msgspec.json.encode(data)
     return tagged(encoded, lambda: msgspec.Raw(encoded))
 
@@ -197,9 +197,9 @@ def conditional(data: object) -> Response:
 def tagged(
     state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with data that differ exactly when `state` does, or with 304; `headers` on both.
+    """Reply with data that change exactly when `state` does, or with 304; both have `headers`.
 
-    The data are made only for who does not have them.
+    `data` is called only if the client does not have them.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):

@@ -1,4 +1,4 @@
-"""What belongs to one request at the edge: its id, its start, who asks; nothing outlives it."""
+"""The context of one request: its id, its start, its caller; nothing of it outlives the request."""
 
 import re
 import time
@@ -14,18 +14,17 @@ from werkzeug.wrappers import Request
 from app.bootstrap.container import Container
 from domain.cause import Cause
 
-# What logs and other services take without escaping; anything else gets an id of ours.
-# Nor does one in the form of a phone number pass: the id is kept for ever, in clear.
+# Characters that logs and other services take without escaping; another id is replaced by ours. So
+# is one that looks like a phone number, because the id is kept for ever, in clear.
 _REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z)[A-Za-z0-9._~:/@=+-]{1,128}")
 
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request to an installation; `scope` and `route` are those of its operation, if known.
+    """One request to an installation; `scope` and `route` are its operation's, once known.
 
-    `parts` are what its application keeps beside the container.
-    `at_once`: it is answered in a thread that must not wait; so a view may return a Later.
-    `stale`: its reply shows a read model that is behind, and shows the log `as_of` a moment.
+    `parts` are what the application keeps beside the container. `stale`: the reply shows a read
+    model that is behind; it shows the log as of `as_of`.
     """
 
     container: Container
@@ -33,7 +32,6 @@ class RequestContext:
     request: Request
     request_id: str
     started_s: float
-    at_once: bool = False
     route: str | None = None
     scope: str | None = None
     organization_id: UUID | None = None
@@ -41,7 +39,7 @@ class RequestContext:
     as_of: datetime | None = None
 
     def elapsed_ms(self) -> float:
-        """Return how long the request has taken so far, to a tenth of a millisecond."""
+        """Return how long the request has taken so far, in ms with one decimal."""
         return round((time.perf_counter() - self.started_s) * 1000, 1)
 
 
@@ -49,12 +47,12 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 
 def is_request_id(given: str) -> bool:
-    """Tell whether the id that a request brings is taken over."""
+    """Tell whether the id that a request brings is used."""
     return _REQUEST_ID.fullmatch(given) is not None
 
 
 def container() -> Container:
-    """Return the parts of the installation that answers this request."""
+    """Return the container of the installation that answers this request."""
     return CURRENT.get().container
 
 
@@ -69,11 +67,11 @@ def current_request() -> Request:
 
 
 def current_request_id() -> str | None:
-    """Return the id of the request that this thread answers, if any, for log lines."""
+    """Return the id of the request that this thread answers, if any; for log lines."""
     context = CURRENT.get(None)
     return None if context is None else context.request_id
 
 
 def current_cause() -> Cause:
-    """Return the cause of what this request makes happen."""
+    """Return the cause for the events of this request."""
     return Cause(container().clock(), request_context().request_id)

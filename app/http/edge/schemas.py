@@ -1,24 +1,25 @@
-"""Pages of lists: which one is asked for."""
+"""Schemas that requests share: empty filters, and which page of a list is asked for."""
 
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError, fields, pre_load
 
 from app.http.edge.input import described
 
 PER_PAGE_MAX = 100
-PAGE_MAX = 10**12  # Far past any list, and its offset still fits the database's 64 bits.
+PAGE_FIELDS = ("page", "per_page")  # An empty one is a mistake.
+PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.
 
 PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
 _DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
 
 
 class WholeNumber(fields.Integer):
-    """A number in plain ASCII digits; `int` alone would also take `1_000` and ` 1 `.
+    """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
 
-    What is past `highest` is told `beyond`.
+    A value above `highest` gets the message `beyond`.
     """
 
     def __init__(self, highest: int, wanted: str = "", beyond: str = "", **kwargs: Any) -> None:
@@ -39,7 +40,16 @@ class WholeNumber(fields.Integer):
         return int(value)
 
 
-class PageQuery(Schema):
+class Query(Schema):
+    """What a query asks for; an empty filter counts as absent."""
+
+    @pre_load
+    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Treat `?status=` as no filter."""
+        return {name: value for name, value in data.items() if value or name in PAGE_FIELDS}
+
+
+class PageQuery(Query):
     """Which page is asked for."""
 
     page = WholeNumber(

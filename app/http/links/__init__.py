@@ -1,1 +1,1 @@
-"""What is asked for over HTTP, as marshmallow schemas."""
+"""Links over HTTP."""

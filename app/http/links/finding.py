@@ -1,8 +1,7 @@
-"""The link that a path names, by id or ICCID: read from the log itself, so that it is never old.
+"""Finds links for requests and replies with them.
 
-The list of links as partners read it: from the read model, with what the network said last.
-
-The reply of every operation that ends in a link: what it is like now, as far as is known.
+A link that a path names, by id or ICCID, is read from the log itself, so it is never old. The list
+comes from the read model, with what the network told last.
 """
 
 import re
@@ -25,13 +24,13 @@ from app.security.authorization import Caller
 from domain.errors import NotFound
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link as LinkAggregate
-from domain.links.network import Reading
+from domain.links.network import NetworkReading
 from domain.links.readings import LinkReading, usage_of
 from domain.money import format_amount
 from projections.models.link_search import LinkFilter
 from projections.models.links import LinkRow
 
-_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not looked at.
+_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not verified.
 
 
 def find_link(caller: Caller, identifier: str) -> LinkAggregate:
@@ -44,7 +43,7 @@ def find_link(caller: Caller, identifier: str) -> LinkAggregate:
 
 
 def _holder_of(iccid: str) -> UUID:
-    """Return the one link that an eSIM belongs to."""
+    """Return the link that an eSIM belongs to."""
     parts = container()
     esim = parts.log.find(Esim, esim_id(parts.network.name, iccid))
     if esim is None or esim.link_id is None:
@@ -52,8 +51,8 @@ def _holder_of(iccid: str) -> UUID:
     return esim.link_id
 
 
-# Phone numbers are kept beside the read model, so what matches there is handed over by id. A part
-# of a number that so many links share is no search.
+# Phone numbers are stored apart from the read model, so matches are passed on as ids: at most this
+# many, because a part of a number that more links share is no useful search.
 NUMBERS_MAX = 10_000
 
 
@@ -65,13 +64,13 @@ def list_items(
     rows, total = find_links(parts, organization_id, query)
     seen = parts.readings.find([row.id for row in rows])
     now = parts.clock()
-    return [_item(parts, row, seen.get(row.id, Reading()), now) for row in rows], total
+    return [_item(parts, row, seen.get(row.id, NetworkReading()), now) for row in rows], total
 
 
 def find_links(
     parts: Container, organization_id: UUID, query: Mapping[str, Any]
 ) -> tuple[list[LinkRow], int]:
-    """Return the links of a page as they are by the log, and how many there are in all."""
+    """Return one page of links as the log knows them, and how many there are in all."""
     search = query.get("search")
     also = _with_number(parts, organization_id, search) if search else ()
     wanted = LinkFilter(query.get("status"), search, also)
@@ -80,14 +79,14 @@ def find_links(
 
 
 def _with_number(parts: Container, organization_id: UUID, search: str) -> Collection[UUID]:
-    """Return the links whose phone number holds what is searched for."""
+    """Return the links whose phone number contains the search term."""
     digits, letters = (any(map(kind, search)) for kind in (str.isdigit, str.isalpha))
-    if letters or not digits:  # No number holds a letter.
+    if letters or not digits:  # Phone numbers hold digits and no letters.
         return ()
     return parts.readings.with_msisdn(organization_id, search, NUMBERS_MAX)
 
 
-def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> Link:
+def _item(parts: Container, row: LinkRow, seen: NetworkReading, now: datetime) -> Link:
     plans = usage_of(row.current_activations, row.activations, seen.usage, now)
     lpa = parts.link_readings.open_lpa(row.organization_id, row.id, row.lpa)
     return show_row(row, plans, seen.usage, lpa)
@@ -96,10 +95,10 @@ def _item(parts: Container, row: LinkRow, seen: Reading, now: datetime) -> Link:
 def reply_link(
     link: LinkAggregate, kept_micros: int | None = None, headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with a link whose usage and status have been asked of the network just now.
+    """Reply with a link, after asking the network for its usage and status.
 
-    After a change of its plans, `kept_micros` is what that cost.
-    What the network does not tell is what it told last, and `meta.stale` says so.
+    After a change of its plans, `kept_micros` is what the change cost. If the network cannot be
+    reached the reply shows what it told last, with `meta.stale`.
     """
     reading = container().link_readings.read(link, current_cause(), live=True)
     data = link_data(reading)
@@ -110,6 +109,6 @@ def reply_link(
 
 
 def link_data(reading: LinkReading) -> LinkDetail:
-    """Return a link with its plans and the networks that they reach at present."""
+    """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
     return show_link(reading, container().known_plans.terms_of(bought))

@@ -1,11 +1,11 @@
-"""Links: what is asked of them."""
+"""Input of links: their creation, lists, changes of plans and status."""
 
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 from uuid import UUID
 
-from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
+from marshmallow import Schema, ValidationError, fields, post_load, validate
 from marshmallow import validates_schema as validates_whole
 
 from app.http.edge.input import described, parse_id
@@ -16,7 +16,6 @@ from domain.errors import NotFound
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
 CHANGES_MAX = 10
-FILTERS = ("status", "search")
 NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
 NO_CONTROLS = "Must not hold control characters."
@@ -42,7 +41,7 @@ class Id(fields.UUID):
 
 
 class Ids(fields.List[UUID]):
-    """A few ids, each once where they are `unique`. Too many are one error, not one for each."""
+    """A list of few ids; `unique`: each only once. Too many ids are one error, not one for each."""
 
     def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
         metadata = {**kwargs.pop("metadata"), "maxItems": CHANGES_MAX, "uniqueItems": unique}
@@ -62,7 +61,7 @@ class Ids(fields.List[UUID]):
 
 
 def _repeats(ids: list[Any]) -> dict[Any, Any]:
-    """Name the later of two equal ids."""
+    """Name the second of two equal ids."""
     first: dict[UUID, int] = {}
     return {
         index: [f"The same activation stands at index {first[each]}."]
@@ -72,13 +71,13 @@ def _repeats(ids: list[Any]) -> dict[Any, Any]:
 
 
 def check_name(name: str) -> None:
-    """Refuse what no list could show; any script and sign is welcome."""
+    """Refuse control characters, which no list could show; any script and sign is allowed."""
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
         raise ValidationError(NO_CONTROLS)
 
 
 class LinkQuery(PageQuery):
-    """Which links are asked for; an empty filter is none."""
+    """Which links to list; an empty filter counts as absent."""
 
     per_page = WholeNumber(
         PER_PAGE_MAX, load_default=20, metadata=described("How many links make a page.")
@@ -95,14 +94,9 @@ class LinkQuery(PageQuery):
         ),
     )
 
-    @pre_load
-    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Read `?status=` as no filter."""
-        return {name: value for name, value in data.items() if value or name not in FILTERS}
-
 
 class LinkBody(Schema):
-    """The link that is wanted."""
+    """The link to create."""
 
     plan_id = Id(
         required=True,
@@ -117,12 +111,12 @@ class LinkBody(Schema):
 
     @post_load
     def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Take a name without a character for no name."""
+        """Treat an empty name as no name."""
         return data | {"name": data["name"] or None}
 
 
 class LinkPlansBody(Schema):
-    """What to remove from a link and what to add, in this order."""
+    """The plans to remove from a link and those to add, in this order."""
 
     remove = Ids(
         unique=True,
@@ -136,7 +130,7 @@ class LinkPlansBody(Schema):
 
     @validates_whole
     def check_count(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse a change of nothing, and one that is too long for a single request."""
+        """Refuse a change of nothing, and one that is too long for one request."""
         count = len(data["remove"]) + len(data["add"])
         if not count:
             raise ValidationError({"remove": [NO_CHANGE], "add": [NO_CHANGE]})
@@ -145,7 +139,7 @@ class LinkPlansBody(Schema):
 
 
 class HistoryQuery(PageQuery):
-    """Which part of a link's history is asked for."""
+    """Which page of a link's history to list."""
 
     per_page = WholeNumber(
         PER_PAGE_MAX, load_default=15, metadata=described("How many transactions make a page.")
@@ -153,7 +147,7 @@ class HistoryQuery(PageQuery):
 
 
 class StatusQuery(Schema):
-    """How fresh a network status has to be."""
+    """How recent a network status must be."""
 
     live = fields.Boolean(
         load_default=False,
@@ -165,4 +159,4 @@ class StatusQuery(Schema):
 
 
 class NoBody(Schema):
-    """Nothing: the path says it all."""
+    """An empty object, because the path says everything."""

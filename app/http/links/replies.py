@@ -1,4 +1,4 @@
-"""The replies about links: eSIM, usage, plans, where they work; an example of each."""
+"""The replies about links: eSIM, usage, plans and where they work; with examples."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -38,7 +38,7 @@ from projections.models.links import LinkRow
 
 APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
-MB_DECIMALS = 3  # A kilobyte: what is finer comes from adding fractions up.
+MB_DECIMALS = 3  # A kilobyte; smaller digits come from adding fractions.
 
 STATUSES: Final = get_args(network.LinkStatus)
 Iccid = Annotated[
@@ -208,7 +208,7 @@ class TopupPlansReply(Reply[list[Plan]]):
 
 
 def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> LinkDetail:
-    """Return a link with its plans; `terms` are the present ones of these plans, by id."""
+    """Return a link with its plans; `terms` are the present terms of these plans, by id."""
     link = reading.link
     assert link.iccid is not None
     assert link.activated_at is not None
@@ -231,7 +231,7 @@ def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> Lin
 def show_row(
     row: LinkRow, plans: Sequence[PlanUsage], usage: network.Usage | None, lpa: str | None
 ) -> Link:
-    """Return a link of a list; `plans` are the current ones with their usage."""
+    """Return a link of a list; `plans` are its current plans with their usage."""
     return Link(
         id=row.id,
         name=row.name,
@@ -269,7 +269,7 @@ def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:
 
 
 def _codes(lpa: str | None) -> dict[str, Any]:
-    """Return the activation code and the pages that install it; null for one that is not known."""
+    """Return the activation code and the pages that install it; null if the code is not known."""
     carddata = quote(lpa, safe="") if lpa is not None else None
     return {
         "lpa_profile": lpa,
@@ -311,7 +311,7 @@ def _activation(each: PlanUsage) -> Activation:
 def _coverage(
     plans: Sequence[PlanUsage], terms: Mapping[UUID, plan.PlanTerms]
 ) -> list[CountryCoverage]:
-    """Return the countries of the active plans as bought, with the networks of today."""
+    """Return the countries of the active plans as bought, with their networks of today."""
     found: dict[str, dict[str, plan.Operator]] = {}
     for bought in (each.activation.plan for each in plans if not each.is_expired):
         today = terms.get(bought.plan_id)
@@ -322,7 +322,7 @@ def _coverage(
 
 
 def _merge(operators: dict[str, plan.Operator], more: Sequence[plan.Operator]) -> None:
-    """Add networks by name; one that is there gets the generations that it lacks."""
+    """Add networks by name; an existing one gets the generations that it lacks."""
     for each in more:
         known = operators.get(each.name)
         types = [*known.network_types, *each.network_types] if known else each.network_types

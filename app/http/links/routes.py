@@ -74,7 +74,7 @@ CREATE_REFUSALS: Final = (
     errors.ConfigError(),
     errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
     errors.IdempotencyInProgress(),
-    errors.ProvisioningFailed("4.50 USD has been refunded", refunded="4.50"),
+    errors.IncompleteNetworkAnswer("4.50 USD has been refunded", refunded="4.50"),
     errors.ProvisioningError(errors.NO_ESIM, "nothing was taken", refunded="0.00"),
 )
 _LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
@@ -216,8 +216,9 @@ def read_network_status(_: Caller, link: Link, query: dict[str, Any]) -> Respons
     What the network has said within the last minute is given again; with `live` it is always asked.
     Where it cannot be reached, what it said last is shown, and `meta.stale` is true.
     """
-    status, cached, stale = container().link_readings.status(link, live=query["live"])
-    return success(show_status(link, status, cached=cached), stale=stale)
+    found = container().link_readings.status(link, live=query["live"])
+    shown = show_status(link, found.status, cached=found.is_stored)
+    return success(shown, stale=found.is_stale)
 
 
 def _switch(link: Link, target: Target) -> Response:
@@ -241,7 +242,7 @@ CHANGE_REFUSALS: Final = (
     errors.RateLimited(SHARE),
     errors.InsufficientBalance(4_500_000, 1_000_000, "USD"),
     errors.IdempotencyInProgress(),
-    errors.ProvisioningFailed(_BACK, _STAYS, **_DONE),
+    errors.IncompleteNetworkAnswer(_BACK, _STAYS, **_DONE),
     errors.ProvisioningError(errors.LATE, _BACK, _STAYS, **_DONE),
 )
 
@@ -297,7 +298,7 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
 
 
 def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
-    """Order plans that come by name and id: what shares a country with the link, then by price."""
+    """Order plans, which come by name and id: those that share a country first, each by price."""
     here = {code for each in link.current_activations for code in each.plan.countries}
 
     def rank(row: PlanRow) -> tuple[bool, int]:

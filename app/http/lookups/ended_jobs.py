@@ -1,7 +1,7 @@
-"""What ended jobs were shown as: a job cannot change any more, and polls and retries read it again.
+"""The replies of ended jobs, kept because partners read them again and they can no longer change.
 
-Who asks has to see first that it may still be shown: that the job is the caller's, still says the
-same of itself, and that nobody has erased what is personal in it.
+Before a kept reply is sent the caller must check that the job is the reader's, that its state is
+still the kept one, and that its personal data has not been erased.
 """
 
 from collections import OrderedDict
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from uuid import UUID
 
 PART = "ended_jobs"
-BYTES_MAX = 32 * 1024 * 1024  # Of one process; a job of 1000 numbers is a quarter of a megabyte.
+BYTES_MAX = 32 * 1024 * 1024  # Per process; a job of 1000 numbers takes a quarter of a megabyte.
 
 
 class Shown(NamedTuple):
-    """The JSON of a job and of its state alone, and the months whose keys have opened it."""
+    """The JSON of a job, the JSON of its state alone, and the months whose keys opened it."""
 
     state: bytes
     data: bytes
@@ -22,7 +22,7 @@ class Shown(NamedTuple):
 
 
 class EndedJobs:
-    """Keeps the ones that were read last."""
+    """Keeps the replies that were read last."""
 
     def __init__(self, bytes_max: int = BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -31,7 +31,7 @@ class EndedJobs:
         self._shown = OrderedDict[tuple[UUID, UUID], Shown]()
 
     def find(self, organization_id: UUID, job_id: UUID) -> Shown | None:
-        """Return what a job of an organization was shown as, if it is kept."""
+        """Return the reply of a job of an organization, if it is kept."""
         with self._lock:
             shown = self._shown.get((organization_id, job_id))
             if shown is not None:
@@ -39,7 +39,7 @@ class EndedJobs:
             return shown
 
     def keep(self, organization_id: UUID, job_id: UUID, shown: Shown) -> None:
-        """Keep a job; those that nobody has read for longest make room."""
+        """Keep a reply; those that nobody has read for longest make room."""
         self.drop(organization_id, job_id)
         with self._lock:
             self._shown[organization_id, job_id] = shown
@@ -49,7 +49,6 @@ class EndedJobs:
                 self._bytes -= len(oldest.data)
 
     def drop(self, organization_id: UUID, job_id: UUID) -> None:
-        """Keep a job no longer."""
         with self._lock:
             shown = self._shown.pop((organization_id, job_id), None)
             if shown is not None:

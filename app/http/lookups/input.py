@@ -1,7 +1,4 @@
-"""Phone numbers as input: one, or the list of a job.
-
-Lookups: the number that is asked for, or the numbers of a job.
-"""
+"""Input of lookups: one phone number, or the list of numbers of a job."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -34,7 +31,7 @@ class PhoneNumber(fields.String):
 class PhoneNumbers(fields.List[str]):
     """The numbers of a job: unique, at least one, at most BULK_NUMBERS_MAX.
 
-    One loop: a field per number would take longer than looking the numbers up.
+    Checked in one loop, because a field for each number would take longer than looking them up.
     """
 
     def __init__(self, **kwargs: Any) -> None:
@@ -74,7 +71,7 @@ NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
 
 
 class QueryNumber(PhoneNumber):
-    """A number in a query; form decoding makes a space of a `+` that was not encoded."""
+    """A number in a query; decoding turns an unencoded `+` into a space."""
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
@@ -92,25 +89,25 @@ class LookupQuery(Schema):
 
 
 def no_number_in_query() -> bool:
-    """Tell whether the number has to stand in the body."""
+    """Tell whether the number must come in the body."""
     return "phone_number" not in current_request().args
 
 
 class LookupBody(Schema):
-    """The number in the body, for who does not want it in a URL."""
+    """The number in the body, for clients that keep it out of the URL."""
 
     phone_number = PhoneNumber(metadata=NUMBER)
 
     @pre_load
     def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Leave the number of the body alone when there is one in the query."""
+        """Ignore the number of the body if there is one in the query."""
         if not no_number_in_query():
             return {name: value for name, value in data.items() if name != "phone_number"}
         return data
 
     @validates_schema(pass_original=True, skip_on_field_errors=False)
     def need_a_number(self, _: dict[str, Any], given: Mapping[str, Any], **__: Any) -> None:
-        """Tell of a missing number beside what else is wrong: another name was meant for it."""
+        """Report a missing number beside other errors; a misspelled field may be one."""
         if "phone_number" not in given and no_number_in_query():
             raise ValidationError(MISSING, "phone_number")
 

@@ -1,4 +1,4 @@
-"""The replies about bulk jobs: opened and put in order without a step per field; an example."""
+"""The replies about bulk jobs, made without a step for each field of an item; with an example."""
 
 from typing import Annotated, Final, Literal, cast, get_args
 from uuid import UUID
@@ -21,9 +21,9 @@ JobStatus = Literal["pending", "processing", "completed", "failed"]
 
 
 class Results(msgspec.Struct):
-    """`PersonalResults` with facts that are passed on as they are.
+    """`PersonalResults` whose facts are passed on as they are stored.
 
-    Stored and shown they have one form: fields that are not known are left out of both.
+    Facts have one form in the store and in replies: unknown fields are left out of both.
     """
 
     facts: list[msgspec.Raw]
@@ -92,9 +92,10 @@ _RESULTS = msgspec.json.Decoder(Results)
 
 
 def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
-    """Read a job of an organization; one that its table does not have yet comes from the log.
+    """Read a job of an organization; from the log if the read model does not have it yet.
 
-    The table is waited for: what the log tells now, the table might take back for a moment.
+    The read model is waited for first: if it is behind, a later read of it would seem to take back
+    what the log has shown.
     """
     row = _stored_job(parts, organization_id, job_id)
     if row is None:
@@ -116,9 +117,9 @@ def _stored_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow
 def find_ended(
     parts: Container, ended: EndedJobs, organization_id: UUID, job_id: UUID
 ) -> Shown | None:
-    """Return what an ended job was shown as, if it is kept and may be shown as that now.
+    """Return the kept reply of an ended job, if it may be sent now.
 
-    The keys of what is personal in it are asked for each time, as if it were opened again.
+    The keys of its personal data are asked for each time, as if they were used again.
     """
     shown = ended.find(organization_id, job_id)
     if shown is None:
@@ -133,14 +134,14 @@ def find_ended(
 
 
 def status_of(row: JobCounts) -> JobStatus:
-    """Return where a job stands; it has ended when its last item has."""
+    """Return the status of a job; it has ended when its last item has."""
     if row.finished_at is not None:
         return "failed" if row.failed_count == row.total_count else "completed"
     return "processing" if row.completed_count + row.failed_count else "pending"
 
 
 def open_numbers(parts: Container, row: JobRow) -> list[str]:
-    """Return the numbers of a job; NotFound once they have been erased."""
+    """Return the numbers of a job; NotFound once they are erased."""
     return _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
 
 
@@ -152,9 +153,9 @@ def encode_state(row: JobCounts) -> bytes:
 def show_job(
     parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]
 ) -> Job | msgspec.Raw:
-    """Return a job as it is shown; NotFound once its results have been erased.
+    """Return the reply of a job; NotFound once its results are erased.
 
-    One that has ended is kept as it was shown.
+    The reply of an ended job is kept.
     """
     reply = _show(parts, row, numbers)
     if row.finished_at is None:
@@ -201,7 +202,7 @@ def _settle(
             ended[index] = JobItem(numbers[index], "failed", None, error)
     elif settlement.results is not None:
         facts_of = _RESULTS.decode(_open(parts, row, settlement.results)).facts
-        results = cast("list[NumberResult]", facts_of)  # In the form in which they are shown.
+        results = cast("list[NumberResult]", facts_of)  # They have the form in which they are sent.
         for index, facts in zip(settlement.indexes, results, strict=True):
             ended[index] = JobItem(numbers[index], "completed", facts, None)
 

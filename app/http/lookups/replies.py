@@ -1,12 +1,13 @@
-"""The replies to single lookups: the facts of a number, and what the answer cost; an example."""
+"""The replies to single lookups: the facts of a number and what the answer cost; with examples."""
 
-from typing import Annotated, Final, get_args
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, cast, get_args
 from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
 from app.http.accounts.replies import TRANSACTION_ID
-from app.http.edge.replies import META, CommonMeta, Moment, Success, common_meta, format_time, means
+from app.http.edge.replies import META, CommonMeta, Moment, Success, format_time, means
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult
@@ -94,12 +95,12 @@ class LookupReply(Success[NumberResult], kw_only=True):
     meta: LookupMeta
 
 
-def lookup_meta(result: LookupResult) -> LookupMeta:
-    """Return what the reply to a lookup says about itself."""
+def lookup_reply(result: LookupResult, common: Mapping[str, Any]) -> LookupReply:
+    """Return the reply to a lookup; `common` are the fields of CommonMeta."""
     answer = result.lookup.answer
     price = answer.price
-    return LookupMeta(
-        **common_meta(),
+    meta = LookupMeta(
+        **common,
         lookup_id=result.lookup.id,
         source=answer.source,
         as_of=format_time(answer.as_of),
@@ -108,6 +109,8 @@ def lookup_meta(result: LookupResult) -> LookupMeta:
         if price is None
         else Charge(price.transaction_id, format_amount(price.amount_micros), price.currency),
     )
+    facts = cast("NumberResult", result.facts)  # They have the same form.
+    return LookupReply(data=facts, meta=meta)
 
 
 RESULT: Final = NumberResult(

@@ -1,45 +1,55 @@
-"""Number lookups: one at once, or many as a job that is polled.
+"""Number lookups: one number at once, or many as a job that is polled."""
 
-Whether a feature is on for a caller; asked before its input is looked at.
-"""
-
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import msgspec
 from flask import Response
 
 from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, replay_headers
 from app.http.edge.input import Blueprint, parse_id
-from app.http.edge.later import Later
 from app.http.edge.operation import operation
 from app.http.edge.paths import reached
 from app.http.edge.problem_docs import RETRY_AFTER
-from app.http.edge.replies import ETAG, NOT_MODIFIED, json_response, success, tagged
+from app.http.edge.replies import (
+    ETAG,
+    NOT_MODIFIED,
+    common_meta,
+    json_response,
+    success,
+    tagged,
+)
 from app.http.edge.request import container, current_cause, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import NOT_E164, BulkBody, LookupBody, LookupQuery, no_number_in_query
 from app.http.lookups.job_replies import JOB, JOB_ACCEPTED, JobAccepted
-from app.http.lookups.replies import ANSWER, LookupReply, NumberResult, lookup_meta
+from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
+from app.settings import Settings
 from domain import errors
 from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk import BulkRequest
-from domain.lookups.single import LookupRequest, LookupResult
+from domain.lookups.single import LookupRequest
 
 
 def require_lookup(caller: Caller) -> None:
     """Raise NumberLookupDisabled while lookups are off, for everybody or for the caller."""
-    if not (container().settings.number_lookup_enabled and caller.lookup_enabled):
+    if not is_enabled(container().settings, caller):
         raise NumberLookupDisabled
 
 
-def lookup_price_micros(caller: Caller) -> int:
+def is_enabled(settings: Settings, caller: Caller) -> bool:
+    """Tell whether lookups are on, for everybody and for the caller."""
+    return settings.number_lookup_enabled and caller.lookup_enabled
+
+
+def price_micros(settings: Settings, caller: Caller) -> int:
     """Return what a lookup costs this caller: its own price, else the general one."""
     if caller.price_micros is not None:
         return caller.price_micros
-    return container().settings.price_per_lookup_micros
+    return settings.price_per_lookup_micros
 
 
+SCOPE = "lookup"
 LOOKUP = "/number-lookup"
 POLL_S = "1"
 
@@ -74,14 +84,14 @@ _LOCATION: Final = {"Location": {"description": "Where to poll.", "schema": {"ty
 
 
 @blueprint.route(LOOKUP, methods=["POST"])
-@operation(scope="lookup", refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
+@operation(scope=SCOPE, refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(LookupQuery, location="query")
 @blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
 @blueprint.arguments(IdempotencyHeader, location="headers")
 @blueprint.replies(200, ANSWER, headers=IDEMPOTENCY_REPLAYED)
 def look_up(
     caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
-) -> Response | Later:
+) -> Response:
     """Look up one number.
 
     The number stands in the query or in a JSON body; the query wins. A number of the right form
@@ -92,17 +102,17 @@ def look_up(
     wanted = LookupRequest(
         caller.organization_id,
         {**body, **query}["phone_number"],
-        lookup_price_micros(caller),
+        price_micros(parts.settings, caller),
         parts.settings.currency,
         header.get("key"),
     )
-    if request_context().at_once:
-        return Later(parts.single_lookup.begin(wanted, current_cause()), _show_lookup)
-    return _show_lookup(parts.single_lookup.run(wanted, current_cause()))
+    result = parts.single_lookup.run(wanted, current_cause())
+    reply = lookup_reply(result, common_meta())
+    return json_response(reply, headers=replay_headers(result.replayed))
 
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
-@operation(scope="lookup", refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
+@operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(BulkBody, location="json")
 @blueprint.arguments(IdempotencyHeader, location="headers")
 @blueprint.replies(202, JOB_ACCEPTED, headers=_LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED)
@@ -116,7 +126,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
     wanted = BulkRequest(
         caller.organization_id,
         body["phone_numbers"],
-        lookup_price_micros(caller),
+        price_micros(parts.settings, caller),
         parts.settings.currency,
         header.get("key"),
     )
@@ -127,7 +137,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
 
 
 @blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
-@operation(scope="lookup", refusals=[errors.NotFound()])
+@operation(scope=SCOPE, refusals=[errors.NotFound()])
 @blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
 @blueprint.doc(responses=NOT_MODIFIED)
 def read_job(caller: Caller, job_id: str) -> Response:
@@ -142,13 +152,8 @@ def read_job(caller: Caller, job_id: str) -> Response:
     if kept is not None:
         return tagged(kept.state, lambda: msgspec.Raw(kept.data))
     row = job_replies.find_job(parts, caller.organization_id, wanted)
-    numbers = job_replies.open_numbers(parts, row)  # Erased ones are 404 for everybody.
+    # Once erased, the numbers are 404 for everybody.
+    numbers = job_replies.open_numbers(parts, row)
     headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
     state = job_replies.encode_state(row)
     return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
-
-
-def _show_lookup(result: LookupResult) -> Response:
-    facts = cast("NumberResult", result.facts)  # They have the same form.
-    reply = LookupReply(data=facts, meta=lookup_meta(result))
-    return json_response(reply, headers=replay_headers(result.replayed))

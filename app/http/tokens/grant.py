@@ -1,4 +1,4 @@
-"""The client credentials grant (RFC 6749 §4.4): a right secret becomes an access token."""
+"""The client credentials grant (RFC 6749 §4.4): an access token for the right secret."""
 
 from dataclasses import dataclass
 from hashlib import sha256
@@ -24,7 +24,7 @@ NOT_GRANTED = "A requested scope is not granted to this client."
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A token and what it is good for."""
+    """A token and what it allows."""
 
     access_token: str
     expires_in_s: int
@@ -32,7 +32,7 @@ class Grant:
 
 
 def check_grant_type(form: dict[str, str]) -> None:
-    """Refuse every other grant."""
+    """Refuse every grant except client credentials."""
     grant_type = form.get("grant_type")
     if grant_type is None:
         raise InvalidRequest(NO_GRANT_TYPE)
@@ -41,7 +41,7 @@ def check_grant_type(form: dict[str, str]) -> None:
 
 
 def grant(credentials: ClientCredentials, requested: str) -> Grant:
-    """Return a token with the `requested` scopes (all of the client's, when none are named)."""
+    """Return a token with the `requested` scopes; without any, with all scopes of the client."""
     client = _authenticate(credentials)
     scopes = _narrow(client, requested)
     issuer = container().issuer
@@ -50,13 +50,13 @@ def grant(credentials: ClientCredentials, requested: str) -> Grant:
 
 
 def _authenticate(credentials: ClientCredentials) -> ApiClient:
-    """Return the client; an unknown one, a revoked one and a wrong secret are told alike.
+    """Return the client; an unknown or revoked client and a wrong secret give the same refusal.
 
-    The log itself is asked, so a client or a secret counts from the moment it is made.
+    The client is read from the log itself, so new clients and changes take effect at once.
     """
     parts = container()
     address = _address()
-    # Hashed, so that the store holds nothing as it was sent.
+    # Hashed, so that the store does not hold what was sent.
     counted = _hash(f"{address}\0{credentials.client_id}"), _hash(address)
     wait_s = parts.throttle.wait_s(*counted)
     if wait_s:
@@ -75,13 +75,13 @@ def _hash(subject: str) -> str:
 
 
 def _address() -> str:
-    """Name where the request comes from; in IPv6 whoever has one address has 2**64 of them."""
+    """Return the address of the request; for IPv6 its /64, because a client has 2**64 addresses."""
     address = str(current_request().remote_addr)
     try:
         parsed = ip_address(address)
     except ValueError:
         return address
-    return address if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))  # noqa: PLR2004  # It is the number's name.
+    return address if parsed.version == 4 else str(ip_network((parsed, 64), strict=False))  # noqa: PLR2004  # It is the number of the version.
 
 
 def _narrow(client: ApiClient, requested: str) -> list[str]:

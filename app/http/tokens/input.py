@@ -1,7 +1,4 @@
-"""The client's side of a token request: which client, which secret (RFC 6749 §2.3.1 and §3.2).
-
-The form of a token request.
-"""
+"""Input of a token request: its form, and its client id and secret (RFC 6749 §2.3.1 and §3.2)."""
 
 from base64 import b64decode
 from dataclasses import dataclass
@@ -25,7 +22,7 @@ UNREADABLE_BASIC = "The Basic credentials cannot be read."
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """Who asks for a token, as it was sent; white space around both is gone."""
+    """The credentials as sent, without white space around them."""
 
     client_id: str
     client_secret: str
@@ -52,7 +49,7 @@ def read_form() -> dict[str, str]:
 
 
 def read_credentials(form: dict[str, str]) -> ClientCredentials:
-    """Return the credentials of the header or of the form; both at once is refused."""
+    """Return the credentials of the header or of the form; both at once are refused."""
     basic = _read_basic()
     if basic is None:
         client_id, secret = form.get("client_id", ""), form.get("client_secret", "")
@@ -67,7 +64,7 @@ def read_credentials(form: dict[str, str]) -> ClientCredentials:
 
 
 def _read_basic() -> tuple[str, str] | None:
-    """Return what HTTP Basic says, each half decoded from its form encoding; None without it."""
+    """Return user and password of HTTP Basic, each form-decoded; None without the header."""
     scheme, _, encoded = current_request().headers.get("Authorization", "").partition(" ")
     if scheme.lower() != "basic":
         return None
@@ -80,7 +77,7 @@ def _read_basic() -> tuple[str, str] | None:
                 unquote_plus(secret, errors="strict").strip(),
             )
     except ValueError:
-        pass  # Told below, without what was sent.
+        pass  # Refused below, without repeating what was sent.
     raise InvalidClient(UNREADABLE_BASIC)
 
 

@@ -43,7 +43,7 @@ class ServerMetadata(Struct, kw_only=True):
 
 
 TOKEN: Final = Token(
-    access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example, which opens nothing.
+    access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example that opens nothing.
     expires_in=3600,
     scope="lookup wallet",
 )
@@ -52,7 +52,7 @@ TOKEN: Final = Token(
 def oauth_responses(
     refusals: Iterable[OAuthRefused], problems: Iterable[Problem]
 ) -> dict[int, dict[str, Any]]:
-    """Return the responses of the token endpoint, whose errors have no envelope."""
+    """Return the responses of the token endpoint; its errors have no envelope."""
     grouped: dict[int, list[OAuthError]] = defaultdict(list)
     for refusal in refusals:
         grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))

@@ -1,4 +1,4 @@
-"""Access tokens, and what others need to check and to find them."""
+"""Access tokens, and the documents that others need to find and verify them."""
 
 from urllib.parse import urlsplit
 
@@ -36,7 +36,7 @@ from domain.errors import NotFound
 
 METADATA_PATH = "/.well-known/oauth-authorization-server"
 KEYS_PATH = "/.well-known/jwks.json"
-# Short: a verifier that keeps the keys longer would not know the next one.
+# Short, because a verifier that keeps the keys longer would not know a new key.
 SHARED = {"Cache-Control": "public, max-age=300"}
 
 blueprint = Blueprint(

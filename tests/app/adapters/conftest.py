@@ -1,4 +1,4 @@
-"""Databases that hold nothing yet, and the log of one that a test may take the server away from.
+"""Empty databases, and the log of one whose server a test may stop.
 
 One installation per test, and the process that the test looks from.
 """

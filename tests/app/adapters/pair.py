@@ -46,7 +46,7 @@ class Pair:
             connection.execute("SELECT pg_reload_conf()")
 
     def lose_sight(self) -> None:
-        """Let the standby hear no more: from now on commits are on the primary alone."""
+        """Cut the standby off, so that further commits are on the primary alone."""
         self.keep_up()
         self.standby.stop()
 

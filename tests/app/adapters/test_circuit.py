@@ -4,52 +4,45 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from datetime import timedelta
 from queue import Queue
-from typing import Protocol
+from typing import Any
 from uuid import UUID
 
 import pytest
 
-from app.adapters.circuit import CircuitBreaker
-from domain.lookups.ports import NumberFacts, NumberLookup
-from domain.provider_errors import Unavailable
-from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+from app.adapters.circuit import CircuitBreaker, GuardedNetwork
+from domain.links.network import NoSuchEndpoint
+from domain.lookups.ports import NumberFacts
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from tests.contracts.scripted_lookup import (
+    NOT_VALID,
+    VALID_MOBILE,
+    Behind,
+    Fault,
+    ScriptedLookup,
+)
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 AT_ONCE_S = 0.001  # Between opening and the first probe; tests wait for the probe, not for this.
 NEVER_S = 3600.0
+Make = Callable[..., Behind]
 PATIENCE_S = 10.0  # How long a test waits for what must happen, before it fails.
-
-
-class Make(Protocol):
-    def __call__(
-        self,
-        inner: NumberLookup,
-        *,
-        failures_max: int = 3,
-        open_s: float = NEVER_S,
-        probe: Callable[[], object] = lambda: None,
-    ) -> CircuitBreaker: ...
 
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Make breakers that are closed at the end of the test, their threads with them."""
-    made: list[CircuitBreaker] = []
+    """Make providers behind circuits that are closed at the end of the test with their threads."""
+    made: list[Behind] = []
 
-    def make_breaker(
-        inner: NumberLookup,
-        *,
-        failures_max: int = 3,
-        open_s: float = NEVER_S,
-        probe: Callable[[], object] = lambda: None,
-    ) -> CircuitBreaker:
-        made.append(CircuitBreaker(inner, failures_max=failures_max, open_s=open_s, probe=probe))
+    def make_one(*args: Any, **options: Any) -> Behind:
+        made.append(Behind(*args, **options))
         return made[-1]
 
-    yield make_breaker
-    for breaker in made:
-        breaker.close()
+    yield make_one
+    for each in made:
+        each.close()
     assert probers() == []
 
 
@@ -62,7 +55,7 @@ def probers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "scripted-probe"]
 
 
-def fail(breaker: CircuitBreaker, times: int) -> None:
+def fail(breaker: Behind, times: int) -> None:
     for _ in range(times):
         with pytest.raises(Unavailable):
             breaker.look_up(ORGANIZATION, VALID_MOBILE)
@@ -187,6 +180,9 @@ class FailsTogether:
     def is_up(self) -> bool:
         return True
 
+    def probe(self) -> None:
+        """Find it up."""
+
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         self.barrier.wait()
         raise Unavailable
@@ -217,6 +213,9 @@ class LateLookup:
 
     def is_up(self) -> bool:
         return True
+
+    def probe(self) -> None:
+        """Find it up."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
         if self.entered.is_set():
@@ -284,3 +283,58 @@ def test_the_circuit_stays_closed_when_no_thread_is_to_be_had(
         fail(breaker, 1)
 
     assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+
+
+class ScriptedNetwork:
+    """A network that answers each call by what the test says next."""
+
+    name = "scripted"
+    remote = True
+    settles_after = timedelta(seconds=1)
+
+    def __init__(self, *happenings: BaseException | str) -> None:
+        self.happenings = list(happenings)
+
+    def probe(self, *, timeout_s: float) -> None:
+        """Find it up."""
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        assert (iccid, timeout_s) == ("8900", 1.0)
+        happening = self.happenings.pop(0)
+        if isinstance(happening, BaseException):
+            raise happening
+        return happening
+
+
+def networks_calls(*happenings: BaseException | str) -> tuple[list[object], bool]:
+    """Return what the calls of a network gave, behind a circuit of two, and whether it is up."""
+    circuit = CircuitBreaker("eSIM network", "scripted", int, failures_max=2, open_s=NEVER_S)
+    network = GuardedNetwork(ScriptedNetwork(*happenings), circuit)
+    seen: list[object] = []
+    with closing(circuit):
+        for _ in happenings:
+            try:
+                seen.append(network.lpa("8900", timeout_s=1.0))
+            except Exception as error:  # noqa: BLE001  # The test compares them.
+                seen.append(type(error))
+        return seen, circuit.is_up()
+
+
+def test_a_network_that_refuses_is_up() -> None:
+    refusals = [Rejected(), NoSuchEndpoint(), Rejected()]
+    assert networks_calls(*refusals) == ([Rejected, NoSuchEndpoint, Rejected], True)
+
+
+def test_a_refusal_in_between_starts_the_count_of_a_network_anew() -> None:
+    seen, is_up = networks_calls(Unavailable(), Rejected(), OutcomeUnknown(), "LPA:1$h$m")
+    assert seen == [Unavailable, Rejected, OutcomeUnknown, "LPA:1$h$m"]
+    assert is_up
+
+
+@pytest.mark.parametrize("failure", [Unavailable, OutcomeUnknown, KeyError])
+def test_failures_of_a_network_open_its_circuit_and_pass_as_they_are(
+    failure: type[Exception],
+) -> None:
+    seen, is_up = networks_calls(failure(), failure(), "LPA:1$h$m")
+    assert seen == [failure, failure, Unavailable]
+    assert not is_up

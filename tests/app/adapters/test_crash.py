@@ -1,4 +1,4 @@
-"""What somebody was told is still so after a crash of PostgreSQL, whatever else it forgets."""
+"""What was acknowledged is still true after a crash of PostgreSQL."""
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta

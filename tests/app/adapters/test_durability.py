@@ -1,4 +1,4 @@
-"""What must last is on the disk before anybody is answered, whatever a session was told before."""
+"""What must last is on the disk before a reply, whatever the session is set to."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A server that says nothing, though its kernel lives, holds up nobody for long."""
+"""A silent server whose kernel still answers delays no caller for long."""
 
 import time
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """A wallet is what its newest entry says, whatever else lies in the database."""
 
+from dataclasses import replace
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import text
@@ -76,3 +77,23 @@ def test_a_wallet_loads_as_its_replay_whatever_its_newest_event(process: Process
         # When it was opened only its first event says, and no decision asks.
         opened = {"_created_on": None}
         assert state_of(loaded) | opened == state_of(replayed) | opened
+
+
+def test_wallets_load_together_and_only_those_that_are_there(process: Process) -> None:
+    organizations = [process.organization(amount) for amount in ("0", "1.00", "2.00")]
+    streams = [wallet_id(each) for each in organizations]
+    found = process.log.find_all(Wallet, [*streams, uuid4(), organizations[0]])
+    assert [found.pop(each).balance_micros for each in streams] == [0, 1_000_000, 2_000_000]
+    assert found == {}  # Of no stream, and of one of another kind.
+
+
+def test_an_event_is_overtaken_when_its_place_is_taken(process: Process) -> None:
+    stored = [
+        process.log.mapper.to_stored_event(event)
+        for event in process.log.history(wallet_id(process.organization("1.00")))
+    ]
+    following = replace(stored[-1], originator_version=stored[-1].originator_version + 1)
+    new = replace(following, originator_id=uuid4(), originator_version=1)
+    assert process.log.overtaken([new, following]) == set()
+    assert process.log.overtaken([new, following, stored[-1]]) == {following.originator_id}
+    assert process.log.overtaken([]) == set()

@@ -1,4 +1,4 @@
-"""Keys that are made anew beside clients are told from the first ones, whenever it is asked."""
+"""New keys beside existing clients are recognized as new at every start."""
 
 import shutil
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""What is sold is read each time; what is shown of a plan afterwards may be a second old."""
+"""A plan is read each time it is sold; a reply may show it as of a second ago."""
 
 import pytest
 

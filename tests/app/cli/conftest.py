@@ -1,5 +1,6 @@
 """The fixtures of the command line: an empty place, and an installation with its tables."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,15 @@ def nowhere(tmp_path: Path) -> Shell:
     return Shell(tmp_path)
 
 
+@pytest.fixture(scope="session")
+def migrated_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place with tables, to be copied: a migration takes longer than most commands."""
+    home = tmp_path_factory.mktemp("migrated")
+    Shell(home).run("migrate")
+    return home
+
+
 @pytest.fixture
-def shell(nowhere: Shell) -> Shell:
-    nowhere.run("migrate")
+def shell(nowhere: Shell, migrated_home: Path) -> Shell:
+    shutil.copytree(migrated_home, nowhere.home, dirs_exist_ok=True)
     return nowhere

@@ -24,7 +24,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Shell:
-    """Runs commands against one installation; nothing of the real environment decides."""
+    """Runs commands against one installation; the real environment has no influence."""
 
     home: Path
     changes: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Every command that writes keeps who ran it, and no entry of a wallet tells a partner."""
+"""Every command that writes records who ran it, but never in a wallet entry that partners see."""
 
 import pwd
 from os import getuid

@@ -7,8 +7,8 @@ import pytest
 
 from app.adapters.queues.rabbitmq import DurableBroker
 from app.bootstrap.container import Container
-from tests.app.adapters.queues.bench import fresh_url
 from tests.app.cli.shell import Shell
+from tests.servers.fixtures import fresh_url
 from tests.servers.given_broker import channel_to
 from tests.servers.running import free_port
 from workers.routes import Message, plan_change_message, slice_message

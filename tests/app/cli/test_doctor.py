@@ -88,7 +88,7 @@ def forget_the_backup(process: Process) -> None:
         (make_keys_anew, "keys", "pepper is not that of before"),
         (stop_a_read_model, "read models", "jobs has stopped"),
         (leave_read_models_behind, "read models", "behind the log"),
-        (forget_the_backup, "backup", "the last backup"),
+        (forget_the_backup, "backup", "the last known backup"),
         (prepare_demo, "demo", "client revoke"),
     ],
 )

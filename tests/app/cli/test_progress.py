@@ -22,4 +22,4 @@ def test_a_terminal_sees_how_far_it_is_and_programs_see_one_object(shell: Shell)
 
 def test_without_a_terminal_nothing_is_drawn(shell: Shell) -> None:
     shell.new_organization()
-    assert shell.process("projections", "rebuild", "--all")[2] == ""
+    assert shell.run("projections", "rebuild", "--all").stderr == ""

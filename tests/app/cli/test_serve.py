@@ -16,7 +16,8 @@ HOLDS_WITHIN_S = 1
 
 @pytest.fixture(scope="module")
 def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    started = Serving(Shell(tmp_path_factory.mktemp("serve")))
+    shell = Shell(tmp_path_factory.mktemp("serve"))
+    started = Serving(shell.having(METRICS_PORT=str(free_port())))
     yield started
     assert started.stop() == 0
 
@@ -143,16 +144,12 @@ def test_a_setting_that_only_serving_can_judge_is_named_in_one_line(
     assert "Traceback" not in errors
 
 
-def test_metrics_are_served_on_a_port_of_their_own(nowhere: Shell) -> None:
-    port = free_port()
-    serving = Serving(nowhere.having(METRICS_PORT=str(port)))
-    try:
-        assert serving.call("GET", "/livez", {})[0] == 200
-        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:  # Ours.
-            shown = reply.read().decode()
-        assert 'http_requests_total{method="GET",route="/livez",status="200"} 1.0' in shown
-        assert 'follower_failed{name="wallets"} 0.0' in shown
-        status, _, errors = nowhere.having(METRICS_PORT=str(port)).process("serve")
-        assert (status, f"METRICS_PORT {port}" in errors.splitlines()[-1]) == (1, True)
-    finally:
-        serving.stop()
+def test_metrics_are_served_on_a_port_of_their_own(serving: Serving, nowhere: Shell) -> None:
+    port = serving.shell.changes["METRICS_PORT"]
+    assert serving.call("GET", "/livez", {})[0] == 200
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:  # Ours.
+        shown = reply.read().decode()
+    assert 'http_requests_total{method="GET",route="/livez",status="200"} 1.0' in shown
+    assert 'follower_failed{name="wallets"} 0.0' in shown
+    status, _, errors = nowhere.having(METRICS_PORT=port).process("serve")
+    assert (status, f"METRICS_PORT {port}" in errors.splitlines()[-1]) == (1, True)

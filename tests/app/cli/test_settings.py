@@ -24,3 +24,9 @@ def test_a_wrong_value_is_one_line_that_names_its_setting(nowhere: Shell) -> Non
     wrong = nowhere.having(PORT="http")
     for command in (["settings"], ["org", "list"], ["migrate"], ["keys", "list"], ["serve"]):
         assert wrong.refusal(*command) == "PORT must be a whole number from 0 to 65535"
+
+
+def test_so_is_a_provider_that_nobody_knows(nowhere: Shell) -> None:
+    wrong = nowhere.having(LOOKUP_PROVIDER="oracle")
+    for command in (["settings"], ["org", "list"], ["migrate"], ["keys", "list"], ["serve"]):
+        assert wrong.refusal(*command) == "LOOKUP_PROVIDER must be one of: offline"

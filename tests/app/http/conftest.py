@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.app.http.service import Service, Tenant
-from tests.seeds import Seed
+from tests.seeds import Seed, sqlite_seed
 
 MakeService = Callable[..., Service]
 
@@ -30,7 +30,7 @@ def acme(service: Service) -> Tenant:
 
 @pytest.fixture(scope="module")
 def rival(service: Service) -> Tenant:
-    """Another one."""
+    """A second organization of the same kind."""
     return service.tenant()
 
 
@@ -40,7 +40,10 @@ def make_service(tmp_path: Path) -> Iterator[MakeService]:
     made: list[Service] = []
 
     def make(**environment: str) -> Service:
-        made.append(Service(tmp_path / str(len(made)), **environment))
+        directory = tmp_path / str(len(made))
+        directory.mkdir()
+        sqlite_seed().copy(directory)
+        made.append(Service(directory, **environment))
         return made[-1]
 
     yield make

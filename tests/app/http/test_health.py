@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from app.bootstrap.commands import CIRCUIT_FAILURES_MAX
+from app.adapters.circuit import FAILURES_MAX
+from app.adapters.postgres import database as postgres_database
+from app.adapters.postgres import log as postgres_log
 from domain.lookups.ports import NumberFacts
 from domain.provider_errors import Unavailable
 from projections.models.transactions import Transactions
@@ -28,10 +30,13 @@ def test_lookups_that_are_off_for_everybody_are_not(make_service: MakeService) -
 
 
 def test_without_its_log_nothing_is_healthy_but_the_process_lives(
-    service: Service, tmp_path: Path
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for pool in (postgres_log, postgres_database):
+        monkeypatch.setattr(pool, "POOL_WAIT_S", 0.1)
     away = service.without_its_database(tmp_path).client
-    assert (away.get(HEALTH).status_code, away.get(HEALTH).json["ok"]) == (503, False)
+    reply = away.get(HEALTH)
+    assert (reply.status_code, reply.json["ok"]) == (503, False)
     ready = away.get("/readyz")
     assert ready.status_code == 503
     assert ready.json == {
@@ -56,8 +61,8 @@ def test_an_open_circuit_is_unhealthy(
     def fail(*_: object) -> NumberFacts:
         raise Unavailable
 
-    monkeypatch.setattr(service.container.offline_lookup, "look_up", fail)
-    for n in range(CIRCUIT_FAILURES_MAX):
+    monkeypatch.setattr(service.container.bare_lookup, "look_up", fail)
+    for n in range(FAILURES_MAX):
         assert service.client.get(HEALTH).status_code == 200
         assert tenant.look_up(f"+9715082459{n:02}").status_code == 503
     assert (service.client.get(HEALTH).status_code) == 503

@@ -1,19 +1,5 @@
 """An installation with its tables, for processes of their own."""
 
-from pathlib import Path
+from tests.app.cli.conftest import migrated_home, nowhere, shell
 
-import pytest
-
-from tests.app.cli.shell import Shell
-
-
-@pytest.fixture
-def nowhere(tmp_path: Path) -> Shell:
-    """No tables, no keys."""
-    return Shell(tmp_path)
-
-
-@pytest.fixture
-def shell(nowhere: Shell) -> Shell:
-    nowhere.run("migrate")
-    return nowhere
+__all__ = ["migrated_home", "nowhere", "shell"]

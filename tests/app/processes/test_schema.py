@@ -1,4 +1,4 @@
-"""Own tables carry a version: cheap ones are made anew, dear ones are never touched unknowingly."""
+"""Own tables have a version: cheap sets are made anew, others are never changed by mistake."""
 
 from pathlib import Path
 

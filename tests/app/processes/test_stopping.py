@@ -1,4 +1,4 @@
-"""SIGTERM asks a process to end; a second one does not ask."""
+"""The first SIGTERM asks a process to end; the second ends it."""
 
 import signal
 import subprocess

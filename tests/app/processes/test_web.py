@@ -4,9 +4,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
-from http.client import HTTPConnection
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
 
@@ -26,18 +24,9 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     assert started.stop() == 0
 
 
-def chunked(*chunks: bytes) -> bytes:
-    return b"".join(b"%x\r\n%s\r\n" % (len(each), each) for each in (*chunks, b""))
-
-
 def test_a_plain_request_is_answered(web: Web) -> None:
     answer = web.request("GET /v1/wallet")
     assert (answer.status, answer.json()["data"]["currency"]) == (200, "USD")
-
-
-def test_a_head_request_has_no_body(web: Web) -> None:
-    answer = web.request("HEAD /livez")
-    assert (answer.status, answer.body) == (200, b"")
 
 
 @pytest.mark.parametrize(
@@ -56,52 +45,12 @@ def test_what_no_route_takes_is_json(web: Web, line: str, status: int, code: str
     assert ("allow" in answer.headers) == (status == 405)
 
 
-def test_a_chunked_body_is_read(web: Web) -> None:
-    body = chunked(b'{"phone_numbers": ', b'["+14155552671"]}')
-    answer = web.request(
-        "POST /number-lookup/bulk",
-        body,
-        Transfer_Encoding="chunked",
-        Content_Type="application/json",
-    )
-    assert answer.status == 202
-
-
 def test_a_body_of_two_mebibytes_is_a_413_and_the_server_lives(web: Web) -> None:
     body = b" " * (2 * MEBIBYTE)
     headers = {"Content_Type": "application/json", "Content_Length": str(len(body))}
     answer = web.request("POST /number-lookup/bulk", body, **headers)
     assert (answer.status, answer.code()) == (413, "PAYLOAD_TOO_LARGE")
     assert web.request("GET /livez").status == 200
-
-
-def test_a_length_beside_chunks_is_refused(web: Web) -> None:
-    headers = {"Transfer_Encoding": "chunked", "Content_Length": "5"}
-    answer = web.request("POST /number-lookup/bulk", chunked(), **headers)
-    assert (answer.status, answer.code()) == (400, "BAD_REQUEST")
-
-
-def test_headers_that_come_twice_are_one_value_that_is_none(web: Web) -> None:
-    request_id = f"X-Request-Id: {uuid4()}\r\n".encode()
-    answer = web.send(b"GET /livez HTTP/1.1\r\nConnection: close\r\n" + 2 * request_id + b"\r\n")
-    assert answer.status == 200
-    assert answer.headers["x-request-id"] not in request_id.decode()
-
-
-def test_a_304_keeps_the_connection_that_a_poller_uses(web: Web) -> None:
-    connection = HTTPConnection("127.0.0.1", web.port, timeout=10)
-    connection.request("GET", "/v1/plans/regions", headers=web.partner.headers())
-    first = connection.getresponse()
-    first.read()
-    used = connection.sock
-    tag = str(first.headers["ETag"])
-    connection.request(
-        "GET", "/v1/plans/regions", headers={**web.partner.headers(), "If-None-Match": tag}
-    )
-    unchanged = connection.getresponse()
-    assert (unchanged.status, unchanged.read()) == (304, b"")
-    assert connection.sock is used
-    connection.close()
 
 
 def test_the_address_behind_a_trusted_proxy_is_what_the_proxy_saw(web: Web) -> None:

@@ -20,12 +20,12 @@ Pace = Callable[[House], None]
 
 
 def at_once(house: House) -> None:
-    """Nothing was projected: the aggregates answer."""
+    """Nothing was projected, so the aggregates decide."""
     assert house.process.log.head()
 
 
 def projected(house: House) -> None:
-    """All was projected: the row answers."""
+    """Everything was projected, so the row decides."""
     house.project()
 
 

@@ -1,4 +1,4 @@
-"""How old a read model may be that decides who is let in."""
+"""How old a read model may be when it decides who is let in."""
 
 from datetime import datetime, timedelta
 

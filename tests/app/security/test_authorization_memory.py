@@ -1,4 +1,4 @@
-"""What is remembered of who may do what: as long as its row is believed, and no commit told."""
+"""Authorization remembers a row while it would be believed and no commit has outdated it."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +18,7 @@ from app.security import authorization
 from app.security.authorization import Memory
 from domain.errors import OrganizationSuspended, Unauthorized
 from projections.engine.follower import Follower
-from projections.engine.hot_reads import Quick
+from projections.engine.hot_reads import HotStatement
 from tests.app.house import House
 from tests.installation import (
     PATIENCE_S,
@@ -63,15 +63,15 @@ def elsewhere(installation: Installation, house: House) -> House:
 
 
 @pytest.fixture
-def reads(house: House, monkeypatch: pytest.MonkeyPatch) -> list[Quick]:
+def reads(house: House, monkeypatch: pytest.MonkeyPatch) -> list[HotStatement]:
     """The rows that were read, each as its statement."""
     return watched(house.process, monkeypatch)
 
 
-def watched(process: Process, monkeypatch: pytest.MonkeyPatch) -> list[Quick]:
-    reads, rows = list[Quick](), process.views.rows
+def watched(process: Process, monkeypatch: pytest.MonkeyPatch) -> list[HotStatement]:
+    reads, rows = list[HotStatement](), process.views.rows
 
-    def noted(quick: Quick, **values: Any) -> Rows:
+    def noted(quick: HotStatement, **values: Any) -> Rows:
         reads.append(quick)
         return rows(quick, **values)
 
@@ -105,7 +105,7 @@ def refused(house: House, times: int = 1) -> None:
 
 
 def test_a_row_is_read_once_while_it_is_believed(
-    house: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch
+    house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(house.process.log, "find", None)
     let_in(house, 5)
@@ -114,7 +114,9 @@ def test_a_row_is_read_once_while_it_is_believed(
     assert len(reads) == 2, "of another client nothing was known"
 
 
-def test_a_refusal_is_remembered_too(house: House, elsewhere: House, reads: list[Quick]) -> None:
+def test_a_refusal_is_remembered_too(
+    house: House, elsewhere: House, reads: list[HotStatement]
+) -> None:
     heard(house, lambda: elsewhere.move_to("suspended"))
     house.project()
     reads.clear()
@@ -123,7 +125,7 @@ def test_a_refusal_is_remembered_too(house: House, elsewhere: House, reads: list
 
 
 def test_a_row_is_remembered_no_longer_than_it_is_believed(
-    house: House, reads: list[Quick]
+    house: House, reads: list[HotStatement]
 ) -> None:
     let_in(house)
     house.clock.now += authorization.TRUSTED
@@ -136,7 +138,7 @@ def test_a_row_is_remembered_no_longer_than_it_is_believed(
 
 @pytest.mark.parametrize("hours", [0, -2])
 def test_a_clock_that_stands_or_is_set_back_makes_nothing_last(
-    house: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch, hours: int
+    house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch, hours: int
 ) -> None:
     let_in(house)
     house.clock.forward(hours=hours)
@@ -147,7 +149,7 @@ def test_a_clock_that_stands_or_is_set_back_makes_nothing_last(
 
 
 def test_a_row_from_the_future_is_remembered_for_a_second_only(
-    house: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch
+    house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     house.clock.forward(seconds=-0.1)  # It was set back a little: the row is ahead.
     let_in(house, 2)
@@ -185,7 +187,7 @@ def test_a_commit_of_this_process_counts_at_once(
 
 
 def test_the_log_is_asked_until_there_is_a_newer_row(
-    house: House, elsewhere: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch
+    house: House, elsewhere: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_in(house)
     heard(house, lambda: elsewhere.move_to("suspended"))
@@ -198,7 +200,9 @@ def test_the_log_is_asked_until_there_is_a_newer_row(
     assert len(reads) == 1
 
 
-def test_a_commit_forgets_nobody_else(house: House, elsewhere: House, reads: list[Quick]) -> None:
+def test_a_commit_forgets_nobody_else(
+    house: House, elsewhere: House, reads: list[HotStatement]
+) -> None:
     let_in(house)
     elsewhere.organization_id = elsewhere.process.organization("1.00", "Somebody Else")
     heard(house, lambda: elsewhere.move_to("suspended"))
@@ -212,7 +216,7 @@ def test_a_row_that_was_read_before_a_commit_does_not_count_after_it(
 ) -> None:
     rows = house.process.views.rows
 
-    def read_slowly(quick: Quick, **values: Any) -> Rows:
+    def read_slowly(quick: HotStatement, **values: Any) -> Rows:
         found = rows(quick, **values)
         heard(house, lambda: elsewhere.move_to("suspended"))
         return found
@@ -272,7 +276,7 @@ def cut_off(process: Process) -> None:
 
 
 def test_while_nobody_listens_each_row_is_read_and_nothing_from_before_comes_back(
-    house: House, elsewhere: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch
+    house: House, elsewhere: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     let_in(house)
     with monkeypatch.context() as patch:
@@ -290,7 +294,9 @@ def refuse(*_: object, **__: object) -> None:
     raise psycopg.OperationalError
 
 
-def test_a_commit_of_too_many_streams_forgets_everybody(house: House, reads: list[Quick]) -> None:
+def test_a_commit_of_too_many_streams_forgets_everybody(
+    house: House, reads: list[HotStatement]
+) -> None:
     let_in(house)
 
     heard(house, lambda: tell(house.process, ""))
@@ -298,7 +304,7 @@ def test_a_commit_of_too_many_streams_forgets_everybody(house: House, reads: lis
     assert len(reads) == 2
 
 
-def test_another_server_may_know_something_else(house: House, reads: list[Quick]) -> None:
+def test_another_server_may_know_something_else(house: House, reads: list[HotStatement]) -> None:
     let_in(house)
     house.process.log.server = "another/1"
     let_in(house)
@@ -306,7 +312,7 @@ def test_another_server_may_know_something_else(house: House, reads: list[Quick]
 
 
 def test_a_bounded_number_is_remembered(
-    house: House, reads: list[Quick], monkeypatch: pytest.MonkeyPatch
+    house: House, reads: list[HotStatement], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(authorization, "KNOWN_MAX", 2)
     house.move_to("suspended")

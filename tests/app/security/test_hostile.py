@@ -1,4 +1,4 @@
-"""Every forged token is refused, as Unauthorized, soon, and without a word of the token."""
+"""Every forged token is refused as Unauthorized, quickly, and without quoting the token."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Client ids and secrets: their shape, their randomness, and comparing without telling."""
+"""Client ids and secrets: their form, their randomness, and comparisons that reveal nothing."""
 
 import hashlib
 import hmac

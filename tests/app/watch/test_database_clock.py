@@ -151,8 +151,8 @@ def test_who_is_far_off_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptu
     for _ in range(2):
         host.clock.measure()
     assert [each.getMessage() for each in caplog.records] == [
-        "the clock of this machine is -28.0 s off that of the database, which counts",
-        "the clock of this machine is that of the database again",
+        "the clock of this machine is -28.0 s off the database's, which is used instead",
+        "the clock of this machine agrees with the database's again",
     ]
 
 

@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from app.watch.endpoint import Endpoint, Need, Page, pages
+from app.watch.endpoint import MetricsReply, MetricsServer, Need, pages
 from tests.installation import wait_until
 
 Get = Callable[..., tuple[int, str]]
@@ -20,11 +20,11 @@ Get = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def open_endpoint() -> Iterator[Callable[..., Get]]:
-    opened: list[Endpoint] = []
+    opened: list[MetricsServer] = []
 
     def make(*needs: Need) -> Get:
         by_name = {f"need {place}": need for place, need in enumerate(needs)}
-        endpoint = Endpoint("127.0.0.1", 0, pages(CollectorRegistry(), by_name))
+        endpoint = MetricsServer("127.0.0.1", 0, pages(CollectorRegistry(), by_name))
         opened.append(endpoint)
 
         def get(path: str, method: str = "GET") -> tuple[int, str]:
@@ -94,7 +94,7 @@ def test_a_page_that_fails_is_a_500_and_a_line_of_the_log(
             message = "broken"
             raise ValueError(message)
 
-    endpoint = Endpoint("127.0.0.1", 0, pages(Broken(), {}))
+    endpoint = MetricsServer("127.0.0.1", 0, pages(Broken(), {}))
     connection = HTTPConnection("127.0.0.1", endpoint.port, timeout=20)
     connection.request("GET", "/metrics")
     assert connection.getresponse().status == 500
@@ -109,12 +109,14 @@ def test_who_leaves_before_the_answer_is_no_event(
 ) -> None:
     begun, left = Event(), Event()
 
-    def page() -> Page:
+    def page() -> MetricsReply:
         begun.set()
         assert left.wait(20)
-        return Page(200, "text/plain", bytes(10_000_000))  # More than a socket takes at once.
+        return MetricsReply(
+            200, "text/plain", bytes(10_000_000)
+        )  # More than a socket takes at once.
 
-    endpoint = Endpoint("127.0.0.1", 0, {"/page": page})
+    endpoint = MetricsServer("127.0.0.1", 0, {"/page": page})
     with socket.create_connection(("127.0.0.1", endpoint.port)) as client:
         client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
         assert begun.wait(20)
@@ -132,4 +134,4 @@ def test_a_port_that_is_taken_is_an_error() -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         with pytest.raises(OSError, match="in use"):
-            Endpoint("127.0.0.1", taken.getsockname()[1], {})
+            MetricsServer("127.0.0.1", taken.getsockname()[1], {})

@@ -1,4 +1,4 @@
-"""What a commit decided is counted exactly, and with few steps."""
+"""What a commit decided is counted exactly, in few steps."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""A question that hangs holds up nobody for longer than its time, and is not asked twice."""
+"""A question that hangs delays nobody beyond its time-out and is not asked twice at once."""
 
 import time
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from app.watch import gauges
-from app.watch.gauges import Asker, Asking
+from app.watch.gauges import Asker, ScrapedGauges
 
 SCRAPE_S_MAX = 2.0
 
@@ -24,7 +24,7 @@ def sample(name: str) -> list[Metric]:
     return [GaugeMetricFamily(name, "One.", 1.0)]
 
 
-def values(collector: Asking) -> dict[str, float]:
+def values(collector: ScrapedGauges) -> dict[str, float]:
     return {
         str(each.labels.get("part", each.name)): each.value
         for family in collector.collect()
@@ -37,7 +37,7 @@ def test_what_hangs_is_left_out_in_time_and_the_rest_is_there(gate: Event) -> No
         gate.wait()
         return sample("late")
 
-    collector = Asking([Asker("slow", hang), Asker("quick", lambda: sample("here"))])
+    collector = ScrapedGauges([Asker("slow", hang), Asker("quick", lambda: sample("here"))])
     began = time.monotonic()
     shown = values(collector)
     assert time.monotonic() - began < SCRAPE_S_MAX
@@ -71,7 +71,7 @@ def test_an_error_is_an_answer_and_the_next_question_is_asked(
             raise ConnectionError(message)
         return sample("here")
 
-    collector = Asking([Asker("part", ask)])
+    collector = ScrapedGauges([Asker("part", ask)])
     assert values(collector) == {"part": 0}
     down[0] = False
     assert values(collector) == {"part": 1, "here": 1}

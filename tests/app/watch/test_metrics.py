@@ -6,7 +6,7 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.watch.gauges import Role
+from app.watch.gauges import ProcessName
 from domain.errors import NumberLookupUnavailable, ServiceUnavailable
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest
@@ -22,7 +22,7 @@ from tests.installation import (
 from tests.projections.looking import register
 
 
-def scrape(process: Process, role: Role = "serve") -> dict[str, float]:
+def scrape(process: Process, role: ProcessName = "serve") -> dict[str, float]:
     lines = generate_latest(process.metrics.registry(role)).decode().splitlines()
     values = (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))
     return {name: float(value) for name, value in values}

@@ -1,6 +1,5 @@
 """Workers of `web` count in files of their own; the main process adds them up."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,8 @@ from app.watch.web_workers import WorkerFiles
 WORKER = """
 import sys
 from prometheus_client import Counter, Gauge, Histogram
+from app.watch.web_workers import count_in
+count_in(int(sys.argv[1]))
 Counter("worked", "W.", ["a"], registry=None).labels("x").inc(2)
 Histogram("took", "T.", registry=None).observe(0.3)
 Gauge("alive", "A.", registry=None, multiprocess_mode="livesum").set(1)
@@ -32,9 +33,9 @@ def files() -> Iterator[WorkerFiles]:
 
 
 class Worker:
-    def __init__(self) -> None:
+    def __init__(self, slot: int = 0) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", WORKER],
+            [sys.executable, "-c", WORKER, str(slot)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             cwd=ROOT,
@@ -57,7 +58,7 @@ def shown(files: WorkerFiles) -> dict[str, float]:
 
 
 def test_what_workers_count_is_added_up(files: WorkerFiles) -> None:
-    workers = [Worker(), Worker()]
+    workers = [Worker(0), Worker(1)]
     try:
         assert shown(files)['worked_total{a="x"}'] == 4
         assert shown(files)["took_count"] == 2
@@ -68,9 +69,10 @@ def test_what_workers_count_is_added_up(files: WorkerFiles) -> None:
             worker.kill()
 
 
-def test_what_ended_workers_have_counted_stays_in_two_files(files: WorkerFiles) -> None:
+def test_what_ended_workers_have_counted_stays_in_the_files_of_a_slot(files: WorkerFiles) -> None:
     for count in range(1, 6):
         Worker().kill()
+        files.end(0)
         now = shown(files)
         assert now['worked_total{a="x"}'] == 2 * count
         assert now['took_bucket{le="0.5"}'] == count
@@ -83,7 +85,7 @@ def test_what_ended_workers_have_counted_stays_in_two_files(files: WorkerFiles) 
 def test_a_file_that_a_worker_is_just_making_is_left_out(files: WorkerFiles) -> None:
     worker = Worker()
     try:
-        (files.path / f"counter_{os.getpid()}.db").touch()
+        (files.path / "counter_1.db").touch()
         assert shown(files)["alive"] == 1
     finally:
         worker.kill()

@@ -15,8 +15,8 @@ _provider: OfflineLookup
 def warm() -> None:
     """Prepare a process that only looks up."""
     global _provider  # noqa: PLW0603  # Of a process that has nothing else.
-    _provider = Container(Settings.from_env({})).offline_lookup
-    _provider.warm()
+    _provider = Container(Settings.from_env({})).bare_lookup
+    _provider.probe()
 
 
 def loop(numbers: list[str]) -> float:

@@ -15,7 +15,7 @@ class Rows(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connections to the database."""
         ...
 
 

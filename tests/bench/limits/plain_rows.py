@@ -26,7 +26,7 @@ class PlainRows:
         connection.close()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no connection is held."""
 
     def rate(self, things: int) -> float:
         """Return how many things a second it makes to insert the rows of so many of them."""

@@ -72,7 +72,7 @@ async def in_a_transaction(pool: asyncpg.Pool, entry: Entry) -> bool:
 
 
 async def in_one_statement(pool: asyncpg.Pool, entry: Entry) -> bool:
-    """Charge as who has tuned it would."""
+    """Charge as an engineer would who has tuned it."""
     async with pool.acquire() as connection:
         paid = await connection.fetchval(
             PAY_AND_NOTE,

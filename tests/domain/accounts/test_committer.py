@@ -50,6 +50,13 @@ def test_fifty_threads_spend_the_last_cent_once(
     assert len(lookups) == payers
 
 
+def test_what_costs_nothing_is_appended_without_a_wallet(writer: Writer) -> None:
+    free = lookup()
+    position = writer.committer.commit_entries(ORGANIZATION, [], cause(), free)
+    assert position == writer.log.head() == 1
+    assert writer.log.find(NumberLookup, free.id) is not None
+
+
 def test_all_that_wait_are_committed_as_one(crowd: Crowd) -> None:
     log, committer = crowd.writer.log, crowd.writer.committer
     open_wallet(log, committer, "1.00", ORGANIZATION)
@@ -260,12 +267,13 @@ def test_a_log_that_cannot_tell_who_is_first_fails_only_who_asks(
         raise OperationalError
 
     with crowd.waiting():
-        monkeypatch.setattr(log.recorder, "select_begun", gone)
+        monkeypatch.setattr(log.recorder, "select_newest", gone)
         asking = first(committer, uuid4(), told)
         (other,) = crowd.queue_up(partial(take, committer, "0.10"))
     assert other.result(PATIENCE_S) == log.head()
     with pytest.raises(ServiceUnavailable):
         asking.outcome.result()
+    monkeypatch.undo()
     assert balance(log) == "0.90"
 
 

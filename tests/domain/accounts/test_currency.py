@@ -18,7 +18,7 @@ from domain.links.create import LinkRequest
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest
 from projections.audit.auditor import check_log
-from projections.engine.health import belongs
+from projections.engine.positions import belongs
 from tests.installation import CountingProvider, Installation, Process
 from tests.plan_files import import_plans, plan
 from tests.workers.fees import customer

@@ -1,8 +1,10 @@
 """The wallets that a committer holds: few, and none that differs from the log for long."""
 
+from collections.abc import Collection, Sequence
 from uuid import UUID, uuid4
 
 import pytest
+from eventsourcing.persistence import StoredEvent
 
 import domain.accounts.held_wallets
 from domain.accounts.held_wallets import WalletCache
@@ -76,10 +78,10 @@ def test_catching_up_tells_whether_another_process_was_first(writer: Writer) -> 
     stream = open_wallet(writer.log, writer.committer, "1.00", ORGANIZATION)
     cache = WalletCache(writer.log)
     change(cache.get(stream))
-    assert not cache.catch_up(stream)
+    assert cache.catch_up([stream]) == set()
     change(cache.get(stream))
     pay_in(writer.committer, "1.00")
-    assert cache.catch_up(stream)
+    assert cache.catch_up([stream]) == {stream}
     assert balance_of(cache, stream) == 2_000_000
 
 
@@ -131,3 +133,28 @@ def test_others_see_only_balances_that_are_committed(writer: Writer) -> None:
     assert cache.peek(stream) == 999_999
     cache.undo(stream)  # Nothing was lent since, so nothing is known for certain.
     assert cache.peek(stream) is None
+
+
+def test_many_wallets_are_read_at_once_and_only_those_that_may_have_moved(
+    writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organizations = [uuid4() for _ in range(3)]
+    streams = [open_wallet(writer.log, writer.committer, "1.00", each) for each in organizations]
+    read: list[set[UUID]] = []
+    select = writer.recorder.select_newest
+
+    def watched(asked: Collection[UUID]) -> Sequence[StoredEvent]:
+        read.append({*asked})
+        return select(asked)
+
+    monkeypatch.setattr(writer.recorder, "select_newest", watched)
+    cache, moved = WalletCache(writer.log), streams[0]
+    cache.look(streams)
+    cache.look(streams)
+    assert read == [{*streams}]
+    pay_in(writer.committer, "1.00", organizations[0])
+    read.clear()
+    assert cache.catch_up(streams) == {moved}
+    cache.look(streams)
+    assert read == [{*streams}, {moved}]
+    assert [balance_of(cache, each) for each in streams] == [2_000_000, 1_000_000, 1_000_000]

@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.ids import derive_id
 from tests.domain.build import ORGANIZATION, cause
 from tests.domain.build_links import LINK
@@ -13,7 +13,7 @@ from tests.story import Story, fact
 
 FEE = monthly_fee_id(ORGANIZATION, "2026-03")
 LINKS = [LINK, uuid4(), uuid4()]
-PRICE = Price(4_500_000, "EUR", derive_id("transaction", FEE))
+PRICE = PaidPrice(4_500_000, "EUR", derive_id("transaction", FEE))
 
 
 def fee(fee_micros: int = 1_500_000, links: list[UUID] = LINKS) -> MonthlyFee:

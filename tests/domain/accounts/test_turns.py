@@ -1,4 +1,4 @@
-"""Turns at a wallet that others move too: taken only then, and never believed."""
+"""Turns at a wallet that others move too: taken only then, and never relied on."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +9,7 @@ from eventsourcing.persistence import OperationalError
 
 import domain.accounts.turns
 from domain.accounts.committer import Committer
-from domain.accounts.turns import NoTurns, SharedWallets, Turns
+from domain.accounts.turns import ContendedWallets, NoTurns, Turns
 from domain.accounts.wallet import wallet_id
 from domain.errors import InsufficientBalance
 from tests.domain.build import ORGANIZATION, open_wallet, pay_in, take
@@ -71,11 +71,34 @@ def test_who_is_alone_at_a_wallet_takes_no_turn(funded: Writer, turns: WatchedTu
     assert turns.taken == []
 
 
-def test_after_a_lost_race_a_turn_is_taken_and_the_wallet_read_under_it(
+def lose_races(writer: Writer, count: int, *others: Callable[[], object]) -> None:
+    """Make others move wallets before each of the next inserts of a writer."""
+    left = [count]
+
+    def meanwhile() -> None:
+        left[0] -= 1
+        if left[0] >= 0:
+            for happens in others:
+                happens()
+
+    writer.recorder.meanwhile = meanwhile
+
+
+def test_one_lost_race_is_no_reason_to_take_turns(
     funded: Writer, other: Writer, turns: WatchedTurns
 ) -> None:
-    take(other.committer, "0.10")
-    turns.meanwhile = partial(take, other.committer, "0.80")  # After the race, before the turn.
+    for _ in range(3):
+        lose_races(funded, 1, partial(take, other.committer, "0.10"))
+        take(funded.committer, "0.10")
+    assert turns.taken == []
+    assert balance(funded.log) == "0.40"
+
+
+def test_after_two_races_lost_in_a_row_a_turn_is_taken_and_the_wallet_read_under_it(
+    funded: Writer, other: Writer, turns: WatchedTurns
+) -> None:
+    lose_races(funded, 2, partial(take, other.committer, "0.05"))
+    turns.meanwhile = partial(take, other.committer, "0.80")  # After the races, before the turn.
     take(funded.committer, "0.05")
     turns.meanwhile = int
     take(funded.committer, "0.05")
@@ -84,11 +107,11 @@ def test_after_a_lost_race_a_turn_is_taken_and_the_wallet_read_under_it(
     assert balance(funded.log) == "0.00"
 
 
-def test_turns_end_a_while_after_another_was_last_seen_to_move_the_wallet(
+def test_turns_end_a_while_after_the_last_lost_race(
     monkeypatch: pytest.MonkeyPatch, funded: Writer, other: Writer, turns: WatchedTurns
 ) -> None:
-    monkeypatch.setattr(domain.accounts.turns, "SHARED_S", 0.0)
-    take(other.committer, "0.10")
+    monkeypatch.setattr(domain.accounts.turns, "CONTENDED_S", 0.0)
+    lose_races(funded, 2, partial(take, other.committer, "0.05"))
     take(funded.committer, "0.10")
     take(funded.committer, "0.10")
     assert turns.taken == []
@@ -99,22 +122,22 @@ def test_who_gets_no_turn_goes_on_without_one(
     funded: Writer, other: Writer, turns: WatchedTurns
 ) -> None:
     turns.come = False
-    for _ in range(3):
-        take(other.committer, "0.10")
-        take(funded.committer, "0.10")
-    assert len(turns.taken) >= 3
+    lose_races(funded, 5, partial(take, other.committer, "0.10"))
+    take(funded.committer, "0.10")
+    assert turns.taken == [{WALLET}] * 4
     assert balance(funded.log) == "0.40"
 
 
 def test_another_who_takes_no_turn_can_win_all_the_same(
     funded: Writer, other: Writer, turns: WatchedTurns
 ) -> None:
-    take(other.committer, "0.10")
+    lose_races(funded, 2, partial(take, other.committer, "0.05"))
     take(funded.committer, "0.10")
     before_insert(funded, 0, partial(take, other.committer, "0.60"))  # Under our turn.
     with pytest.raises(InsufficientBalance):
         take(funded.committer, "0.30")
     funded.committer.close()
+    assert turns.taken == [{WALLET}] * 2
     assert not turns.is_held
     assert balance(funded.log) == "0.20"
 
@@ -124,10 +147,9 @@ def test_who_comes_while_the_turn_is_waited_for_is_in_the_same_batch(
 ) -> None:
     log, committer = crowd.writer.log, crowd.writer.committer
     open_wallet(log, committer, "1.00", ORGANIZATION)
-    committer._shared = SharedWallets(turns)  # noqa: SLF001  # The crowd has made its committer.
+    committer._contended = ContendedWallets(turns)  # noqa: SLF001  # The crowd has made its committer.
+    lose_races(crowd.writer, 2, partial(take, other.committer, "0.10"))
     take(committer, "0.10")
-    take(other.committer, "0.10")
-    take(committer, "0.10")  # Loses a race.
     late = []
     turns.meanwhile = lambda: late.extend(crowd.queue_up(*[partial(take, committer, "0.10")] * 3))
     first = take(committer, "0.10")
@@ -135,25 +157,25 @@ def test_who_comes_while_the_turn_is_waited_for_is_in_the_same_batch(
     assert balance(log) == "0.30"
 
 
-def test_a_turn_is_for_all_shared_wallets_of_a_batch(
+def test_a_turn_is_for_all_contended_wallets_of_a_batch(
     crowd: Crowd, other: Writer, turns: WatchedTurns
 ) -> None:
     log, committer = crowd.writer.log, crowd.writer.committer
-    shared, alone = [uuid4(), uuid4()], uuid4()
-    committer._shared = SharedWallets(turns)  # noqa: SLF001  # The crowd has made its committer.
-    for organization in (*shared, alone):
+    contended, alone = [uuid4(), uuid4()], uuid4()
+    committer._contended = ContendedWallets(turns)  # noqa: SLF001  # The crowd has made its committer.
+    for organization in (*contended, alone):
         open_wallet(log, committer, "1.00", organization)
         take(committer, "0.10", organization)
-    for organization in shared:
-        take(other.committer, "0.10", organization)
-    for _ in range(2):
+    moved = [partial(take, other.committer, "0.10", organization) for organization in contended]
+    for races in (3, 0):  # The first is that of what keeps the committer busy.
         with crowd.waiting():
             calls = crowd.queue_up(
-                *(partial(take, committer, "0.10", each) for each in (*shared, alone))
+                *(partial(take, committer, "0.10", each) for each in (*contended, alone))
             )
+            lose_races(crowd.writer, races, *moved)
         assert len({call.result(PATIENCE_S) for call in calls}) == 1
-    assert turns.taken == [{*map(wallet_id, shared)}] * 2
-    assert [balance(log, each) for each in (*shared, alone)] == ["0.60", "0.60", "0.70"]
+    assert turns.taken == [{*map(wallet_id, contended)}] * 2
+    assert [balance(log, each) for each in (*contended, alone)] == ["0.40", "0.40", "0.70"]
 
 
 def test_without_turns_processes_race_as_they_did(new_writer: WriterFactory, other: Writer) -> None:
@@ -168,8 +190,7 @@ def test_without_turns_processes_race_as_they_did(new_writer: WriterFactory, oth
 def test_a_log_that_is_away_when_the_turn_comes_fails_nobody(
     funded: Writer, other: Writer, turns: WatchedTurns
 ) -> None:
-    take(other.committer, "0.10")
-    take(funded.committer, "0.10")
+    lose_races(funded, 2, partial(take, other.committer, "0.10"))
     turns.meanwhile = partial(funded.recorder.fail, "on select", OperationalError)
     take(funded.committer, "0.10")
     assert funded.recorder.faults_left == 0

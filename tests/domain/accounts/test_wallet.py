@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from domain.accounts.wallet import ChargeKind, Deposit, Reference, Wallet, wallet_id
+from domain.accounts.wallet import Charge, ChargeKind, Deposit, Reference, Wallet, wallet_id
 from domain.errors import ConfigError, InsufficientBalance, NotPossible
 from domain.money import AMOUNT_MICROS_MAX, format_amount, parse_amount
 from tests.domain.build import ORGANIZATION, adjustment, cause, charge, refund
@@ -156,6 +156,33 @@ def test_a_wallet_fills_up_to_its_limit_and_not_a_micro_more() -> None:
 )
 def test_a_movement_of_nothing_is_a_bug_of_the_caller(step: Step) -> None:
     opened().given(deposited("1.00")).when(step).refused(AssertionError)
+
+
+def test_entries_are_all_made() -> None:
+    entries = [charge("0.40"), refund("0.10", CHARGE), charge("0.60")]
+    story = opened().given(deposited("1.00"))
+    story.when(lambda wallet: wallet.book(entries, cause())).then(
+        fact(Wallet.Charged, amount_micros=400_000, balance_micros=600_000),
+        fact(Wallet.Refunded, amount_micros=100_000, balance_micros=700_000),
+        fact(Wallet.Charged, amount_micros=600_000, balance_micros=100_000),
+    )
+
+
+@pytest.mark.parametrize(
+    ("entries", "error"),
+    [
+        ([charge("0.60"), charge("0.50")], InsufficientBalance),
+        ([charge("0.10"), charge("0.10", currency="USD")], ConfigError),
+    ],
+    ids=["sum", "currency"],
+)
+def test_none_of_the_entries_is_made_if_one_cannot_be(
+    entries: list[Charge], error: type[Exception]
+) -> None:
+    story = opened().given(deposited("1.00"))
+    story.when(lambda wallet: wallet.book(entries, cause())).refused(
+        error, balance_micros=1_000_000
+    )
 
 
 def test_metadata_is_kept_as_it_was_given() -> None:

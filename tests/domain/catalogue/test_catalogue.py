@@ -10,6 +10,8 @@ from domain.errors import NotFound, NotPossible
 from tests.installation import Process
 from tests.plan_files import covering, import_plans, plan, profile, refusal, stored, topics
 
+pytestmark = pytest.mark.any_database
+
 NOTHING = Imported(0, 0, 0)
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from domain.links.attempts import last_attempt
+from domain.errors import IdempotencyKeyReused
+from domain.links.attempts import USED_UP, last_attempt
 
 
 @pytest.mark.parametrize("count", [*range(70), 127, 128, 129, 1_000])
@@ -22,6 +23,11 @@ def test_it_costs_few_looks(count: int, looks: int) -> None:
     assert len(looked) <= looks
     assert len(set(looked)) == len(looked)
     assert min(looked) == 1
+
+
+def test_a_key_without_end_is_refused() -> None:
+    with pytest.raises(IdempotencyKeyReused, match=USED_UP):
+        last_attempt(lambda number: number)
 
 
 def test_an_attempt_that_comes_while_one_looks_is_found_or_not_but_nothing_else() -> None:

@@ -10,9 +10,9 @@ from domain.errors import (
     REJECTED,
     UNREACHABLE,
     BillingNotConfigured,
+    IncompleteNetworkAnswer,
     InsufficientBalance,
     ProvisioningError,
-    ProvisioningFailed,
     Refused,
     ServiceUnavailable,
     ValidationFailed,
@@ -24,6 +24,8 @@ from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.domain.buying import Buyer, Gate, NewBuyer, Patience, WatchedPlaces
 from tests.installation import PATIENCE_S, wait_until
 from tests.plan_files import profile
+
+pytestmark = pytest.mark.any_database
 
 SHORT_S = 0.2
 
@@ -155,7 +157,7 @@ def test_without_a_wallet_free_changes_are_done(new_buyer: NewBuyer) -> None:
 @pytest.mark.parametrize(
     ("error", "refused", "reason"),
     [
-        (NoEndpoint("no id"), ProvisioningFailed, REJECTED),
+        (NoEndpoint("no id"), IncompleteNetworkAnswer, REJECTED),
         (Rejected("no"), ProvisioningError, REJECTED),
         (Unavailable("down"), ProvisioningError, UNREACHABLE),
     ],

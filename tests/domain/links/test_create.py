@@ -11,9 +11,9 @@ from domain.errors import (
     UNREACHABLE,
     BillingNotConfigured,
     ConfigError,
+    IncompleteNetworkAnswer,
     InsufficientBalance,
     ProvisioningError,
-    ProvisioningFailed,
     Refused,
     ValidationFailed,
 )
@@ -22,6 +22,8 @@ from domain.links.network import NoEndpoint
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import Buyer, NewBuyer
 from tests.plan_files import profile
+
+pytestmark = pytest.mark.any_database
 
 DETAILS = {"required": "4.00", "available": "3.999999", "currency": "USD"}
 
@@ -156,7 +158,7 @@ def test_a_wallet_that_is_there_too_late_is_no_error_of_ours(new_buyer: NewBuyer
 @pytest.mark.parametrize(
     ("error", "refused", "reason"),
     [
-        (NoEndpoint("no id"), ProvisioningFailed, REJECTED),
+        (NoEndpoint("no id"), IncompleteNetworkAnswer, REJECTED),
         (Rejected("no"), ProvisioningError, REJECTED),
         (Unavailable("down"), ProvisioningError, UNREACHABLE),
     ],
@@ -192,7 +194,7 @@ def test_without_an_esim_nothing_was_taken(buyer: Buyer, error: Exception) -> No
 def test_a_free_link_that_fails_gives_nothing_back(buyer: Buyer) -> None:
     buyer.hire()
     buyer.network.before("create_endpoint", NoEndpoint("no id"))
-    with pytest.raises(ProvisioningFailed) as told:
+    with pytest.raises(IncompleteNetworkAnswer) as told:
         buyer.create(buyer.sell("Trial", "0.00"))
     assert told.value.details == {"reason": REJECTED, "refunded": "0.00"}
     assert "wallet.refunded" not in buyer.events()

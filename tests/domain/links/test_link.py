@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.ids import derive_id
 from domain.links.link import Link, Stage, link_id
 from domain.links.network import Endpoint
@@ -52,7 +52,7 @@ def test_a_requested_link_has_taken_nothing_and_is_not_visible() -> None:
             name="Van 7",
             plan=plan,
             sponsor_profiles=[PROFILE],
-            price=Price(4_000_000, "EUR", TRANSACTION),
+            price=PaidPrice(4_000_000, "EUR", TRANSACTION),
             deadline=DEADLINE,
         ),
         id=LINK,

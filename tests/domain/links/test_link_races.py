@@ -15,6 +15,7 @@ from domain.errors import (
 from domain.links import change_plans
 from domain.links import create as link_create
 from domain.links.link import Link, Stage
+from domain.log.log import RACES_MAX
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, NewBuyer
 from tests.installation import Process, wait_until
@@ -86,7 +87,7 @@ def test_a_request_that_others_always_beat_to_the_end_of_its_link_gives_up(
     hasty.failing = SimpleNamespace(fail_link=beaten(tries))  # type: ignore[assignment]  # all it calls
     with pytest.raises(ServiceUnavailable, match=link_create.NOT_ENDED):
         buyer.create(buyer.sell(), process=hasty)
-    assert len(tries) == link_create.EXPIRIES_MAX
+    assert len(tries) == RACES_MAX
     buyer.hire(after=0)
     buyer.check()
 
@@ -99,7 +100,7 @@ def test_a_request_that_others_always_beat_to_the_end_of_its_change_gives_up(buy
     hasty.failing = SimpleNamespace(fail_change=beaten(tries))  # type: ignore[assignment]  # as above
     with pytest.raises(ServiceUnavailable, match=change_plans.NOT_ENDED):
         buyer.change(link.id, add=[buyer.sell("Asia", "1.00")], process=hasty)
-    assert len(tries) == change_plans.EXPIRIES_MAX
+    assert len(tries) == RACES_MAX
 
 
 def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
@@ -112,4 +113,4 @@ def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
     monkeypatch.setattr(change_plans.LinkPlans, "_try", lambda *_: lose(link))
     with pytest.raises(ServiceUnavailable, match=change_plans.BUSY):
         buyer.change(link.id, add=[buyer.sell("Asia", "1.00")])
-    assert len(tries) == change_plans.RACES_MAX
+    assert len(tries) == RACES_MAX

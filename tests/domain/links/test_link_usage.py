@@ -10,10 +10,12 @@ from domain.errors import NetworkUnavailable
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.link import Link
 from domain.links.network import AddonUsage, NetworkStatus, Usage
-from domain.links.readings import STATUS_KEPT, PlanUsage, usage_of
+from domain.links.readings import STATUS_KEPT, PlanUsage, StatusReading, usage_of
 from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer
 from tests.installation import SetClock, wait_until
+
+pytestmark = pytest.mark.any_database
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -122,7 +124,7 @@ def link(buyer: Buyer, clock: SetClock) -> Link:
     return made
 
 
-def ask(buyer: Buyer, link: Link, *, live: bool = False) -> tuple[NetworkStatus, bool, bool]:
+def ask(buyer: Buyer, link: Link, *, live: bool = False) -> StatusReading:
     return buyer.process.link_readings.status(buyer.link(link.id), live=live)
 
 

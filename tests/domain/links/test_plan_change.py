@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.ids import derive_id
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from tests.domain.build import ORGANIZATION, cause
@@ -54,9 +54,9 @@ def test_every_addition_has_a_price_and_a_transaction_of_its_own() -> None:
     )
     assert [each.activation_id for each in asked.additions] == list(map(activation, range(3)))
     assert [each.price for each in asked.additions] == [
-        Price(2_000_000, "EUR", derive_id("transaction", activation(0))),
+        PaidPrice(2_000_000, "EUR", derive_id("transaction", activation(0))),
         None,
-        Price(2_000_000, "EUR", derive_id("transaction", activation(2))),
+        PaidPrice(2_000_000, "EUR", derive_id("transaction", activation(2))),
     ]
 
 

@@ -11,6 +11,8 @@ from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Patience, WatchedPlaces
 from tests.installation import SetClock, wait_until
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.fixture
 def buyer(clocked_buyer: Buyer) -> Buyer:

@@ -19,6 +19,8 @@ from domain.links.waiting import Waiting, wait_for
 from tests.domain.buying import DEADLINE_S, Buyer, Gate, NewBuyer, Patience, WatchedPlaces
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 
+pytestmark = pytest.mark.any_database
+
 SHORT_S = 0.2
 
 

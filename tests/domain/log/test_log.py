@@ -10,7 +10,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import Conflict, NotFound, ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
-from domain.log.log import Log, OtherLog, Poisoned
+from domain.log.log import CONTESTED, RACES_MAX, Log, OtherLog, Poisoned
 from domain.lookups.number_lookup import NumberLookup
 from tests.domain.build import ORGANIZATION, cause, lookup, open_wallet
 from tests.domain.writers import Writer, everything
@@ -151,6 +151,49 @@ def test_a_server_that_cannot_be_told_is_asked_seldom_and_named_once(
 def test_appending_nothing_changes_nothing(log: Log) -> None:
     assert log.append() == 0
     assert log.head() == 0
+
+
+def test_a_change_that_loses_a_race_is_decided_anew_on_what_the_log_has(log: Log) -> None:
+    organization = register()
+    log.append(organization)
+    seen = list[int | None]()
+
+    def decide(newest: Organization) -> Organization:
+        if not seen:
+            rival = log.get(Organization, organization.id)
+            rival.change_price(5_000, cause(1))
+            log.append(rival)
+        seen.append(newest.price_micros)
+        newest.switch_lookup(cause(2), enabled=False)
+        return newest
+
+    changed = log.change(organization, decide)
+    assert seen == [None, 5_000]
+    assert (changed.price_micros, changed.lookup_enabled) == (5_000, False)
+    assert state_of(log.get(Organization, organization.id)) == state_of(changed)
+
+
+def test_a_change_of_nothing_is_not_appended(log: Log) -> None:
+    organization = register()
+    log.append(organization)
+    head, calls = log.head(), log.appended.count
+    assert log.change(organization, lambda newest: newest.status) == "active"
+    assert (log.head(), log.appended.count) == (head, calls)
+
+
+@pytest.mark.parametrize("otherwise", [None, NotFound("Mine.")])
+def test_a_change_that_always_loses_gives_up(log: Log, otherwise: NotFound | None) -> None:
+    organization, tries = register(), list[None]()
+    log.append(organization)
+
+    def lose(newest: Organization) -> None:
+        tries.append(None)
+        raise Conflict(newest.id)
+
+    error, message = (NotFound, "Mine.") if otherwise else (ServiceUnavailable, CONTESTED)
+    with pytest.raises(error, match=message):
+        log.change(organization, lose, otherwise)
+    assert len(tries) == RACES_MAX
 
 
 def test_whoever_waits_hears_of_an_append(log: Log) -> None:

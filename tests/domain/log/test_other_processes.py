@@ -19,7 +19,7 @@ from tests.domain.writers import Writer, balance, everything, ledger
 
 
 def before_insert(writer: Writer, number: int, happens: Callable[[], object]) -> None:
-    """Let something happen just before the next insert but `number`, and before no other."""
+    """Call something once, just before the insert that follows the next `number` inserts."""
     left = [number]
 
     def meanwhile() -> None:
@@ -100,6 +100,24 @@ def test_only_the_command_whose_own_stream_was_taken_gets_a_conflict(
     assert [entry.amount_micros for entry in ledger(log)[1:]] == [200_000, 100_000, 100_000]
 
 
+def test_a_batch_is_committed_as_one_without_those_whose_stream_was_taken(crowd: Crowd) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    taken = [uuid4(), uuid4()]
+    with crowd.waiting():
+        calls = crowd.queue_up(
+            *[partial(take, committer, "0.10")] * 3,
+            *(partial(pay_for, committer, lookup(each, "late"), "0.10") for each in taken),
+        )
+        for stream in taken:  # Only the streams have moved on, not the wallet.
+            log.append(lookup(stream))
+        before = log.appended.count
+    outcomes = [type(call.exception(PATIENCE_S)) for call in calls]
+    assert outcomes == [type(None)] * 3 + [Conflict] * 2
+    assert log.appended.count == before + 2  # One more is what kept the committer busy.
+    assert balance(log) == "0.70"
+
+
 def test_a_race_lost_again_and_again_is_given_up(
     monkeypatch: pytest.MonkeyPatch, funded: Writer, other: Writer
 ) -> None:
@@ -118,17 +136,18 @@ def test_a_loser_who_cannot_ask_why_is_told_that_the_log_is_out_of_reach(
     funded: Writer, other: Writer
 ) -> None:
     stream_id = uuid4()
-    pay_for(other.committer, lookup(stream_id), "0.10")
+    other.log.append(lookup(stream_id))
 
     def lose_the_database() -> None:
         funded.recorder.fail("on select", None)  # Whether the events are its own echo.
+        funded.recorder.fail("on select", None)  # What the wallet has become.
         funded.recorder.fail("on select", OperationalError)  # Which stream was taken.
 
-    before_insert(funded, 1, lose_the_database)  # The batch has failed, this is its single try.
-    with pytest.raises((Conflict, ServiceUnavailable)):
+    before_insert(funded, 0, lose_the_database)
+    with pytest.raises(ServiceUnavailable):
         pay_for(funded.committer, lookup(stream_id, "request-2"), "0.10")
     assert funded.recorder.faults_left == 0
-    assert balance(funded.log) == "0.90"
+    assert balance(funded.log) == "1.00"
 
 
 def test_positions_and_versions_of_two_writers_interleave_without_gaps(

@@ -1,4 +1,4 @@
-"""Nobody who waits for the log to grow sleeps through a call."""
+"""A thread that waits for the log to grow misses no call."""
 
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from domain.accounts.price import Repayment
+from domain.accounts.paid_price import Repayment
 from domain.ids import derive_id
 from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob, bulk_job_id
 from tests.domain.build import ORGANIZATION, TRANSACTION, bulk_job, cause, sealed

@@ -2,13 +2,13 @@
 
 from datetime import timedelta
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.lookups.number_lookup import NumberLookup, number_lookup_id
 from tests.domain.build import ORGANIZATION, START, TRANSACTION, cause, sealed
 from tests.story import Story, fact
 
 
-def answered(price: Price | None) -> Story[NumberLookup]:
+def answered(price: PaidPrice | None) -> Story[NumberLookup]:
     return Story(
         NumberLookup.give(
             number_lookup_id(ORGANIZATION, "key-1"),
@@ -24,7 +24,7 @@ def answered(price: Price | None) -> Story[NumberLookup]:
 
 
 def test_an_answer_keeps_where_it_came_from_and_what_it_cost() -> None:
-    price = Price(5_000, "EUR", TRANSACTION)
+    price = PaidPrice(5_000, "EUR", TRANSACTION)
     story = answered(price).then(
         fact(
             NumberLookup.Answered,

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.accounts.price import Repayment
+from domain.accounts.paid_price import Repayment
 from domain.links.plan_change import PlanChange
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Reference
 from domain.links.link import Link
 from tests.domain.build_links import bought
@@ -15,7 +15,7 @@ MICROS = 100_000
 
 def a_link_that_costs_another_sum_than_its_plan(forger: LinkForger) -> int:
     (requested,) = forger.request().collect_events()
-    return forger.write(forged(requested, price=Price(1, "USD", uuid4())))
+    return forger.write(forged(requested, price=PaidPrice(1, "USD", uuid4())))
 
 
 def a_free_link_of_a_plan_with_a_price(forger: LinkForger) -> int:

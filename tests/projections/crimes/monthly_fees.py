@@ -2,14 +2,14 @@
 
 from uuid import uuid4
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger
 
 
 def a_fee_of_another_sum_than_its_links(forger: LinkForger) -> int:
     _, due = forger.fee(uuid4(), uuid4())
-    price = Price(10_000, "USD", due.price.transaction_id)
+    price = PaidPrice(10_000, "USD", due.price.transaction_id)
     return forger.write(forged(due, price=price))
 
 
@@ -45,7 +45,7 @@ def a_fee_that_is_charged_twice(forger: LinkForger) -> int:
 def a_fee_that_is_charged_at_another_price(forger: LinkForger) -> int:
     fee, due = forger.fee()
     charged, _ = forger.fee_charged(fee)
-    price = Price(20_000, "USD", due.price.transaction_id)
+    price = PaidPrice(20_000, "USD", due.price.transaction_id)
     return forger.write(due, forged(charged, price=price))
 
 

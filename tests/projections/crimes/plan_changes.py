@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import msgspec
 
-from domain.accounts.price import Repayment
+from domain.accounts.paid_price import Repayment
 from domain.links.plan_change import PlanChange
 from tests.projections.forgery import forged
 from tests.projections.link_forgery import Crime, LinkForger, first_of

@@ -2,7 +2,7 @@
 
 from uuid import uuid4
 
-from domain.accounts.price import Price, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Reference
 from tests.projections.forgery import ITEM_MICROS, forged
 from tests.projections.link_forgery import Crime, LinkForger
@@ -50,7 +50,7 @@ def another_currency(forger: LinkForger) -> int:
 def an_amount_that_is_not_positive(forger: LinkForger) -> int:
     lookup = forger.lookup(1)
     assert lookup.price is not None
-    forger.write(forged(lookup, price=Price(0, "USD", lookup.price.transaction_id)))
+    forger.write(forged(lookup, price=PaidPrice(0, "USD", lookup.price.transaction_id)))
     return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
 
 

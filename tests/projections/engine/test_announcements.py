@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.accounts.price import Price
+from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Reference, Wallet, wallet_id
 from tests.installation import Process
 from tests.projections.forgery import Forger, forged
@@ -88,7 +88,7 @@ def test_a_booking_in_the_wallet_of_somebody_else_is_found(
 def test_a_price_in_another_currency_than_the_wallet_is_found(forger: Forger) -> None:
     lookup = forger.lookup()
     assert lookup.price is not None
-    price = Price(lookup.price.amount_micros, "EUR", lookup.price.transaction_id)
+    price = PaidPrice(lookup.price.amount_micros, "EUR", lookup.price.transaction_id)
     forger.write(forged(lookup, price=price))
     position = forger.write(forger.charge_for(lookup))
     assert [failure.position for failure in forger.failures()] == [position]

@@ -11,7 +11,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 
 from app.adapters.postgres.database import VIEWS_MAX
 from projections.engine.database import KEPT_FREE, is_outage
-from projections.engine.hot_reads import OneOf, Quick, as_id, run
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from tests.installation import PATIENCE_S, Process, postgresql_only, sqlite_only
 
 ENDED = (  # It waits until they have: a server that only was asked to still answers for a moment.
@@ -27,9 +27,9 @@ CROWD = 16
 
 
 @pytest.fixture
-def by_id(process: Process) -> Quick:
+def by_id(process: Process) -> HotStatement:
     rows = process.organizations.rows.c
-    return Quick(
+    return HotStatement(
         select(rows.name, rows.price_micros, rows.lookup_enabled).where(
             rows.id == bindparam("id"), rows.status == "active"
         )
@@ -44,7 +44,7 @@ def organization_id(process: Process) -> UUID:
 
 
 def test_it_finds_what_the_ordinary_way_finds(
-    process: Process, by_id: Quick, organization_id: UUID
+    process: Process, by_id: HotStatement, organization_id: UUID
 ) -> None:
     with process.views.reading() as connection:
         expected = connection.execute(by_id.statement, {"id": organization_id}).all()
@@ -55,8 +55,8 @@ def test_it_finds_what_the_ordinary_way_finds(
 
 def test_it_finds_those_of_several_ids_inside_a_transaction_too(process: Process) -> None:
     rows = process.organizations.rows
-    some = Quick(select(rows.c.id).where(OneOf(rows.c.id, "ids")))
-    gone = Quick(rows.delete().where(OneOf(rows.c.id, "ids")))
+    some = HotStatement(select(rows.c.id).where(OneOf(rows.c.id, "ids")))
+    gone = HotStatement(rows.delete().where(OneOf(rows.c.id, "ids")))
     made = {process.organization(name=name) for name in ("One", "Two", "Three")}
     process.projector.catch_up()
     last, *others = made
@@ -74,10 +74,10 @@ def test_what_a_transaction_is_refused_is_raised_as_the_library_raises_it(
     process: Process,
 ) -> None:
     with pytest.raises(SQLAlchemyError), process.views.writing() as connection:
-        run(connection, Quick(text("SELECT * FROM nothing")))
+        run(connection, HotStatement(text("SELECT * FROM nothing")))
 
 
-def test_it_sees_what_was_just_committed(process: Process, by_id: Quick) -> None:
+def test_it_sees_what_was_just_committed(process: Process, by_id: HotStatement) -> None:
     for name in ("One", "Two"):
         made = process.organization(name=name)
         process.projector.catch_up()
@@ -85,7 +85,7 @@ def test_it_sees_what_was_just_committed(process: Process, by_id: Quick) -> None
 
 
 def test_a_statement_that_fails_raises_what_the_library_raises(process: Process) -> None:
-    nothing = Quick(select(column("one")).select_from(table("nothing", column("one"))))
+    nothing = HotStatement(select(column("one")).select_from(table("nothing", column("one"))))
     for _ in range(2):
         with pytest.raises(SQLAlchemyError, match="nothing"):
             process.views.rows(nothing)
@@ -93,7 +93,7 @@ def test_a_statement_that_fails_raises_what_the_library_raises(process: Process)
 
 @sqlite_only("a thread reads on one connection there; on a server it would wait for a second one")
 def test_a_read_inside_of_another_one_disturbs_neither(
-    process: Process, by_id: Quick, organization_id: UUID
+    process: Process, by_id: HotStatement, organization_id: UUID
 ) -> None:
     with process.views.reading() as connection:
         result = connection.execute(text("SELECT 1 UNION ALL SELECT 2"))
@@ -103,7 +103,7 @@ def test_a_read_inside_of_another_one_disturbs_neither(
 
 @postgresql_only("a server that ends connections")
 def test_a_connection_that_the_server_has_ended_costs_nobody_an_error(
-    process: Process, by_id: Quick, organization_id: UUID
+    process: Process, by_id: HotStatement, organization_id: UUID
 ) -> None:
     for _ in range(3):
         assert len(process.views.rows(by_id, id=organization_id)) == 1
@@ -115,7 +115,7 @@ def test_a_connection_that_the_server_has_ended_costs_nobody_an_error(
 
 @postgresql_only("connections of a server")
 def test_a_crowd_of_hot_and_ordinary_reads_shares_few_connections_which_stay(
-    process: Process, by_id: Quick, organization_id: UUID
+    process: Process, by_id: HotStatement, organization_id: UUID
 ) -> None:
     together = Barrier(CROWD)
 
@@ -144,7 +144,7 @@ def test_a_crowd_of_hot_and_ordinary_reads_shares_few_connections_which_stay(
 
 @postgresql_only("connections of a server")
 def test_slow_reads_leave_connections_to_hot_ones_and_to_writes(
-    process: Process, by_id: Quick, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
+    process: Process, by_id: HotStatement, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process.views, "_wait_s", 0.1)
     release, holding = Event(), list[Event]()

@@ -1,4 +1,4 @@
-"""A position moves from where it was known to be, or not at all."""
+"""A position moves only from where it was read."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -9,8 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from domain.log.log import Place
-from projections.engine.health import belongs, strangers
-from projections.engine.positions import Fenced
+from projections.engine.positions import Fenced, belongs, models_to_rebuild
 from tests.installation import Process, postgresql_only, wait_until
 from tests.projections.looking import all_lags, failures, place_of, register
 
@@ -176,7 +175,7 @@ def test_a_model_is_strange_when_it_was_never_built_or_by_another_version(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def found() -> list[str]:
-        models = strangers(process.log, process.views, process.positions, process.models)
+        models = models_to_rebuild(process.log, process.views, process.positions, process.models)
         return [model.name for model in models]
 
     assert found() == []

@@ -8,7 +8,7 @@ import pytest
 from domain.accounts.organization import ApiClient
 from domain.accounts.wallet import Wallet, wallet_id
 from projections.audit.auditor import check_log
-from projections.engine.health import belongs
+from projections.engine.positions import belongs
 from projections.engine.projector import BATCH_EVENTS_MAX, Projector
 from tests.installation import Installation, Process, sqlite_only, wait_until
 from tests.projections.histories import look_up, run_on_log, write_row

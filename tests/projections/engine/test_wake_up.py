@@ -1,4 +1,4 @@
-"""Whoever waits for the log to grow is woken, in whatever process it was appended to."""
+"""Whatever process appends, every thread that waits for the log to grow is woken."""
 
 import time
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The eSIM network that needs no network: stock, endpoints, usage and failures, all of them played.
+"""An eSIM network that needs no network: its stock, endpoints, usage and failures are simulated.
 
 | module | holds |
 |---|---|

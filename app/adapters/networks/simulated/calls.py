@@ -1,4 +1,4 @@
-"""One call over the simulator's tables: its moment, its time-out, errors in the port's words."""
+"""One call over the simulator's tables: its moment, its time-out, errors in the port's terms."""
 
 import logging
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call under way; everything in it happens at the moment when it began."""
+    """A call under way; everything in it happens at the moment at which it began."""
 
     connection: Connection
     now: datetime
@@ -26,7 +26,7 @@ class Call:
 
 
 class Calls:
-    """Begins calls. One that the database holds up past its time-out has no effect."""
+    """Begins calls; a call that the database delays past its time-out has no effect."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database = database
@@ -34,7 +34,7 @@ class Calls:
 
     @contextmanager
     def reading(self, timeout_s: float) -> Iterator[Call]:
-        """Lend a connection for single statements; every trouble is Unavailable."""
+        """Lend a connection for single statements; every failure becomes Unavailable."""
         now, deadline = self._begin(timeout_s)
         try:
             with self._database.reading() as connection:
@@ -47,9 +47,10 @@ class Calls:
 
     @contextmanager
     def changing(self, timeout_s: float) -> Iterator[Call]:
-        """Lend a durable transaction; OutcomeUnknown when it is its commit that fails.
+        """Lend a durable transaction; raises OutcomeUnknown if its commit fails.
 
-        Durable, for the caller's log may be written after a crash of this database.
+        Durable, because the caller's log may be written after a crash of this database, and it
+        would then name something that the network has forgotten.
         """
         now, deadline = self._begin(timeout_s)
         committing = False
@@ -65,7 +66,7 @@ class Calls:
             raise kind(_trouble(error)) from None
 
     def left_s(self, call: Call) -> float:
-        """Return the seconds that are left of the time-out of a call."""
+        """Return how many seconds of the call's time-out are left."""
         return max(0.0, (call.deadline - self._clock()).total_seconds())
 
     def _begin(self, timeout_s: float) -> tuple[datetime, datetime]:
@@ -77,7 +78,7 @@ class Calls:
 
 
 def _trouble(error: SQLAlchemyError) -> str:
-    # Only the type: the text of a foreign error may hold what was asked for.
+    # Only the type, because the text of an unknown error may hold what was asked for.
     kind = type(error).__name__
     _log.warning("the tables of the simulated network: %s", kind)
     return f"the tables of the simulated network cannot be used: {kind}"

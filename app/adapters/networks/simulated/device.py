@@ -1,4 +1,4 @@
-"""The habits of the device behind an endpoint, by seed: its start, its traffic, its pauses."""
+"""How the device behind an endpoint behaves, by seed: its start, its traffic, its pauses."""
 
 from datetime import datetime, timedelta
 from typing import Final
@@ -8,15 +8,17 @@ import msgspec
 from app.adapters.networks.simulated.identifiers import Identifiers
 from domain.links.network import ProviderPlan
 
-INSTALLED_S: Final = (30.0, 90.0)  # After the endpoint came into being.
-FIRST_USED_S: Final = (60.0, 180.0)  # The same; never before it is installed.
-SHARE_OF_VALIDITY: Final = (0.2, 0.8)  # The part of its validity in which the first plan is spent.
+INSTALLED_S: Final = (30.0, 90.0)  # Counted from the creation of the endpoint.
+FIRST_USED_S: Final = (60.0, 180.0)  # Counted likewise; never before the installation.
+# The share of its validity after which the first plan is used up.
+SHARE_OF_VALIDITY: Final = (0.2, 0.8)
 CYCLE_S: Final = (1_200.0, 3_600.0)
-CONNECTED_SHARE: Final = 0.9  # The first part of each cycle; in the rest it is out of reach.
+# The first part of each cycle; in the rest the device is out of reach.
+CONNECTED_SHARE: Final = 0.9
 
 
 class Habits(msgspec.Struct, frozen=True):
-    """What a device does unless it is kept from it; its traffic is steady."""
+    """What a device does unless it is stopped; its traffic is steady."""
 
     installed_at: datetime
     first_used_at: datetime
@@ -24,11 +26,11 @@ class Habits(msgspec.Struct, frozen=True):
     cycle_s: float
 
     def is_connected(self, moment: datetime) -> bool:
-        """Tell whether it has a connection, were it allowed to, at a moment after its first use."""
+        """Tell whether it has a connection, if allowed, at a moment after its first use."""
         return self._into_cycle_s(moment) < CONNECTED_SHARE * self.cycle_s
 
     def last_seen(self, moment: datetime) -> datetime:
-        """Return when it last had a connection, looking back from a moment after its first use."""
+        """Return when it last had a connection, seen from a moment after its first use."""
         out_of_reach_s = self._into_cycle_s(moment) - CONNECTED_SHARE * self.cycle_s
         return moment - timedelta(seconds=max(0.0, out_of_reach_s))
 
@@ -39,7 +41,7 @@ class Habits(msgspec.Struct, frozen=True):
 def habits_of(
     identifiers: Identifiers, endpoint_id: str, plan: ProviderPlan, since: datetime
 ) -> Habits:
-    """Return the habits of the device of an endpoint that came into being at `since`."""
+    """Return the habits of the device of an endpoint that was created at `since`."""
 
     def choose(bounds: tuple[float, float], purpose: str) -> float:
         return identifiers.between(bounds, purpose, endpoint_id)

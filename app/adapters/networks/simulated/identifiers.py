@@ -1,21 +1,21 @@
-"""ICCIDs, activation codes, numbers, ids and dice: each follows from the seed and a name."""
+"""ICCIDs, activation codes, numbers, ids and random draws, each determined by a seed and a name."""
 
 import json
 from base64 import b32encode
 from hashlib import sha256
 from typing import Final
 
-# Both identify the simulator: 883 is the country code of international networks (ITU-T E.164), and
-# 999 its own choice of an identification code. 89 is telecommunications (ITU-T E.118).
+# Both identify the simulator. 883 is the country code of international networks (ITU-T E.164), and
+# 999 is its own choice of an identification code. 89 stands for telecommunications (ITU-T E.118).
 _NUMBERS: Final = "883999"
 _ISSUER: Final = f"89{_NUMBERS}0"
-_ACCOUNT_DIGITS: Final = 9  # 883 999 and these make the 15 digits that E.164 allows.
+_ACCOUNT_DIGITS: Final = 9  # Together with 883 999 they make the 15 digits that E.164 allows.
 
-SMDP_HOST: Final = "rsp.simulated.example"  # RFC 2606: nobody can own it.
+SMDP_HOST: Final = "rsp.simulated.example"  # A domain of RFC 2606, which nobody can own.
 
 
 class Identifiers:
-    """What the simulator makes up. The same seed and names give the same, in every process."""
+    """Makes up identifiers. The same seed and names give the same ones in every process."""
 
     def __init__(self, seed: str) -> None:
         self._seed = seed
@@ -33,7 +33,7 @@ class Identifiers:
         return f"LPA:1${SMDP_HOST}${'-'.join(groups)}"
 
     def endpoint_id(self, iccid: str, reference: str) -> str:
-        """Return the id of what one creation makes, so that a repetition makes the same."""
+        """Return the id of what one creation makes; a repetition gets the same id."""
         return f"ep-{self._digest('endpoint', iccid, reference).hex()[:20]}"
 
     def addon_id(self, endpoint_id: str, reference: str | None) -> str:
@@ -41,27 +41,27 @@ class Identifiers:
         return f"ad-{self._digest('addon', endpoint_id, reference).hex()[:20]}"
 
     def roll(self, purpose: str, name: str) -> float:
-        """Return the one number, 0 ≤ number < 1, that fate has for this purpose and name."""
+        """Return the random number, 0 ≤ number < 1, of this purpose and name; always the same."""
         return (int.from_bytes(self._digest("roll", purpose, name)[:8]) >> 11) / 2**53
 
     def between(self, bounds: tuple[float, float], purpose: str, name: str) -> float:
-        """Return a number between two bounds."""
+        """Return such a number between two bounds."""
         low, high = bounds
         return low + (high - low) * self.roll(purpose, name)
 
     def _digest(self, kind: str, *names: object) -> bytes:
-        # As a JSON array, so that no two lists of names run together.
+        # As a JSON array, so that two different lists of names cannot give the same text.
         return sha256(json.dumps([self._seed, kind, *names]).encode()).digest()
 
 
 def msisdn_of(iccid: str) -> str:
-    """Return the number of an eSIM (ITU-T E.164): its account, reversed, so that none is shared."""
+    """Return the number of an eSIM (ITU-T E.164): its account reversed, so none is shared."""
     account = iccid[len(_ISSUER) : len(_ISSUER) + _ACCOUNT_DIGITS]
     return f"+{_NUMBERS}{account[::-1]}"
 
 
 def check_digit(digits: str) -> str:
-    """Return the digit that makes these digits valid by the formula of Luhn (ISO/IEC 7812-1)."""
+    """Return the Luhn check digit of these digits (ISO/IEC 7812-1)."""
     doubled = (int(digit) * 2 for digit in digits[::-1][0::2])
     total = sum(map(int, digits[::-1][1::2])) + sum(
         number // 10 + number % 10 for number in doubled

@@ -1,4 +1,4 @@
-"""The tables of the simulator, and every statement: eSIMs in stock, and the endpoints of them."""
+"""The tables of the simulator and all statements on them: eSIMs in stock and endpoints."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -23,11 +23,11 @@ from sqlalchemy.dialects import postgresql, sqlite
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.subscription import Subscription
 from domain.links.network import AvailableEsim
-from projections.engine.hot_reads import Quick, run
+from projections.engine.hot_reads import HotStatement, run
 from projections.engine.inserting import insert_many
 
 PAGE_ESIMS: Final = 50
-CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for so many creations.
+CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for this many creations.
 
 _decode = msgspec.json.Decoder(Subscription).decode
 
@@ -35,8 +35,8 @@ _decode = msgspec.json.Decoder(Subscription).decode
 class Inventory:
     """One row per eSIM ever made and one per endpoint; an eSIM is free, in use, or was used.
 
-    Statements run on the caller's connection. On PostgreSQL whoever reads in order to change locks
-    the row; on SQLite a transaction that writes is alone anyway.
+    Statements run on the caller's connection. On PostgreSQL a row that is read in order to be
+    changed is locked; on SQLite there is only one writer at a time anyway.
     """
 
     def __init__(self, identifiers: Identifiers) -> None:
@@ -46,7 +46,7 @@ class Inventory:
             "simulated_esims",
             self.metadata,
             Column("iccid", String, primary_key=True),
-            Column("sponsor_profile_id", String, nullable=False),  # "" runs on none.
+            Column("sponsor_profile_id", String, nullable=False),  # "": runs on no profile.
             Column("serial", Integer, nullable=False),
             Column("is_free", Boolean, nullable=False),
             Index("simulated_esims_made", "sponsor_profile_id", "serial", unique=True),
@@ -66,42 +66,46 @@ class Inventory:
         self._build_endpoints()
 
     def _build_esims(self) -> None:
-        """Build the statements about eSIMs once: building one costs more than running it."""
+        """Build the statements about eSIMs once; building one costs more than running it."""
         esim = self._esims.c
         free = select(esim.iccid, esim.sponsor_profile_id).where(esim.is_free)
         free = free.order_by(esim.sponsor_profile_id, esim.serial)
         page = free.limit(bindparam("most")).offset(bindparam("first"))
-        self._free = Quick(page)
-        self._free_of_sponsor = Quick(page.where(esim.sponsor_profile_id == bindparam("sponsor")))
+        self._free = HotStatement(page)
+        self._free_of_sponsor = HotStatement(
+            page.where(esim.sponsor_profile_id == bindparam("sponsor"))
+        )
         mine = esim.iccid == bindparam("esim")
         state = select(esim.is_free).where(mine)
-        self._state, self._state_locked = Quick(state), Quick(state.with_for_update())
-        self._mark = Quick(self._esims.update().where(mine).values(is_free=bindparam("free")))
+        self._state, self._state_locked = HotStatement(state), HotStatement(state.with_for_update())
+        self._mark = HotStatement(
+            self._esims.update().where(mine).values(is_free=bindparam("free"))
+        )
 
     def _build_endpoints(self) -> None:
-        """Build those about endpoints, too."""
+        """Build the statements about endpoints once, for the same reason."""
         columns = self._endpoints.c
         mine = columns.endpoint_id == bindparam("endpoint")
         present = select(columns.document).where(~columns.is_removed)
         by_id = present.where(mine)
-        self._by_id, self._by_id_locked = Quick(by_id), Quick(by_id.with_for_update())
-        self._by_iccid = Quick(present.where(columns.iccid == bindparam("esim")))
-        self._ever = Quick(select(columns.document, columns.is_removed).where(mine))
+        self._by_id, self._by_id_locked = HotStatement(by_id), HotStatement(by_id.with_for_update())
+        self._by_iccid = HotStatement(present.where(columns.iccid == bindparam("esim")))
+        self._ever = HotStatement(select(columns.document, columns.is_removed).where(mine))
         change = self._endpoints.update().where(mine)
-        self._update = Quick(change.values(document=bindparam("new")))
-        self._remove = Quick(change.values(is_removed=True))
+        self._update = HotStatement(change.values(document=bindparam("new")))
+        self._remove = HotStatement(change.values(is_removed=True))
 
     def free_esims(
         self, connection: Connection, sponsor_profile_id: str | None, page: int
     ) -> list[AvailableEsim]:
-        """Read one page of free eSIMs, oldest first within a sponsor profile; None for any."""
+        """Read one page of free eSIMs, oldest first within a sponsor profile; None: of any."""
         statement = self._free if sponsor_profile_id is None else self._free_of_sponsor
         place = {"most": PAGE_ESIMS, "first": page * PAGE_ESIMS}
         rows = run(connection, statement, sponsor=sponsor_profile_id, **place)
         return [AvailableEsim(iccid, sponsor or None) for iccid, sponsor in rows]
 
     def fill(self, connection: Connection, sponsor_profile_id: str | None, wanted: int) -> None:
-        """Make eSIMs, unless so many are free; two who do it at once make the same."""
+        """Make eSIMs unless `wanted` are free; two processes at once make the same ones."""
         columns, sponsor = self._esims.c, sponsor_profile_id or ""
         free = select(func.count()).where(columns.is_free)
         if sponsor_profile_id is not None:
@@ -123,11 +127,11 @@ class Inventory:
             for serial in range(first, first + max(CHUNK_ESIMS, missing))
         ]
         dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
-        # An ICCID that another sponsor profile came to first is left out.
+        # An ICCID that another sponsor profile has taken is left out.
         connection.execute(dialect.insert(self._esims).on_conflict_do_nothing(), rows)
 
     def is_free(self, connection: Connection, iccid: str, *, lock: bool = False) -> bool | None:
-        """Tell whether an eSIM is free; None for one that was never made."""
+        """Tell whether an eSIM is free; None if it was never made."""
         statement = self._state_locked if lock else self._state
         row = _row(run(connection, statement, esim=iccid))
         return None if row is None else bool(row[0])
@@ -137,7 +141,7 @@ class Inventory:
         run(connection, self._mark, esim=iccid, free=is_free)
 
     def ever(self, connection: Connection, endpoint_id: str) -> tuple[Subscription | None, bool]:
-        """Read an endpoint; None for one that was removed, or never was: the bool tells which."""
+        """Read an endpoint; if there is none, the bool tells whether it was removed."""
         row = _row(run(connection, self._ever, endpoint=endpoint_id))
         if row is None or row[1]:
             return None, row is not None
@@ -146,12 +150,12 @@ class Inventory:
     def by_id(
         self, connection: Connection, endpoint_id: str, *, lock: bool = False
     ) -> Subscription | None:
-        """Read the endpoint of an id, unless it was removed."""
+        """Read an endpoint by its id, unless it was removed."""
         statement = self._by_id_locked if lock else self._by_id
         return _one(run(connection, statement, endpoint=endpoint_id))
 
     def by_iccid(self, connection: Connection, iccid: str) -> Subscription | None:
-        """Read the endpoint that an eSIM has, if any."""
+        """Read the endpoint of an eSIM, if it has one."""
         return _one(run(connection, self._by_iccid, esim=iccid))
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
@@ -165,12 +169,12 @@ class Inventory:
         insert_many(connection, self._endpoints, [row])
 
     def update(self, connection: Connection, subscription: Subscription) -> None:
-        """Write what has become of an endpoint."""
+        """Write the new state of an endpoint."""
         new = msgspec.json.encode(subscription)
         run(connection, self._update, endpoint=subscription.endpoint_id, new=new)
 
     def remove(self, connection: Connection, endpoint_id: str) -> None:
-        """End an endpoint; its row is kept, so that its reference makes no second one."""
+        """Remove an endpoint; its row stays, so that its reference creates no second one."""
         run(connection, self._remove, endpoint=endpoint_id)
 
 
@@ -180,6 +184,6 @@ def _one(found: Any) -> Subscription | None:
 
 
 def _row(found: Any) -> Sequence[Any] | None:
-    rows = found.fetchall()  # To the end: a result left open would hold on to an old state.
+    rows = found.fetchall()  # To the end, because an open result would keep reading an old state.
     assert len(rows) <= 1, "a key names one row"
     return rows[0] if rows else None

@@ -1,4 +1,4 @@
-"""How the plans of an endpoint are used up and run out: pure arithmetic over a stretch of time."""
+"""How the plans of an endpoint are used up and expire: pure arithmetic over a period of time."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -7,9 +7,9 @@ import msgspec
 
 
 class Addon(msgspec.Struct, frozen=True):
-    """A data plan on an endpoint, in MB; it starts when it is first used.
+    """A data plan on an endpoint, in MB; its validity starts when it is first used.
 
-    It may be promised: one whose `added_at` is yet to come is not there. One that was removed is
+    An `added_at` in the future means that it will come late; it is not there yet. A removed plan is
     kept, so that its `reference` is not taken for a new one.
     """
 
@@ -22,19 +22,19 @@ class Addon(msgspec.Struct, frozen=True):
     started_at: datetime | None = None
     used_mb: float = 0.0
     removed: bool = False
-    countries: tuple[str, ...] = ()  # None at all: anywhere.
+    countries: tuple[str, ...] = ()  # Empty: works anywhere.
 
     @property
     def expires_at(self) -> datetime | None:
-        """When it ends whatever is left of it; None until it is first used."""
+        """When it ends even if some of it is left; None until it is first used."""
         return self.started_at and self.started_at + timedelta(days=self.validity_days)
 
     def is_listed(self, moment: datetime) -> bool:
-        """Tell whether the network shows it at a moment."""
+        """Tell whether the network lists it at a moment."""
         return not self.removed and self.added_at <= moment
 
     def remaining_mb(self, moment: datetime) -> float:
-        """Return what can still be used at a moment."""
+        """Return how much can still be used at a moment."""
         return 0.0 if self.has_expired(moment) else self.data_mb - self.used_mb
 
     def has_expired(self, moment: datetime) -> bool:
@@ -47,8 +47,8 @@ def advance(
 ) -> list[Addon]:
     """Return the plans after steady traffic from `since` to `until`, in MB per second.
 
-    They are used one after the other in the order given, which must be that of `added_at`: the
-    next one starts when the one before is used up or has expired.
+    They are used one after the other in the given order, which must be that of `added_at`. The next
+    one starts when the one before it is used up or has expired.
     """
     assert mb_per_s > 0, mb_per_s
     moment = since
@@ -64,7 +64,7 @@ def advance(
 
 
 def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tuple[Addon, datetime]:
-    """Use one plan from a moment on; return it and when it could carry no more."""
+    """Use one plan from a moment on; return it and the moment at which it could carry no more."""
     started = msgspec.structs.replace(addon, started_at=addon.started_at or begin)
     assert started.expires_at is not None
     end = min(until, started.expires_at)

@@ -1,6 +1,6 @@
-"""The adapter: each call of the port, over tables that all processes share.
+"""The simulated network: each call of the port, over tables that all processes share.
 
-The real networks that a device of the simulator is served by, chosen by seed.
+Also the real networks by which a simulated device is served, chosen by seed.
 """
 
 import csv
@@ -28,9 +28,9 @@ from domain.links.network import (
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.engine.database import Database
 
-# One network a country, by the codes of ITU-T E.212. Those of the table of carriers are taken from
-# it; the others are in countries where no carrier's codes are certain. Where the sample plans work
-# it is an operator of theirs.
+# One network for each country, by its code of ITU-T E.212. Codes that are in the carrier table are
+# taken from it; the other countries have no certain carrier code. Where the sample plans work it is
+# one of their operators.
 SHIPPED: Final = Path(__file__).parents[1] / "data" / "serving_networks.csv"
 
 
@@ -45,16 +45,18 @@ NETWORKS: Final = _read()
 def network_for(
     identifiers: Identifiers, iccid: str, covered: Iterable[Collection[str]]
 ) -> ServingNetwork | None:
-    """Return what serves the device of an eSIM; None where no plan works.
+    """Return the network that serves the device of an eSIM; None where no plan works.
 
-    `covered` are the countries of the plans that it has used, in their order. It travels only when
-    the next plan does not work where it is. A plan without countries works everywhere.
+    `covered` are the countries of the plans that it has used, in order of use. The device travels
+    only when its next plan does not work where it is. A plan without countries works everywhere.
     """
     here = None
     for countries in covered:
         known = [code for code in countries or NETWORKS if code in NETWORKS]
         if here not in known:
-            # Each country has a number of its own: another one in the list changes nothing else.
+            # Each country draws a number of its own, so another country in the list changes
+            # nothing.
+
             here = max(
                 known, key=lambda code: identifiers.roll("country", f"{iccid} {code}"), default=None
             )
@@ -62,28 +64,31 @@ def network_for(
 
 
 PRODUCT: Final = "esim"
-PAGES_MAX: Final = 20  # The stock has no end, but whoever reads on must come to one.
-VALIDITY_DAYS_MAX: Final = 36_500  # A century: every moment that follows from it is a date.
+# The stock is endless, but a caller that reads page after page must reach an end.
+PAGES_MAX: Final = 20
+# A century, so that every moment computed from it is a valid date.
+VALIDITY_DAYS_MAX: Final = 36_500
 OPERATOR_TIMEOUT_S: Final = 10.0
 
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
 
 
 class SimulatedNetwork:
-    """Sells eSIMs that follow from a seed and are used as the clock goes on.
+    """Sells eSIMs that follow from a seed and are used up as the clock goes on.
 
-    There is one product, `esim`, and any number of eSIMs for any sponsor profile; an eSIM that had
-    an endpoint is free again when it was given back. Any base plan but the empty one will do. With
-    `sandbox` the plans of `script` fail on demand. `wait` blocks for so many seconds;
-    `patience` is how long callers wait for one outcome, so what is late comes after it.
+    There is one product, `esim`, and any number of eSIMs for any sponsor profile. An eSIM that had
+    an endpoint is free again once it is released. Every base plan but the empty one is accepted.
+    With `sandbox` the plans of `script` fail on demand. `wait` blocks for so many seconds;
+    `patience` is how long callers wait for an outcome, and what comes late comes after that.
 
-    Under a reference that it knows it refuses an addition only of another plan or of one that was
-    taken off.
+    An addition under a known reference is refused only if it is of another plan, or if its plan was
+    removed since.
     """
 
     name = "simulated"
+    remote = False
 
-    def __init__(  # noqa: PLR0913  # It stands for a whole network.
+    def __init__(  # noqa: PLR0913  # It takes the place of a whole network.
         self,
         database: Database,
         clock: Clock,
@@ -101,6 +106,11 @@ class SimulatedNetwork:
         self._sandbox = sandbox
         self._wait = wait
 
+    def probe(self, *, timeout_s: float) -> None:
+        """Read the stock."""
+        with self._calls.reading(timeout_s) as call:
+            self._inventory.is_free(call.connection, "")
+
     def available_esims(
         self,
         plan: ProviderPlan,
@@ -110,7 +120,7 @@ class SimulatedNetwork:
         page: int,
         timeout_s: float,
     ) -> Sequence[AvailableEsim]:
-        """Return one page of free eSIMs, making more when they run short."""
+        """Return one page of free eSIMs; make more when they run short."""
         unknown = product not in {"", PRODUCT}
         if unknown or page >= PAGES_MAX or self._fault_of(plan) is Fault.NO_ESIM:
             return []
@@ -118,17 +128,18 @@ class SimulatedNetwork:
             esims = self._inventory.free_esims(call.connection, sponsor_profile_id, page)
         if len(esims) >= PAGE_ESIMS:
             return esims
-        try:  # Not within the read: many at once would each hold a connection and want another.
+        try:  # Outside the read: many callers would each hold a connection and wait for another.
             with self._calls.changing(timeout_s) as call:
                 self._inventory.fill(call.connection, sponsor_profile_id, (page + 1) * PAGE_ESIMS)
                 return self._inventory.free_esims(call.connection, sponsor_profile_id, page)
-        except OutcomeUnknown as trouble:  # It is a read all the same.
+        # For the caller this is still a read, which has no unknown outcome.
+        except OutcomeUnknown as trouble:
             raise Unavailable(str(trouble)) from None
 
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
     ) -> Endpoint:
-        """Make the endpoint of a free eSIM, or return the one of this reference."""
+        """Create the endpoint of a free eSIM, or return the one with this reference."""
         fault = self._accept(plan)
         if not base_plan:
             message = "an endpoint needs a base plan"
@@ -140,13 +151,13 @@ class SimulatedNetwork:
         return made.endpoint()
 
     def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
-        """Return the endpoint of an eSIM; one that is late is not there yet."""
+        """Return the endpoint of an eSIM; one that comes late is not there yet."""
         with self._calls.reading(timeout_s) as call:
             found = self._inventory.by_iccid(call.connection, iccid)
         return found.endpoint() if found and found.created_at <= call.now else None
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """End an endpoint; its eSIM waits to be given back."""
+        """Remove an endpoint; its eSIM must still be released."""
         with suppress(NoSuchEndpoint), self._calls.changing(timeout_s) as call:
             self._present(call, endpoint_id)
             self._inventory.remove(call.connection, endpoint_id)
@@ -164,7 +175,7 @@ class SimulatedNetwork:
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> str:
-        """Put a plan on an endpoint, or return the add-on of this reference."""
+        """Put a plan on an endpoint, or return the add-on with this reference."""
         fault = self._accept(plan)
         with self._calls.changing(timeout_s) as call:
             before = self._present(call, endpoint_id)
@@ -181,23 +192,23 @@ class SimulatedNetwork:
         return addon.addon_id
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
-        """Take a plan off an endpoint; where there is no endpoint it is gone as well."""
+        """Take a plan off an endpoint; if there is no endpoint, the plan is gone too."""
         with suppress(NoSuchEndpoint):
             self._change(endpoint_id, timeout_s, lambda it, now: it.without_addon(addon_id, now))
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
-        """Compute the usage of this moment; nothing is written."""
+        """Compute the usage at this moment; nothing is written."""
         found, now = self._read(endpoint_id, timeout_s)
         return found.usage(now)
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Tell whether its device is connected at this moment."""
+        """Tell whether the device is connected at this moment."""
         found, now = self._read(endpoint_id, timeout_s)
         serving = network_for(self._identifiers, found.iccid, found.covered(now))
         return found.network_status(serving, now)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Stop the traffic; plans that have started go on to expire."""
+        """Stop the traffic; plans that have started still expire."""
         self._change(endpoint_id, timeout_s, lambda it, now: it.stopped("suspended", now))
 
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
@@ -205,11 +216,11 @@ class SimulatedNetwork:
         self._change(endpoint_id, timeout_s, lambda it, now: it.resumed(now))
 
     def deactivate(self, endpoint_id: str) -> None:
-        """Make an endpoint inactive, which is the network's own doing and not of the port."""
+        """Make an endpoint inactive; a network does this by itself, so it is not in the port."""
         self._change(endpoint_id, OPERATOR_TIMEOUT_S, lambda it, now: it.stopped("inactive", now))
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        """Return the activation code of an eSIM, in use or free."""
+        """Return the activation code of an eSIM, whether it is in use or free."""
         with self._calls.reading(timeout_s) as call:
             known = self._inventory.is_free(call.connection, iccid) is not None
             found = self._inventory.by_iccid(call.connection, iccid) if self._sandbox else None
@@ -222,7 +233,7 @@ class SimulatedNetwork:
         return fault_of(plan) if self._sandbox else None
 
     def _accept(self, plan: ProviderPlan) -> Fault | None:
-        """Refuse a plan that cannot be sold; return what goes wrong with one that is."""
+        """Refuse a plan that cannot be sold; return the fault that a sandbox plan asks for."""
         if plan.data_mb < 1 or not 1 <= plan.validity_days <= VALIDITY_DAYS_MAX:
             message = "a plan needs data and a validity that ends"
             raise Rejected(message)
@@ -231,9 +242,9 @@ class SimulatedNetwork:
         return fault
 
     def _kept(self, call: Call, iccid: str, reference: str) -> Subscription | None:
-        """Return what an earlier creation has made; refuse an eSIM that is not free for a new one.
+        """Return the result of an earlier creation; refuse a new one if the eSIM is not free.
 
-        It locks the eSIM, so that of two creations one is first.
+        Locks the eSIM, so that two creations come one after the other.
         """
         free = self._inventory.is_free(call.connection, iccid, lock=True)
         if free is None:
@@ -257,7 +268,7 @@ class SimulatedNetwork:
         return made
 
     def _reply(self, call: Call, fault: Fault | None, since: datetime, *, is_new: bool) -> None:
-        """Keep the reply back where the sandbox wants it: late, or lost the first time."""
+        """Delay the reply or lose it the first time, if the sandbox plan wants that."""
         if since > call.now:
             self._wait(self._calls.left_s(call))
             message = "the sandbox plays a reply that is late"

@@ -1,4 +1,4 @@
-"""The plans that fail on demand in a sandbox: each failure that a partner can meet."""
+"""The sandbox plans: each plays, on demand, one failure that a partner can meet."""
 
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -7,14 +7,12 @@ from typing import Final
 from domain.links.network import NoEndpoint, ProviderPlan
 from domain.provider_errors import Rejected, Unavailable
 
-PATIENCE: Final = timedelta(
-    seconds=15
-)  # How long callers wait for one outcome, all calls together.
-LATE: Final = timedelta(seconds=3)  # What is late comes so long after everybody has given it up.
+PATIENCE: Final = timedelta(seconds=15)  # How long callers wait for one outcome, over all calls.
+LATE: Final = timedelta(seconds=3)  # How long after everybody has given up a late effect comes.
 
 
 class Fault(StrEnum):
-    """What goes wrong; its value is the `provider_plan_id` that asks for it."""
+    """What goes wrong; the value is the `provider_plan_id` that asks for it."""
 
     NO_ENDPOINT = "sandbox-no-endpoint"
     PROVIDER_ERROR = "sandbox-provider-error"
@@ -28,12 +26,12 @@ _FAULTS = {fault.value: fault for fault in Fault}
 
 
 def fault_of(plan: ProviderPlan) -> Fault | None:
-    """Return what a plan asks for; None for a plan that works."""
+    """Return the fault that a plan asks for; None for a plan that works."""
     return _FAULTS.get(plan.provider_plan_id)
 
 
 def refuse(fault: Fault | None) -> None:
-    """Raise for the failures that leave nothing behind."""
+    """Raise for the faults that leave nothing behind."""
     match fault:
         case Fault.NO_ENDPOINT:
             message = "the sandbox plays an answer without an id"
@@ -49,8 +47,8 @@ def refuse(fault: Fault | None) -> None:
 
 
 def comes_at(fault: Fault | None, now: datetime, late: timedelta) -> datetime:
-    """Return when that comes into being which a call begins to make now.
+    """Return the moment at which the effect of a call that begins now comes into being.
 
-    It is written down at once, so that it comes late even if the process of the call has died.
+    It is written at once, so that it comes late even if the process of the call has died.
     """
     return now + late if fault is Fault.SLOW else now

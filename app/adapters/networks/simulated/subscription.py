@@ -1,4 +1,4 @@
-"""One endpoint and what may happen to it, pure: changes return a new one, reports none."""
+"""One endpoint and what may happen to it; pure functions that return a changed copy."""
 
 from datetime import datetime
 from typing import Self
@@ -18,13 +18,13 @@ from domain.links.network import (
     Usage,
 )
 
-_MB_DECIMALS = 3  # A kilobyte; what is kept is exact.
+_MB_DECIMALS = 3  # A kilobyte; stored values are exact.
 
 
 class Subscription(msgspec.Struct, frozen=True):
-    """An eSIM in use. Its usage stands as of `meter_at`; what came later is computed when asked.
+    """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
-    From `stopped_at` on, None while it is active, there is no traffic.
+    There is no traffic from `stopped_at` on; it is None while the endpoint is active.
     """
 
     endpoint_id: str
@@ -40,12 +40,12 @@ class Subscription(msgspec.Struct, frozen=True):
     unreachable: bool = False
 
     def with_addon(self, addon: Addon) -> Self:
-        """Put a plan on; it is used after those that were there before it."""
+        """Add a plan; it is used after the plans that were there before it."""
         addons = sorted([*self.addons, addon], key=lambda each: each.added_at)
         return msgspec.structs.replace(self, addons=addons)
 
     def without_addon(self, addon_id: str, now: datetime) -> Self:
-        """Take a plan off, with what is left of it; one that is not there is no error."""
+        """Remove a plan with what is left of it; one that is not there is no error."""
         settled = self._settled(now)
         addons = [
             msgspec.structs.replace(addon, removed=True)
@@ -56,16 +56,16 @@ class Subscription(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(settled, addons=addons)
 
     def cut_off(self) -> Self:
-        """Let no reader reach it any more."""
+        """Make it unreadable, so that every read of it fails."""
         return msgspec.structs.replace(self, unreachable=True)
 
     def stopped(self, status: LinkStatus, now: datetime) -> Self:
-        """End its traffic; its plans go on to run out."""
+        """Stop its traffic; its plans still expire."""
         settled = self._settled(now)
         return msgspec.structs.replace(settled, status=status, stopped_at=self.stopped_at or now)
 
     def resumed(self, now: datetime) -> Self:
-        """Let it carry traffic again; a first use that could not happen happens now."""
+        """Let traffic flow again; a first use that was prevented happens now."""
         if self.stopped_at is None:
             return self
         habits = self.habits
@@ -85,7 +85,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return next((addon for addon in self.addons if addon.reference == reference), None)
 
     def endpoint(self) -> Endpoint:
-        """Return it in the words of the port."""
+        """Return it as the port describes an endpoint."""
         return Endpoint(
             endpoint_id=self.endpoint_id,
             iccid=self.iccid,
@@ -107,7 +107,7 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def covered(self, now: datetime) -> list[tuple[str, ...]]:
-        """Return where the plans work that it has begun to use, those that are over left out."""
+        """Return where the plans work that it has begun to use, without those that are over."""
         return [
             addon.countries
             for addon in self._settled(now).addons
@@ -115,7 +115,7 @@ class Subscription(msgspec.Struct, frozen=True):
         ]
 
     def network_status(self, network: ServingNetwork | None, now: datetime) -> NetworkStatus:
-        """Report whether it is connected, and then to that network; None: no plan works."""
+        """Report whether it is connected, and if so to this network; None: no plan works."""
         used = self._is_used(now)
         in_reach = network is not None and self.stopped_at is None
         connected = used and in_reach and self.habits.is_connected(now)
@@ -129,7 +129,7 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def _plans_until(self, now: datetime) -> datetime:
-        """Return until when a plan worked that works no more: its end, or its removal."""
+        """Return until when its last plan worked: until its end or its removal."""
         listed = [addon for addon in self._settled(now).addons if addon.is_listed(now)]
         ends = [addon.expires_at for addon in listed if addon.expires_at is not None]
         ended_at = max(ends, default=self.meter_at)
@@ -142,7 +142,7 @@ class Subscription(msgspec.Struct, frozen=True):
         return self.habits.first_used_at <= self._traffic_until(now)
 
     def _settled(self, now: datetime) -> Self:
-        """Write down the usage up to now; a clock that was set back changes nothing."""
+        """Write down the usage up to now; if the clock was set back, nothing changes."""
         since = max(self.meter_at, self.habits.first_used_at)
         until = self._traffic_until(now)
         if until <= since:
@@ -154,7 +154,7 @@ class Subscription(msgspec.Struct, frozen=True):
 def begin(
     identifiers: Identifiers, iccid: str, reference: str, plan: ProviderPlan, since: datetime
 ) -> Subscription:
-    """Return the endpoint of an eSIM, with a plan, that comes into being at `since`."""
+    """Return the endpoint, with its plan, of an eSIM; it comes into being at `since`."""
     endpoint_id = identifiers.endpoint_id(iccid, reference)
     first = addon_of(identifiers, endpoint_id, None, plan, since)
     return Subscription(
@@ -176,7 +176,7 @@ def addon_of(
     plan: ProviderPlan,
     since: datetime,
 ) -> Addon:
-    """Return a plan on an endpoint; `reference` is None for the first, which came with it."""
+    """Return a plan on an endpoint; `reference` is None for the first plan, which came with it."""
     return Addon(
         addon_id=identifiers.addon_id(endpoint_id, reference),
         reference=reference,

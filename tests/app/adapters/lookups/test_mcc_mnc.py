@@ -1,4 +1,4 @@
-"""The table of networks: what is certain of a code, and how a file of one's own is refused."""
+"""The table of networks: when a code is certain, and how an operator's own file is refused."""
 
 from pathlib import Path
 

@@ -139,13 +139,13 @@ def test_warming_changes_no_answer() -> None:
     lookup = OfflineLookup(SHIPPED)
     before = lookup.look_up(ORGANIZATION, "+254712123456")
 
-    lookup.warm()
+    lookup.probe()
 
     assert lookup.look_up(ORGANIZATION, "+254712123456") == before
 
 
 class Timers:
-    """Timers that run out when the test says so."""
+    """Timers that the test ends by hand."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []

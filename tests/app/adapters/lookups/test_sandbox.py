@@ -6,11 +6,10 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.circuit import CircuitBreaker
 from app.adapters.lookups.sandbox import NUMBERS, SLOW_S, SandboxLookup, is_sandbox_number
 from domain.lookups.ports import Carrier, NumberFacts
 from domain.provider_errors import Unavailable
-from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
+from tests.contracts.scripted_lookup import VALID_MOBILE, Behind, Fault, ScriptedLookup
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 ANOTHER = UUID("00000000-0000-4000-8000-000000000002")
@@ -109,7 +108,7 @@ def test_sandbox_numbers_never_reach_the_provider(sandbox: Sandbox) -> None:
 
 
 def test_sandbox_numbers_never_open_the_circuit() -> None:
-    breaker = CircuitBreaker(ScriptedLookup(), failures_max=1, open_s=60.0, probe=lambda: None)
+    breaker = Behind(ScriptedLookup(), failures_max=1)
     lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
 
     for phone_number in ("+15005550001", "+15005550003", "+15005550004"):
@@ -123,7 +122,7 @@ def test_sandbox_numbers_never_open_the_circuit() -> None:
 def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
     provider = ScriptedLookup()
     provider.play(Fault.TIMES_OUT)
-    breaker = CircuitBreaker(provider, failures_max=1, open_s=60.0, probe=lambda: None)
+    breaker = Behind(provider, failures_max=1)
     lookup = SandboxLookup(breaker, AttemptsInMemory(), sleep=lambda _: None)
     with closing(breaker):
         with pytest.raises(Unavailable):

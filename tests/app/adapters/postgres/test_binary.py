@@ -1,4 +1,4 @@
-"""What we write in binary is what the server and the driver read."""
+"""The server and the driver read what we encode in binary."""
 
 from collections.abc import Iterator
 from typing import Any

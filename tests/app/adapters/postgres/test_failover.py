@@ -42,7 +42,7 @@ def servers() -> Iterator[Pair]:
 
 @pytest.fixture
 def pair(servers: Pair) -> Pair:
-    """A primary and its standby, whatever an earlier test has left."""
+    """A primary and its standby, restored if an earlier test has changed them."""
     if not servers.standby.is_running():
         servers.bring_back()
     return servers
@@ -64,7 +64,7 @@ def spend(process: Process, organization: UUID, price_micros: int = 100_000) -> 
 
 
 def insist(call: Callable[[], object]) -> None:
-    """Do what fails as long as no server takes writes, as whoever calls the service would."""
+    """Repeat a call until a server takes writes, as a client of the service would."""
 
     def done() -> bool:
         try:
@@ -77,7 +77,7 @@ def insist(call: Callable[[], object]) -> None:
 
 
 def everything(process: Process) -> Seen:
-    """Read the log as a follower does; return which event stands where."""
+    """Read the log as a follower does; return the event at each position."""
     found: Seen = {}
     while batch := process.log.read(max(found, default=0), 500):
         for each in batch:

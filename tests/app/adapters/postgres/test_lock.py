@@ -43,7 +43,7 @@ def shaky_lock(shaky_url: str) -> Iterator[NewLock]:
 
 @pytest.fixture
 def unheard(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a holder ask each time instead of once a second."""
+    """Make a holder ask the server each time instead of once a second."""
     monkeypatch.setattr(postgres_lock, "CHECK_S", 0.0)
 
 

@@ -1,4 +1,4 @@
-"""Turns between processes: one at a time, none for ever, and no error when there is none."""
+"""Turns between processes: one process at a time, never for ever, and no error without a turn."""
 
 import logging
 import signal
@@ -63,7 +63,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def restless(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the server be asked again at once."""
+    """Make the next call ask the server at once."""
     monkeypatch.setattr(postgres_turns, "REST_S", 0.0)
 
 

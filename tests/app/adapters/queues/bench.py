@@ -1,16 +1,14 @@
-"""A broker with an actor that a test can look at, let fail and hold up, and workers for it."""
+"""A broker with workers and an actor that a test can watch, fail and delay."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Semaphore
 
 import dramatiq
-import pytest
 from dramatiq import Broker, Worker
 
 from app.adapters.queues.rabbitmq import DurableBroker
 from tests.installation import PATIENCE_S
-from tests.servers.given_broker import delete_queues, given_broker
 from workers.actors import RETRIES
 from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES, Message, Queue
@@ -60,15 +58,3 @@ class Bench:
 
 def durable(url: str, *, quorum: bool = False) -> Bench:
     return Bench(DurableBroker(url.split(","), quorum=quorum))
-
-
-def fresh_url(request: pytest.FixtureRequest) -> str:
-    """Return a URL without any queue of ours: the given one, or the private server's."""
-    url = given_broker()
-    if url is None:
-        server = request.getfixturevalue("rabbitmq")
-        if not server.is_running():
-            server.start()
-        url = server.url()
-    delete_queues(url)
-    return url

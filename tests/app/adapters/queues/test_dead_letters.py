@@ -5,8 +5,9 @@ from dramatiq.common import xq_name
 from pika.adapters.blocking_connection import BlockingChannel
 
 from app.adapters.queues.rabbitmq import DurableBroker
-from tests.app.adapters.queues.bench import Bench, durable, fresh_url
+from tests.app.adapters.queues.bench import Bench, durable
 from tests.installation import wait_until
+from tests.servers.fixtures import fresh_url
 from tests.servers.given_broker import channel_to
 
 PERSONAL = "what only the two of us should know"
@@ -23,7 +24,7 @@ def broker_of(bench: Bench) -> DurableBroker:
 
 
 def given_up(url: str, *texts: str) -> Bench:
-    """Let messages fail twice."""
+    """Make messages fail twice."""
     bench = durable(url)
     bench.failing.update(texts)
     with bench.working():

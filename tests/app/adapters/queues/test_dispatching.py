@@ -1,4 +1,4 @@
-"""The dispatcher and RabbitMQ: what it could not publish it publishes later, and never skips."""
+"""The dispatcher and RabbitMQ: a message that could not be published is published later."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""A purged queue loses messages and no work: the sweep asks again for what has not moved."""
+"""A purged queue loses messages but no work, because the sweep asks again."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from dramatiq import Worker
 
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import verify
-from tests.app.adapters.queues.bench import fresh_url
 from tests.installation import Installation, Process, SetClock, numbers, wait_until
 from tests.projections.histories import create_job
+from tests.servers.fixtures import fresh_url
 from tests.servers.given_broker import channel_to
 from tests.workers.link_lab import Lab
 

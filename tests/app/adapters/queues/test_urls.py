@@ -1,4 +1,4 @@
-"""What a BROKER_URL says, and what becomes known of it."""
+"""What a BROKER_URL may say, and that no password of it gets out."""
 
 import ssl
 

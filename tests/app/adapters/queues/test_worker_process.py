@@ -12,13 +12,22 @@ import pytest
 
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import verify
-from tests.app.adapters.queues.bench import fresh_url
-from tests.installation import PATIENCE_S, Installation, Process, numbers, wait_until
+from tests.installation import (
+    PATIENCE_S,
+    Installation,
+    Process,
+    numbers,
+    postgresql_only,
+    wait_until,
+)
 from tests.projections.histories import create_job
+from tests.servers.fixtures import fresh_url
 
 ROOT = Path(__file__).parents[4]
 SLOW = "+15005550002"  # The sandbox answers it after three seconds.
 LIFE_S_MAX = 60.0  # Of a process: its start alone takes seconds when the cores are busy.
+
+pytestmark = postgresql_only("whoever has RabbitMQ has that; `tests/faults` kills what is on files")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A store that fails is done without, said once per outage and once after it, and counted."""
+"""Requests go on without a store that fails; it is logged once per outage and counted."""
 
 import logging
 from collections.abc import Callable
@@ -82,7 +82,7 @@ def test_an_outage_is_two_lines_and_every_error_counts(
     use(process)
     lines = lines_of(caplog)
     assert [each.levelno for each in lines] == [logging.ERROR, logging.WARNING]
-    assert lines[0].getMessage().startswith(f"{store} is done without: ")
+    assert lines[0].getMessage().startswith(f"{store} does not work, requests go on without it: ")
     assert lines[1].getMessage() == f"{store} works again"
     shown = generate_latest(process.metrics.registry("worker")).decode()
     assert f'store_errors_total{{store="{store}"}} 3.0' in shown

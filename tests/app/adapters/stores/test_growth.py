@@ -1,4 +1,4 @@
-"""Purges and erasures outgrow no statement: rows are changed in parts, however many there are."""
+"""Purges and erasures change rows in parts, so no statement grows with the table."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

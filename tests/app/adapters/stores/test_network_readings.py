@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from app.processes.migrate import is_migrated, migrate
-from domain.links.network import AddonUsage, NetworkStatus, Reading, ServingNetwork, Usage
-from projections.engine.hot_reads import Quick, QuickReads
+from domain.links.network import AddonUsage, NetworkReading, NetworkStatus, ServingNetwork, Usage
+from projections.engine.hot_reads import HotReads, HotStatement
 from tests.installation import Installation, Process
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
@@ -40,8 +40,8 @@ def test_a_reading_is_kept_whole_for_every_process(
     process.readings.keep_status(ORGANIZATION, other, status(connected=False))
     for each in (process, installation.process()):
         assert each.readings.find([LINK, other, uuid4()]) == {
-            LINK: Reading(usage(), status()),
-            other: Reading(None, status(connected=False)),
+            LINK: NetworkReading(usage(), status()),
+            other: NetworkReading(None, status(connected=False)),
         }
         assert each.readings.find([]) == {}
 
@@ -53,7 +53,7 @@ def test_an_older_reading_never_replaces_a_newer_one(process: Process, first: da
         process.readings.keep_usage(ORGANIZATION, LINK, usage(at, used_mb=at.microsecond))
         process.readings.keep_status(ORGANIZATION, LINK, status(at, connected=at == LATER))
     found = process.readings.find([LINK])[LINK]
-    assert found == Reading(usage(LATER, used_mb=1), status(LATER))
+    assert found == NetworkReading(usage(LATER, used_mb=1), status(LATER))
 
 
 def test_of_two_readings_of_one_moment_the_later_call_counts(process: Process) -> None:
@@ -66,7 +66,7 @@ def test_usage_and_status_have_each_an_age_of_their_own(process: Process) -> Non
     process.readings.keep_usage(ORGANIZATION, LINK, usage(LATER))
     process.readings.keep_status(ORGANIZATION, LINK, status(NOON))
     process.readings.keep_usage(ORGANIZATION, LINK, usage(NOON, used_mb=99))
-    assert process.readings.find([LINK])[LINK] == Reading(usage(LATER), status(NOON))
+    assert process.readings.find([LINK])[LINK] == NetworkReading(usage(LATER), status(NOON))
 
 
 def test_a_msisdn_that_was_told_once_stays_until_another_is_told(process: Process) -> None:
@@ -115,14 +115,14 @@ def test_many_links_are_read_in_one_statement(
     links = [uuid4() for _ in range(100)]
     for link_id in links:
         process.readings.keep_status(ORGANIZATION, link_id, status())
-    asked: list[Quick] = []
-    read = QuickReads.rows
+    asked: list[HotStatement] = []
+    read = HotReads.rows
 
-    def noted(reads: QuickReads, quick: Quick, values: Any) -> Any:
-        asked.append(quick)
-        return read(reads, quick, values)
+    def noted(reads: HotReads, hot: HotStatement, values: Any) -> Any:
+        asked.append(hot)
+        return read(reads, hot, values)
 
-    monkeypatch.setattr(QuickReads, "rows", noted)
+    monkeypatch.setattr(HotReads, "rows", noted)
     assert set(process.readings.find(links)) == set(links)
     assert len(asked) == 1
 
@@ -138,7 +138,7 @@ def test_writers_that_race_leave_the_newest(installation: Installation, process:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(keep, range(40)))
-    newest = Reading(usage(moments[-1]), status(moments[-1]))
+    newest = NetworkReading(usage(moments[-1]), status(moments[-1]))
     assert readings[0].find([LINK]) == {LINK: newest}
 
 

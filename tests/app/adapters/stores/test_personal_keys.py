@@ -177,7 +177,7 @@ def test_an_erasure_that_a_reader_keeps_from_the_file_says_so(
         reader.execute("SELECT count(*) FROM personal_keys").fetchall()
         with process.vault.database.reading() as connection:
             connection.exec_driver_sql("PRAGMA busy_timeout = 100")
-        with pytest.raises(ServiceUnavailable, match="run it again"):
+        with pytest.raises(ServiceUnavailable, match="run this again"):
             process.vault.erase(APRIL)
     process.vault.erase(APRIL)
     assert process.vault.open(ORGANIZATION, SUBJECT, sealed) is None

@@ -1,4 +1,4 @@
-"""Wrong secrets are counted in windows, per subject; who makes too many has to wait."""
+"""Wrong secrets are counted in windows; a caller with too many has to wait."""
 
 from concurrent.futures import ThreadPoolExecutor
 

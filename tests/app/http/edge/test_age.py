@@ -1,4 +1,4 @@
-"""Without a projector replies say that they are old, and since when; while nothing happens not."""
+"""Without a projector replies say since when they are old, but not while nothing happens."""
 
 from collections.abc import Iterator
 from datetime import timedelta

@@ -1,6 +1,7 @@
 """Lookups that the front answers without a thread, and each way in which a thread takes over."""
 
 import json
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from app.http.edge import calling
 from app.http.edge.listening import bind, listen
 from domain.at_once import WouldWait
 from domain.cause import Cause
+from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
 from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed
@@ -26,6 +28,50 @@ from tests.servers.guard import wait_for
 
 NUMBER, OTHER = "+971508245915", "+14155552671"
 KEY = "Idempotency-Key"
+QUERY = "/number-lookup?phone_number=%2B971508245915"
+BODY = '{"phone_number": "+971508245915"}'
+JSON = {"Content-Type": "application/json"}
+# What differs from reply to reply: ids, moments, times.
+OWN = re.compile(rb"[0-9a-f]{8}-[0-9a-f-]{27}|[0-9-]{10}T[0-9:.]+Z|(?<=_ms\":)[0-9.]+|Date: .+ GMT")
+LENGTH = re.compile(rb"Content-Length: [0-9]+")  # Moves with the time that it took.
+
+# How else a number is sent that no thread is needed for.
+USUAL = {
+    "query": ("POST", QUERY, "", {}),
+    "a plus as it is": ("POST", QUERY.replace("%2B", "+"), "", {}),
+    "small letters": ("POST", QUERY.replace("%2B", "%2b"), "", {"x-request-id": "mine"}),
+    "body": ("POST", "/number-lookup", BODY, JSON),
+    "body with a key": ("POST", "/number-lookup", f"\r\n {BODY} \t", {**JSON, KEY: "a"}),
+    "another organization": ("POST", QUERY, "", {"X-Organization-Id": str(uuid4())}),
+    "another number": ("POST", QUERY[:-2], "", {KEY: "~" * 255}),
+}
+# What the operation alone answers.
+UNUSUAL = {
+    "no number": ("POST", "/number-lookup", "", {}),
+    "no E.164 number": ("POST", QUERY.replace("971", "071"), "", {}),
+    "too long": ("POST", QUERY + "0000", "", {}),
+    "two numbers": ("POST", QUERY + "&phone_number=%2B14155552671", "", {}),
+    "a fragment": ("POST", QUERY + "#1", "", {}),
+    "another parameter": ("POST", QUERY + "&x=1", "", {}),
+    "an encoded digit": ("POST", QUERY.replace("971", "9%371"), "", {}),
+    "query and body": ("POST", QUERY, BODY.replace("9", "8"), JSON),
+    "the same member twice": ("POST", "/number-lookup", BODY[:-1] + "," + BODY[1:], JSON),
+    "a list": ("POST", "/number-lookup", f"[{BODY}]", JSON),
+    "a member of another name": ("POST", "/number-lookup", BODY.replace("_", ""), JSON),
+    "no space of JSON": ("POST", "/number-lookup", f"\v{BODY}", JSON),
+    "a line after the number": ("POST", "/number-lookup", BODY.replace("15", "15\\n"), JSON),
+    "no JSON": ("POST", "/number-lookup", BODY, {"Content-Type": "text/plain"}),
+    "a packed body": ("POST", "/number-lookup", BODY, {**JSON, "Content-Encoding": "gzip"}),
+    "a charset": ("POST", "/number-lookup", BODY, {"Content-Type": "application/json; charset=a"}),
+    "a key with a space": ("POST", QUERY, "", {KEY: "a b"}),
+    "a long key": ("POST", QUERY, "", {KEY: "a" * 256}),
+    "an empty key": ("POST", QUERY, "", {KEY: ""}),
+    "two keys": ("POST", QUERY, "", {KEY: "a", KEY.lower(): "b"}),
+    "no token": ("POST", QUERY, "", {"Authorization": "Bearer"}),
+    "another method": ("GET", QUERY, "", {}),
+    "another path": ("POST", QUERY.replace("?", "/?"), "", {}),
+    "a whole URL": ("POST", "http://a" + QUERY, "", {}),
+}
 PATIENCE_S = 20.0
 
 
@@ -57,8 +103,21 @@ class House:
         connection.request("POST", path, headers={**tenant.headers, **named})
         return connection
 
+    def bytes_of(
+        self, tenant: Tenant, method: str, target: str, body: str, named: dict[str, str]
+    ) -> bytes:
+        """Return a reply as it is on the wire, without what differs each time."""
+        headers = tenant.headers | named | {"Content-Length": str(len(body)), "Connection": "close"}
+        lines = [f"{method} {target} HTTP/1.1", *(f"{n}: {v}" for n, v in headers.items())]
+        received = b""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S) as connection:
+            connection.sendall("\r\n".join([*lines, "", body]).encode())
+            while data := connection.recv(65_536):
+                received += data
+        return LENGTH.sub(b"", OWN.sub(b"", received))
+
     def warm(self, tenant: Tenant) -> None:
-        """Have lookups of a tenant answered until one of them needs no thread."""
+        """Send lookups of a tenant until one of them needs no thread."""
 
         def is_warm() -> bool:
             self.begun.clear()
@@ -110,12 +169,13 @@ def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
 
 @contextmanager
 def held_up(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], bool]]:
-    """Let commits stand still in a block; what is lent tells whether one does."""
+    """Stop commits during a block; lends a function that tells whether one is waiting."""
     go_on, stands = Event(), Event()
     insert = service.container.log.recorder.insert_events
 
     def held(stored: list[StoredEvent], **options: Any) -> Any:
-        stands.set()
+        if any(each.topic == NumberLookup.Answered.TOPIC for each in stored):
+            stands.set()
         assert go_on.wait(PATIENCE_S)
         return insert(stored, **options)
 
@@ -143,6 +203,34 @@ def test_it_is_the_reply_of_a_thread(house: House) -> None:
     charges = tenant.transactions(kind="lookup")
     assert len(charges) == before + 2
     assert at_once.json["meta"]["charge"]["transaction_id"] in {each["id"] for each in charges}
+
+
+@pytest.mark.parametrize("sent", [pytest.param(*each, id=i) for i, *each in USUAL.items()])
+def test_the_usual_spellings_need_no_thread(
+    house: House, monkeypatch: pytest.MonkeyPatch, sent: tuple[str, str, str, dict[str, str]]
+) -> None:
+    tenant, other = house.service.tenant(), house.service.tenant()
+    house.warm(tenant)
+    house.begun.clear()
+    at_once = house.bytes_of(tenant, *sent)
+    assert house.begun == [True]
+    monkeypatch.setattr(calling, "AT_ONCE_MAX", 0)
+    house.ask(other)  # The round in which it comes had begun before.
+    house.begun.clear()
+    assert at_once == house.bytes_of(other, *sent)
+    assert house.begun == []
+    assert at_once.startswith(b"HTTP/1.1 200 OK\r\n")
+
+
+@pytest.mark.parametrize("sent", [pytest.param(*each, id=i) for i, *each in UNUSUAL.items()])
+def test_what_is_unusual_is_left_to_a_thread(
+    house: House, sent: tuple[str, str, str, dict[str, str]]
+) -> None:
+    tenant = house.service.tenant()
+    house.warm(tenant)
+    house.begun.clear()
+    house.bytes_of(tenant, *sent)
+    assert house.begun == []
 
 
 def test_a_key_gives_its_first_answer_again(house: House) -> None:
@@ -263,6 +351,7 @@ def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
 def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)
+    before = len(tenant.transactions(kind="lookup"))
     with held_up(house.service, monkeypatch) as stands:
         taken = house.sent(tenant)
         assert stands()
@@ -271,6 +360,8 @@ def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatc
         assert (Reply(taken).status, Reply(waiting).status) == (503, 503)
     monkeypatch.undo()
     assert wait_for(lambda: house.ask(tenant).status == 200, PATIENCE_S)
+    # What was taken may be committed, and is; what still waited was withdrawn.
+    assert len(tenant.transactions(kind="lookup")) == before + 2
 
 
 def test_what_is_too_much_for_one_round_goes_to_threads(

@@ -145,7 +145,7 @@ def test_an_error_that_cannot_be_answered_is_answered_all_the_same(
     make_service: MakeService, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Unknown(Refused):
-        """Raised for nothing; it has no status."""
+        """A refusal without a status, never raised."""
 
     reply = raising(make_service().app, Unknown(CANARY))
     assert (reply.status_code, code_of(reply)) == (500, "INTERNAL_ERROR")

@@ -1,4 +1,4 @@
-"""What the front holds is bounded, and its end is clean: over an application that waits."""
+"""The front holds a bounded number of bytes and ends cleanly, with an application that waits."""
 
 import gc
 import socket
@@ -124,8 +124,11 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
         monkeypatch.setattr(calling, "WAITING_REQUESTS_MAX", 3)
         waiting = [served.connect(stack, QUICK) for _ in range(3)]
         assert b'{"ok":true}' in served.connect(stack, ALIVE).recv(65_536)
-        refused = read_all(served.connect(stack, QUICK))
+        named = [QUICK[:-2] + b"X-Request-Id: %s\r\n\r\n" % name for name in (b"first", b"second")]
+        refused = read_all(served.connect(stack, b"".join(named)))
         assert refused.startswith(b"HTTP/1.1 503 ")
+        assert b"first" in refused
+        assert b"second" not in refused
         assert b"SERVICE_UNAVAILABLE" in refused
         assert b"Retry-After: " in refused
         served.go.set()

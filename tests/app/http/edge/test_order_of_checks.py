@@ -87,7 +87,7 @@ def test_a_read_refuses_a_body_before_it_asks_the_network(
     shop = buyer(service)
     link, log = shop.link(FREE), service.container.log
     version = log.get(Link, UUID(link["id"])).version
-    service.container.simulated_network.deactivate(log.get(Link, UUID(link["id"])).endpoint_id)
+    service.container.bare_network.deactivate(log.get(Link, UUID(link["id"])).endpoint_id)
     reply = shop.get(f"{LINKS}/{link['id']}{more}", **wrong)
     assert reply.status_code == status
     assert service.container.readings.find([UUID(link["id"])])[UUID(link["id"])].status is None

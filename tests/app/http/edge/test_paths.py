@@ -1,4 +1,4 @@
-"""Paths of other installations, and paths that name nothing."""
+"""Paths of other installations, and paths that lead nowhere."""
 
 import json
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ GRANT = {"grant_type": "client_credentials"}
 
 @pytest.fixture(scope="module")
 def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """A service that is also found where another one was."""
+    """A service that also answers at another installation's paths."""
     paths = {"PATH_PREFIX": PREFIX, "TOKEN_PATHS": "/oauth/v2/token, /bappy/login"}
     service = Service(tmp_path_factory.mktemp("elsewhere"), **paths)
     yield service

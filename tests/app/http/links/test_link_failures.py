@@ -1,4 +1,4 @@
-"""Links that cannot be created: what is told, and where the money is."""
+"""Links that cannot be created: what the reply says, and where the money is."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -36,7 +36,7 @@ def deactivate(shop: Buyer, link: dict[str, Any]) -> None:
     parts = shop.service.container
     endpoint_id = parts.log.get(Link, UUID(link["id"])).endpoint_id
     assert endpoint_id is not None
-    parts.simulated_network.deactivate(endpoint_id)
+    parts.bare_network.deactivate(endpoint_id)
 
 
 def test_a_suspended_link_is_suspended_everywhere_and_active_again(service: Service) -> None:
@@ -91,7 +91,7 @@ def test_a_network_that_refuses_leaves_the_status(acme: Buyer) -> None:
     link, parts = acme.link(FREE), acme.service.container
     endpoint_id = parts.log.get(Link, UUID(link["id"])).endpoint_id
     assert endpoint_id is not None
-    parts.simulated_network.remove_endpoint(endpoint_id, timeout_s=1.0)
+    parts.bare_network.remove_endpoint(endpoint_id, timeout_s=1.0)
     reply = switch(acme, link, "suspend")
     assert (reply.status_code, code_of(reply)) == (502, "PROVISIONING_ERROR")
     assert reply.json["error"]["details"] == {"reason": "network_rejected", "retryable": False}

@@ -117,7 +117,7 @@ def test_the_network_is_asked_and_what_it_shows_is_kept(service: Service) -> Non
     link = shop.link()
     endpoint_id = aggregate_of(shop, link).endpoint_id
     assert endpoint_id is not None
-    service.container.simulated_network.deactivate(endpoint_id)
+    service.container.bare_network.deactivate(endpoint_id)
     assert names(shop, status="active") == [None]
     assert shop.read(link).json["data"]["status"] == "inactive"
     assert [each["status"] for each in found(shop)] == ["inactive"]

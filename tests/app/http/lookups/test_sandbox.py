@@ -31,6 +31,7 @@ def test_an_outage_of_the_sandbox_is_none_of_the_service(tenant: Tenant) -> None
     assert tenant.service.client.get("/number-lookup/health").status_code == 200
 
 
+@pytest.mark.any_database
 def test_a_slow_number_answers_after_three_seconds(tenant: Tenant) -> None:
     reply = tenant.look_up(SLOW)
     assert reply.status_code == 200

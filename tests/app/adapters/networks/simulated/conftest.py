@@ -1,4 +1,4 @@
-"""The simulator over one file, and the process that a test looks from."""
+"""The simulator over one file, and the process through which a test sees it."""
 
 from collections.abc import Iterator
 from pathlib import Path

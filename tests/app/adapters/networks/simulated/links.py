@@ -1,4 +1,4 @@
-"""One endpoint of the simulator as a test looks at it: from two processes in turn."""
+"""One endpoint of the simulator, which tests read from two processes in turn."""
 
 from datetime import timedelta
 from itertools import cycle

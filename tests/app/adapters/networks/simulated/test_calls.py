@@ -1,4 +1,4 @@
-"""What the database does to a call: it is said in the words of the port, and has no late effect."""
+"""Trouble with the database becomes an error of the port, and a failed call has no late effect."""
 
 import logging
 from datetime import datetime, timedelta

@@ -1,4 +1,4 @@
-"""Many at once at an empty stock: a call never holds one connection and waits for another."""
+"""Many calls at an empty stock: none holds a connection while it waits for another."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -11,7 +11,7 @@ CROWD = 30  # More than the connections of a process.
 
 @postgresql_only("a pool of connections")
 def test_a_crowd_at_an_empty_stock_is_served(process: Process) -> None:
-    network, together = process.simulated_network, Barrier(CROWD)
+    network, together = process.bare_network, Barrier(CROWD)
 
     def look(_: int) -> int:
         together.wait(PATIENCE_S)

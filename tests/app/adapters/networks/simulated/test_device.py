@@ -1,4 +1,4 @@
-"""What a device does is plausible for every endpoint, and the same whenever one looks."""
+"""A device behaves plausibly at every endpoint, and the same however often it is read."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""What the simulator makes up has the form of the real thing, and follows from the seed alone."""
+"""What the simulator makes up has a real form and follows from the seed alone."""
 
 import re
 
@@ -12,7 +12,7 @@ names = st.text(max_size=20)
 
 
 def test_what_a_seed_gives_never_changes() -> None:
-    """An installation that is upgraded must find its eSIMs as it left them."""
+    """An installation must find its eSIMs unchanged after an upgrade."""
     made = Identifiers("seed")
     iccid = made.iccid("sp-atlas", 1)
     assert iccid == "8988399900891621987"

@@ -1,4 +1,4 @@
-"""The arithmetic of usage: nothing is used twice, before its time, or beyond what there is."""
+"""The arithmetic of usage: data is never used twice, too early, or beyond what is left."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

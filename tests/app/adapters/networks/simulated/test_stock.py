@@ -1,4 +1,4 @@
-"""The stock follows from the seed, never runs out, and gives no eSIM to two."""
+"""The stock follows from the seed, never runs out, and gives each eSIM to one caller only."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier

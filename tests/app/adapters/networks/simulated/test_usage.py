@@ -57,7 +57,7 @@ def test_looking_changes_nothing(link: Link, side: SimulatedSide) -> None:
 
 
 def test_the_seed_decides_how_a_device_behaves(side: SimulatedSide) -> None:
-    """The tables hold what was decided; only what is made later follows from another seed."""
+    """Tables keep what was decided; a new seed changes only what is made later."""
     link = Link(side)
     usage = link.after(hours=10)
 

@@ -1,11 +1,11 @@
-"""What something cost and what came back, each with the transaction that the wallet books it as."""
+"""What was paid and what was paid back, each with its transaction in the wallet."""
 
 from uuid import UUID
 
 import msgspec
 
 
-class Price(msgspec.Struct, frozen=True):
+class PaidPrice(msgspec.Struct, frozen=True):
     """What was paid, and the transaction that paid for it."""
 
     amount_micros: int
@@ -14,7 +14,7 @@ class Price(msgspec.Struct, frozen=True):
 
 
 class Repayment(msgspec.Struct, frozen=True):
-    """What a failure gave back, and the transaction that gave it."""
+    """What a failure paid back, and the transaction that did so."""
 
     amount_micros: int
     transaction_id: UUID

@@ -1,0 +1,58 @@
+"""The registries of providers: who can answer lookups, and which networks links can run on.
+
+A provider is its adapter and one entry here, under the name that its setting takes.
+"""
+
+from collections.abc import Callable, Mapping
+from threading import Event
+from typing import TYPE_CHECKING
+
+from app.adapters.lookups.mcc_mnc import load_networks
+from app.adapters.lookups.offline import OfflineLookup
+from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.settings import Settings, WrongSetting
+from domain.links.network import EsimNetwork
+from domain.lookups.ports import LookupProvider
+
+if TYPE_CHECKING:
+    from app.bootstrap.container import Container
+
+SEED = "carrier-links"  # For the simulator: the same installation gets the same eSIMs again.
+
+
+def offline(container: "Container") -> OfflineLookup:
+    """Make the provider of lookups that needs no network."""
+    try:
+        networks = load_networks(container.settings.mcc_mnc_file)
+    except ValueError as error:
+        message = f"MCC_MNC_FILE {error}"
+        raise WrongSetting(message) from error
+    return OfflineLookup(networks)
+
+
+def simulated(container: "Container") -> SimulatedNetwork:
+    """Make the network that needs no network; its eSIMs and endpoints are in the stores."""
+    return SimulatedNetwork(
+        container.stores,
+        container.clock,
+        SEED,
+        sandbox=container.settings.sandbox,
+        wait=Event().wait,
+        patience=container.rules.deadline,
+    )
+
+
+LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {"offline": offline}
+NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {"simulated": simulated}
+
+
+def require_known(settings: Settings) -> None:
+    """Raise WrongSetting for a provider that is not registered here."""
+    _require("LOOKUP_PROVIDER", settings.lookup_provider, LOOKUPS)
+    _require("NETWORK_PROVIDER", settings.network_provider, NETWORKS)
+
+
+def _require(setting: str, provider: str, known: Mapping[str, object]) -> None:
+    if provider not in known:
+        message = f"{setting} must be one of: {', '.join(known)}"
+        raise WrongSetting(message)

@@ -1,0 +1,83 @@
+"""The version of each set of own tables, so that later releases recognize an older installation."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
+
+from projections.engine.database import Database
+
+_METADATA = MetaData()
+_VERSIONS = Table(
+    "schema_versions",
+    _METADATA,
+    Column("name", String, primary_key=True),
+    Column("version", Integer, nullable=False),
+)
+
+
+class NewerSchema(Exception):
+    """Raised when a later release has upgraded the tables; this release must not touch them."""
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTables:
+    """A set of tables that are created and upgraded together.
+
+    A set that is `cheap` to lose is dropped and created again when its version differs. For any
+    other set write a migration in `ensure` before you raise its version.
+    """
+
+    name: str
+    version: int
+    database: Database
+    tables: Sequence[MetaData]
+    cheap: bool = True
+
+
+def ensure(own: OwnTables) -> None:
+    """Create a set of tables in its present version."""
+    with own.database.writing() as connection:
+        _METADATA.create_all(connection)
+        found = _read(connection, own.name)
+        _refuse_newer(own, found)
+        if found != own.version and own.cheap:
+            for metadata in own.tables:
+                metadata.drop_all(connection)
+        assert own.cheap or found in {None, own.version}, "an upgrade of these has to be written"
+        for metadata in own.tables:
+            metadata.create_all(connection)
+        if found != own.version:
+            connection.execute(_VERSIONS.delete().where(_VERSIONS.c.name == own.name))
+            connection.execute(_VERSIONS.insert().values(name=own.name, version=own.version))
+
+
+def is_current(own: OwnTables) -> bool:
+    """Tell whether a set of tables has this version; raises NewerSchema for a later one."""
+    with own.database.reading() as connection:
+        if not inspect(connection).has_table(_VERSIONS.name):
+            return False
+        found = _read(connection, own.name)
+    _refuse_newer(own, found)
+    return found == own.version
+
+
+def _refuse_newer(own: OwnTables, found: int | None) -> None:
+    if found is not None and found > own.version:
+        message = (
+            f"the tables of {own.name} are of version {found}, this release knows {own.version}"
+        )
+        raise NewerSchema(message)
+
+
+def versions(database: Database) -> dict[str, int]:
+    """Return the version of each set of tables in a database; empty where none was created."""
+    with database.reading() as connection:
+        if not inspect(connection).has_table(_VERSIONS.name):
+            return {}
+        return {row.name: row.version for row in connection.execute(select(_VERSIONS))}
+
+
+def _read(connection: Connection, name: str) -> int | None:
+    statement = select(_VERSIONS.c.version).where(_VERSIONS.c.name == name)
+    return connection.execute(statement).scalar_one_or_none()

@@ -1,0 +1,206 @@
+"""Lookups that the front's own thread answers, if nothing about them is unusual and nothing waits.
+
+All other requests go to a thread and the operation in `routes`, which alone says what is wrong
+with a request. So this takes fewer requests than the operation, but never answers another way.
+"""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+
+from app.bootstrap.container import Container
+from app.http.edge import access_log
+from app.http.edge.callers import caller_of
+from app.http.edge.calling import Request, head, log_place
+from app.http.edge.idempotency import is_key
+from app.http.edge.outages import Outages
+from app.http.edge.own_replies import headers_of
+from app.http.edge.problems import INTERNAL, Problem, problem_of
+from app.http.edge.replies import ReplyMeta, failure_body, format_time
+from app.http.edge.request import is_request_id
+from app.http.lookups.replies import lookup_reply
+from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled, price_micros
+from domain.at_once import WouldWait, at_once
+from domain.cause import Cause
+from domain.errors import Conflict, Refused, ServiceUnavailable
+from domain.lookups.single import Begun, LookupRequest
+from domain.phone_number import is_e164
+
+BODY_BYTES_MAX = 256  # A number in JSON, and some spaces.
+
+# A number as nearly all clients write it; the operation reads every other spelling.
+_QUERY = re.compile(rb"phone_number=(?:%2[Bb]|\+)([0-9]+)")
+_BODY = re.compile(
+    rb'[ \t\r\n]*\{[ \t\r\n]*"phone_number"[ \t\r\n]*:[ \t\r\n]*"\+([0-9]+)"'
+    rb"[ \t\r\n]*\}[ \t\r\n]*"
+)
+_JSON = "application/json"
+_LOOKED_AT = {
+    b"authorization",
+    b"content-encoding",
+    b"content-type",
+    b"idempotency-key",
+    b"x-organization-id",
+    b"x-request-id",
+}
+
+logger = logging.getLogger(__name__)
+
+
+class LookupsAtOnce:
+    """Begins lookups in a thread that must not wait; `paths` are those of the operation."""
+
+    def __init__(
+        self,
+        container: Container,
+        outages: Outages,
+        paths: Collection[str],
+        new_id: Callable[[], UUID],
+    ) -> None:
+        self.container = container
+        self.outages = outages
+        self.count = container.metrics.answered if container.settings.metrics_port else None
+        self._paths = {path.encode() for path in paths}
+        self._new_id = new_id
+
+    def begin(self, request: Request) -> "LookupAtOnce | None":
+        """Do a lookup up to its commit; None, with nothing done, if a thread must answer it."""
+        path, _, query = request.target.partition(b"?")
+        if path not in self._paths or request.method != "POST":
+            return None
+        began_s = time.perf_counter()
+        try:
+            with at_once():
+                return self._begin(request, query, began_s)
+        except (WouldWait, Exception):  # noqa: BLE001  # A thread meets it again and answers it.
+            return None
+
+    def _begin(self, request: Request, query: bytes, began_s: float) -> "LookupAtOnce | None":
+        headers = _headers(request)
+        number = _number(request, query, headers)
+        key = headers.get(b"idempotency-key")
+        if number is None or (key is not None and not is_key(key)):
+            return None
+        authorization = headers.get(b"authorization", "")
+        organization = headers.get(b"x-organization-id")
+        caller = caller_of(self.container, authorization, organization, SCOPE)
+        settings = self.container.settings
+        if not is_enabled(settings, caller):
+            return None
+        wanted = LookupRequest(
+            caller.organization_id,
+            number,
+            price_micros(settings, caller),
+            settings.currency,
+            key,
+        )
+        given = headers.get(b"x-request-id", "")
+        request_id = given if is_request_id(given) else str(self._new_id())
+        cause = Cause(self.container.clock(), request_id)
+        begun = self.container.single_lookup.begin(wanted, cause)
+        return LookupAtOnce(self, request, caller.organization_id, request_id, began_s, begun)
+
+
+@dataclass(eq=False, slots=True)
+class LookupAtOnce:
+    """A lookup that waits for its commit."""
+
+    by: LookupsAtOnce
+    request: Request
+    organization_id: UUID
+    request_id: str
+    began_s: float
+    begun: Begun
+
+    def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
+        """Have it committed."""
+        self.begun.submit(tell, ring)
+
+    def expire(self, age_s: float) -> None:
+        """End what has been waited for too long."""
+        self.begun.expire(age_s)
+
+    def reply(self) -> bytes:
+        """Return the reply to an outcome; WouldWait if nothing was committed.
+
+        An unknown outcome is a 503, because something may have been committed.
+        """
+        self.begun.leave()
+        try:
+            result = self.begun.result()
+        except ServiceUnavailable as error:
+            self.by.outages.note(error)
+            return self._problem(problem_of(error))
+        except (Conflict, Refused):
+            raise WouldWait from None
+        except Exception as error:  # noqa: BLE001  # A bug of ours.
+            log_place(logger, error)
+            return self._problem(INTERNAL)
+        return self._whole("200 OK", 200, lookup_reply(result, self._facts()))
+
+    def _problem(self, problem: Problem) -> bytes:
+        body = failure_body(problem, ReplyMeta(**self._facts()))
+        status = f"{problem.status} {problem.phrase}"
+        return self._whole(status, problem.status, body, problem.headers)
+
+    def _facts(self) -> dict[str, Any]:
+        """Return the fields of `meta` that every reply has."""
+        return {
+            "timestamp": format_time(self.by.container.clock()),
+            "response_time_ms": self._elapsed_ms(),
+            "request_id": self.request_id,
+        }
+
+    def _whole(
+        self, status: str, code: int, body: object, more: Mapping[str, str] | None = None
+    ) -> bytes:
+        encoded = msgspec.json.encode(body)
+        headers = headers_of(encoded, self.request_id)
+        if more:
+            headers += more.items()
+        access_log.note(
+            self.by.count,
+            self.request.method,
+            LOOKUP,
+            code,
+            duration_ms=self._elapsed_ms(),
+            request_id=self.request_id,
+            organization_id=self.organization_id,
+        )
+        return head(status, headers, self.request, keep=self.request.keep) + encoded
+
+    def _elapsed_ms(self) -> float:
+        return round((time.perf_counter() - self.began_s) * 1000, 1)
+
+
+def _headers(request: Request) -> dict[bytes, str]:
+    """Return the headers that a lookup reads; WouldWait if one of them comes twice."""
+    found: dict[bytes, str] = {}
+    for given, value in request.headers:
+        name = given.lower()
+        if name in _LOOKED_AT:
+            if name in found:
+                raise WouldWait
+            found[name] = value.decode("latin-1")
+    return found
+
+
+def _number(request: Request, query: bytes, headers: Mapping[bytes, str]) -> str | None:
+    """Return the number; None if the query or the body holds anything else."""
+    body = request.body
+    if not body:
+        match = _QUERY.fullmatch(query)
+    elif query or len(body) > BODY_BYTES_MAX or headers.get(b"content-type") != _JSON:
+        return None
+    else:
+        match = _BODY.fullmatch(body) if b"content-encoding" not in headers else None
+    if match is None:
+        return None
+    number = f"+{match[1].decode()}"
+    return number if is_e164(number) else None

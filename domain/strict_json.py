@@ -1,0 +1,31 @@
+"""Strict JSON, which no two readers of the same bytes can take for different values."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+Pairs = list[tuple[str, Any]]
+
+
+def members_once(pairs: Pairs) -> dict[str, Any]:
+    """Return an object. Raises ValueError if a name comes twice, or UTF-8 cannot write it."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError
+    "".join(members).encode()  # A lone surrogate cannot be repeated in a reply.
+    return members
+
+
+def parse(data: bytes, members: Callable[[Pairs], dict[str, Any]] = members_once) -> Any:
+    """Parse RFC 8259 JSON in UTF-8; `members` makes an object of its pairs.
+
+    Raises ValueError for anything else, such as NaN, infinities or too deep nesting.
+    """
+    try:
+        return json.loads(data.decode(), object_pairs_hook=members, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError from None
+
+
+def _refuse(_: str) -> None:
+    raise ValueError

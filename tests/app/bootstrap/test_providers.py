@@ -1,0 +1,50 @@
+"""LOOKUP_PROVIDER and NETWORK_PROVIDER name an entry of a registry, which is what is used."""
+
+import pytest
+
+from app.bootstrap import container as bootstrap
+from app.bootstrap import providers
+from app.bootstrap.container import Container
+from app.settings import Settings, WrongSetting
+from tests.contracts.scripted_lookup import VALID_MOBILE, ScriptedLookup
+from tests.faulty_network import FaultyNetwork
+from tests.installation import Installation
+
+UNKNOWN = {
+    "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
+    "NETWORK_PROVIDER": "NETWORK_PROVIDER must be one of: simulated",
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+def test_an_unknown_provider_is_refused_by_the_names_that_are_known(name: str) -> None:
+    with pytest.raises(WrongSetting) as refused:
+        Container(Settings.from_env({name: "oracle"}))
+    assert str(refused.value) == UNKNOWN[name]
+
+
+def test_an_entry_is_all_that_a_lookup_provider_needs(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: ScriptedLookup())
+    installation.environment["LOOKUP_PROVIDER"] = "scripted"
+    process = installation.process()
+    answer = process.answers.one(process.organization(), VALID_MOBILE)
+    assert (answer.provider, answer.facts.valid) == ("scripted", True)
+
+
+def test_an_entry_is_all_that_a_network_needs_and_a_remote_one_has_a_circuit(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remote(container: Container) -> FaultyNetwork:
+        network = FaultyNetwork(providers.simulated(container))
+        network.name, network.remote = "remote", True
+        return network
+
+    monkeypatch.setitem(providers.NETWORKS, "remote", remote)
+    installation.environment["NETWORK_PROVIDER"] = "remote"
+    process = installation.process()
+    assert process.network.name == "remote"
+    assert isinstance(process.network, bootstrap.GuardedNetwork)
+    assert process.network.find_endpoint("8900", timeout_s=1.0) is None
+    assert len(process.circuits) == 1

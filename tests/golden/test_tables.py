@@ -1,0 +1,58 @@
+"""Every version of every set of tables has the shape that it had when it was first released.
+
+`tables.json` holds the columns by set, version and table. No entry is ever changed: where a shape
+changes, the version of its set is raised and a new entry is added, so that `migrate` can tell the
+tables of an earlier release from its own. The entries but for `transactions 3`, `open_slices 1`,
+`slices_in_hand 1` and `notes 1` were written by release 289da21.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from sqlalchemy import inspect
+
+from projections.engine.database import Database
+from tests.installation import Process, sqlite_only
+
+RELEASED: Mapping[str, Mapping[str, Sequence[str]]] = json.loads(
+    Path(__file__).with_name("tables.json").read_text()
+)
+NOT_OURS = ("sqlite_", "link_texts", "schema_versions")  # The text index is part of `links`.
+
+
+def shapes(database: Database) -> dict[str, list[str]]:
+    """Return the columns of each table of a database."""
+    with database.reading() as connection:
+        reader = inspect(connection)
+        return {
+            table: [
+                f"{column['name']} {column['type']}{'' if column['nullable'] else ' NOT NULL'}"
+                for column in reader.get_columns(table)
+            ]
+            for table in reader.get_table_names()
+            if not table.startswith(NOT_OURS)
+        }
+
+
+def sets(process: Process) -> dict[str, Sequence[str]]:
+    """Return the tables of each set; the log has no version, because its table never changes."""
+    own = {
+        f"{each.name} {each.version}": [name for held in each.tables for name in held.tables]
+        for each in process.own_tables
+    }
+    models = {
+        f"{each.name} {each.version}": [table.name for table in each.tables]
+        for each in process.models
+    }
+    return {"log 1": ["stored_events"], **own, **models}
+
+
+@sqlite_only("one definition makes the tables of both databases")
+def test_tables_have_the_shape_that_their_version_was_released_with(process: Process) -> None:
+    found: dict[str, list[str]] = {}
+    for database in (process.vault.database, process.views, process.stores):
+        found |= shapes(database)
+    for name, tables in sets(process).items():
+        assert {table: found.pop(table) for table in tables} == RELEASED.get(name), name
+    assert found == {}, "these tables belong to no set"

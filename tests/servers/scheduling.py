@@ -1,0 +1,38 @@
+"""Which process of `make test` runs which tests: what is costly to start is started once."""
+
+import re
+
+from xdist.scheduler import LoadFileScheduling
+
+BROKER_GROUP = "RabbitMQ"
+BROKER_USERS = (  # Each file or room.
+    "tests/app/adapters/queues/",
+    "tests/app/cli/test_dead_letters.py",
+    "tests/contracts/test_broker.py",
+    "tests/scenarios/",
+    "tests/workers/test_lookup_turns.py",
+    "tests/workers/test_shares.py",
+)
+_ON_POSTGRESQL = re.compile(r"[\[-]postgresql[\]-]")
+
+
+def uses_broker(nodeid: str) -> bool:
+    return nodeid.startswith(BROKER_USERS)
+
+
+class Shares(LoadFileScheduling):
+    """Shares tests out file by file, one database after the other.
+
+    pytest collects all tests of one database together: who went file by file would end the service
+    of one and start that of the other twice a file. All that use RabbitMQ are one share: only one
+    process starts it, and the virtual host of TEST_BROKER_URL has one user at a time. Each test of
+    the simulation is a share: they come last, so both processes end at the same time.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        if uses_broker(nodeid):
+            return BROKER_GROUP
+        if nodeid.startswith("tests/simulation/"):
+            return nodeid
+        file: str = super()._split_scope(nodeid)
+        return f"{file} on PostgreSQL" if _ON_POSTGRESQL.search(nodeid) else file

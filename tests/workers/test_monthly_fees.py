@@ -1,0 +1,594 @@
+"""A frozen fee is charged once, oldest month first, whatever dies, races or fails."""
+
+import logging
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from threading import Barrier, Thread
+from typing import Literal, NamedTuple
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.processes.runtime import Runtime
+from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
+from domain.cause import utc_now
+from domain.errors import ServiceUnavailable
+from tests.faulty_network import Killed
+from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
+from tests.projections.looking import place_of
+from tests.workers.fees import (
+    activate,
+    charged,
+    customer,
+    failures,
+    fees,
+    frozen,
+    moment,
+    pay_in,
+    set_fee,
+    set_status,
+    switch,
+)
+from tests.workers.meanwhile import around, failing
+from workers.fees import FAILURES_MAX, PAUSE
+
+FEBRUARY = [("2026-02", "1.50")]
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(moment("2026-01-15 12:00"))
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    return installation.process(clock)
+
+
+@pytest.fixture
+def other(installation: Installation, clock: SetClock) -> Process:
+    """Another process on the same files."""
+    return installation.process(clock)
+
+
+@pytest.fixture
+def organization_id(process: Process, clock: SetClock) -> UUID:
+    """An organization that owes 1.50 for February, which has begun."""
+    registered = customer(process)
+    clock.now = moment("2026-02-01 00:01")
+    return registered
+
+
+def tick(process: Process, clock: SetClock, at: str) -> int:
+    clock.now = moment(at)
+    return process.monthly_fees.run()
+
+
+def test_missed_months_are_charged_oldest_first_and_wait_for_a_deposit(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="2.00")
+    tick(process, clock, "2026-04-10 09:00")
+    assert frozen(process, organization_id) == dict.fromkeys(
+        ["2026-02", "2026-03", "2026-04"], "1.50"
+    )
+    assert charged(process, organization_id) == FEBRUARY
+    tick(process, clock, "2026-04-11 09:00")
+    assert charged(process, organization_id) == FEBRUARY
+    pay_in(process, organization_id, "5.00")
+    tick(process, clock, "2026-04-12 09:00")
+    assert charged(process, organization_id) == [
+        ("2026-02", "1.50"),
+        ("2026-03", "1.50"),
+        ("2026-04", "1.50"),
+    ]
+    assert failures(process) == []
+
+
+def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process)
+    clock.now = moment("2026-02-20")
+    activate(process, organization_id)
+    clock.now = moment("2026-03-20")
+    set_fee(process, organization_id, "4")
+    clock.now = moment("2026-04-20")
+    set_status(process, organization_id, "suspended")
+    clock.now = moment("2026-05-20")
+    set_status(process, organization_id, "active")
+    tick(process, clock, "2026-06-02 09:00")
+    assert charged(process, organization_id) == [
+        ("2026-02", "1.50"),
+        ("2026-03", "3.00"),
+        ("2026-04", "8.00"),
+        ("2026-06", "8.00"),
+    ]
+
+
+def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-01 00:01")
+    pay_in(process, organization_id, "1.50")
+    assert tick(process, clock, "2026-02-01 23:59") == 0
+    clock.now = moment("2026-02-02 00:01") - timedelta(microseconds=1)
+    assert process.monthly_fees.run() == 0
+    assert tick(process, clock, "2026-02-02 00:01") == 1
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_a_process_that_starts_again_tries_at_once(
+    installation: Installation, process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-01 00:01")
+    pay_in(process, organization_id, "1.50")
+    assert installation.process(clock).monthly_fees.run() == 1
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, fee="3", balance="1")
+    tick(process, clock, "2026-02-28 23:00")
+    set_fee(process, organization_id, "1")
+    tick(process, clock, "2026-03-01 00:01")
+    set_fee(process, organization_id, "9")
+    owed = {"2026-02": "3.00", "2026-03": "1.00"}
+    assert frozen(process, organization_id) == owed
+    tick(process, clock, "2026-03-02 00:01")
+    assert charged(process, organization_id) == []
+    pay_in(process, organization_id, "2")
+    tick(process, clock, "2026-03-03 00:01")
+    assert charged(process, organization_id) == [("2026-02", "3.00")]
+    pay_in(process, organization_id, "1")
+    tick(process, clock, "2026-03-04 00:01")
+    assert charged(process, organization_id) == [*owed.items()]
+    assert failures(process) == []
+
+
+def test_a_fee_without_a_wallet_is_owed_until_there_is_one(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="")
+    tick(process, clock, "2026-02-01 00:01")
+    assert frozen(process, organization_id) == {"2026-02": "1.50"}
+    process.accounts.open_wallet(organization_id, process.cause())
+    pay_in(process, organization_id, "1.50")
+    assert tick(process, clock, "2026-02-02 00:01") == 1
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-01 00:01")
+    set_status(process, organization_id, "suspended")
+    pay_in(process, organization_id, "1.50")
+    tick(process, clock, "2026-02-02 00:01")
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_who_cannot_pay_holds_up_nobody_else(process: Process, clock: SetClock) -> None:
+    poor, rich = customer(process, balance="0"), customer(process)
+    assert tick(process, clock, "2026-02-01 00:01") == 1
+    assert charged(process, poor) == []
+    assert charged(process, rich) == FEBRUARY
+
+
+def test_a_wait_that_lies_beyond_a_day_is_of_a_clock_that_was_set_back(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-20 00:00")
+    pay_in(process, organization_id, "1.50")
+    assert tick(process, clock, "2026-02-10 00:00") == 1
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
+    process: Process, clock: SetClock
+) -> None:
+    organization_id = customer(process)
+    for at in ("2026-03-02", "2026-02-10", "2026-01-20", "2026-03-03"):
+        tick(process, clock, at)
+    assert charged(process, organization_id) == [("2026-02", "1.50"), ("2026-03", "1.50")]
+
+
+def test_only_so_many_organizations_have_their_turn_in_one_tick(
+    process: Process, clock: SetClock
+) -> None:
+    organizations = [customer(process) for _ in range(5)]
+    clock.now = moment("2026-02-01 00:01")
+    turns = [process.monthly_fees.run(organizations_max=2) for _ in range(4)]
+    assert turns == [2, 2, 1, 0]
+    assert all(charged(process, each) == FEBRUARY for each in organizations)
+
+
+def test_only_so_much_is_written_in_one_tick_however_many_owe(
+    process: Process, clock: SetClock
+) -> None:
+    for _ in range(3):
+        customer(process, fee="0")
+        clock.forward(seconds=1)
+    organizations = [customer(process) for _ in range(3)]
+    clock.now = moment("2026-02-01 00:01")
+    turns = [process.monthly_fees.run(steps_max=3) for _ in range(3)]
+    assert turns == [2, 1, 0]  # An organization whose fee was frozen also has its charge tried.
+    assert all(charged(process, each) == FEBRUARY for each in organizations)
+
+
+def test_those_who_cannot_pay_leave_their_turns_to_the_others(
+    process: Process, clock: SetClock
+) -> None:
+    for _ in range(3):
+        customer(process, balance="0")
+        clock.forward(seconds=1)  # The oldest organization has the first turn.
+    rich = customer(process)
+    clock.now = moment("2026-02-01 00:01")
+    assert [process.monthly_fees.run(organizations_max=2) for _ in range(2)] == [0, 1]
+    assert charged(process, rich) == FEBRUARY
+
+
+def test_what_is_settled_is_not_looked_at_again(
+    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    customer(process)
+    customer(process, fee="0")
+    tick(process, clock, "2026-02-01 00:01")
+
+    def looked(*_: object) -> None:
+        message = "nothing is due"
+        raise AssertionError(message)
+
+    for asked in ("history", "find", "follow"):  # The head tells whether it is the same log still.
+        monkeypatch.setattr(process.log, asked, looked)
+    monkeypatch.setattr(process.views, "reading", looked)
+    for _ in range(10):
+        clock.forward(days=2)
+        assert process.monthly_fees.run() == 0
+
+
+def test_a_process_that_starts_again_looks_only_at_months_after_the_newest_fee(
+    installation: Installation,
+    process: Process,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    customer(process)
+    tick(process, clock, "2026-05-01 00:01")
+    later = installation.process(clock)
+    asked: list[str] = []
+    active_at = later.link_spans.active_at
+
+    def watched(connection: object, organization_id: UUID, at: object) -> list[UUID]:
+        asked.append(f"{at:%Y-%m}")
+        return active_at(connection, organization_id, at)  # type: ignore[arg-type]  # passed on as they are
+
+    monkeypatch.setattr(later.link_spans, "active_at", watched)
+    later.monthly_fees.run()
+    tick(later, clock, "2026-06-01 00:01")
+    assert asked == ["2026-06"]
+
+
+def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
+    process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "workers.fees")
+    organization_id = customer(process, balance="0")
+    tick(process, clock, "2026-02-01 00:01")
+    (told,) = caplog.messages
+    assert told == (
+        f"{organization_id} owes the fee of 2026-02: The wallet balance does not cover this charge:"
+        " 1.50 USD is required, 0.00 USD is available."
+    )
+    pay_in(process, organization_id, "2")
+    tick(process, clock, "2026-02-02 00:01")
+    assert caplog.messages[1:] == ["monthly fees were charged: 1"]
+
+
+def test_a_balance_that_covers_it_exactly_is_enough(process: Process, clock: SetClock) -> None:
+    organization_id = customer(process, fee="0.000001", balance="0.000001")
+    tick(process, clock, "2026-02-01 00:01")
+    assert process.accounts.wallet(organization_id).balance_micros == 0
+    assert charged(process, organization_id) == [("2026-02", "0.000001")]
+
+
+class Kill(NamedTuple):
+    """The end of a process, before or after a call, and what it leaves."""
+
+    place: str
+    when: Literal["before", "after"]
+    is_frozen: bool
+    is_charged: bool
+
+
+def fee_of(process: Process, organization_id: UUID) -> MonthlyFee:
+    return process.log.get(MonthlyFee, monthly_fee_id(organization_id, "2026-02"))
+
+
+@pytest.fixture
+def quiet(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """What happens here is expected, so nothing is logged with a traceback."""
+    yield
+    assert [record for record in caplog.get_records("call") if record.exc_info] == []
+
+
+@pytest.fixture
+def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
+    """A function that gives the other process its tick, a moment later."""
+
+    def run() -> None:
+        clock.forward(seconds=1)
+        assert other.monthly_fees.run() == 1
+
+    return run
+
+
+@pytest.mark.usefixtures("quiet")
+@pytest.mark.parametrize(
+    "place",
+    ["fee_book.newest", "link_spans.active_at", "log.append", "log.get", "committer.commit"],
+)
+def test_another_process_may_do_all_of_it_in_between(
+    process: Process,
+    organization_id: UUID,
+    run_other: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    around(monkeypatch, process, place, before=run_other)
+    assert process.monthly_fees.run() == 0
+    assert charged(process, organization_id) == FEBRUARY
+    assert failures(process) == []
+
+
+def test_the_last_money_pays_for_one_charge_of_two_processes(
+    process: Process,
+    clock: SetClock,
+    run_other: Callable[[], object],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    organization_id = customer(process, balance="1.50")
+    clock.now = moment("2026-02-01 00:01")
+    around(monkeypatch, process, "committer.commit", before=run_other)
+    assert process.monthly_fees.run() == 0
+    pay_in(process, organization_id, "1.50")
+    clock.forward(days=2)
+    assert process.monthly_fees.run() == 0
+    assert charged(process, organization_id) == FEBRUARY
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quiet")
+def test_two_clocks_at_once_charge_each_organization_once(
+    installation: Installation, process: Process, clock: SetClock
+) -> None:
+    organizations = [customer(process) for _ in range(30)]
+    clock.now = moment("2026-04-02")
+    start = Barrier(2)
+
+    def tick(each: Process) -> None:
+        start.wait()
+        each.monthly_fees.run()
+
+    threads = [Thread(target=tick, args=(installation.process(clock),)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    months = ["2026-02", "2026-03", "2026-04"]
+    for organization_id in organizations:
+        assert charged(process, organization_id) == [(month, "1.50") for month in months]
+    assert failures(process) == []
+
+
+@pytest.mark.parametrize(
+    "kill",
+    [
+        Kill("log.append", "before", is_frozen=False, is_charged=False),
+        Kill("log.append", "after", is_frozen=True, is_charged=False),
+        Kill("committer.commit", "before", is_frozen=True, is_charged=False),
+        Kill("committer.commit", "after", is_frozen=True, is_charged=True),
+    ],
+)
+def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
+    process: Process,
+    other: Process,
+    organization_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    kill: Kill,
+) -> None:
+    around(monkeypatch, process, kill.place, **{kill.when: failing(Killed())})
+    with pytest.raises(Killed):
+        process.monthly_fees.run()
+    assert frozen(other, organization_id) == (dict(FEBRUARY) if kill.is_frozen else {})
+    assert charged(other, organization_id) == (FEBRUARY if kill.is_charged else [])
+    assert other.monthly_fees.run() == (0 if kill.is_charged else 1)
+    assert charged(other, organization_id) == FEBRUARY
+    assert failures(other) == []
+
+
+def test_what_is_frozen_stays_whatever_changes_before_the_charge(
+    process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around(monkeypatch, process, "committer.commit", before=failing(Killed()))
+    with pytest.raises(Killed):
+        process.monthly_fees.run()
+    (link_id,) = fee_of(process, organization_id).due.link_ids
+    switch(other, link_id, "suspended", at=moment("2026-01-31"))
+    activate(other, organization_id)
+    activate(other, organization_id)
+    set_fee(other, organization_id, "7")
+    assert other.monthly_fees.run() == 1
+    assert charged(other, organization_id) == FEBRUARY
+    assert fee_of(other, organization_id).is_charged
+
+
+@postgresql_only("a file has no clock of its own")
+@pytest.mark.parametrize("ahead", [timedelta(days=40), timedelta(days=400)])
+def test_a_worker_whose_clock_is_ahead_charges_no_month_early(
+    installation: Installation, ahead: timedelta
+) -> None:
+    """The server's clock, which all share, has not seen that month begin."""
+    right = installation.process()
+    registered = customer(right)
+    wrong = installation.process(lambda: utc_now() + ahead)
+    assert wrong.monthly_fees.run() == 0
+    assert frozen(right, registered) == {}
+
+
+def test_a_server_whose_clock_is_ahead_has_nobody_charge_early(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = installation.process()
+    registered = customer(process)
+    told = utc_now() + timedelta(days=40)
+    monkeypatch.setattr(process.views, "server_time", lambda: told)
+    assert process.monthly_fees.run() == 0
+    assert frozen(process, registered) == {}
+
+
+def test_an_unknown_outcome_is_settled_by_the_log(
+    process: Process, organization_id: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    around(monkeypatch, process, "committer.commit", after=failing(ServiceUnavailable()))
+    process.monthly_fees.run()
+    clock.now += PAUSE
+    assert process.monthly_fees.run() == 0
+    assert charged(process, organization_id) == FEBRUARY
+
+
+def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
+    process: Process,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    first, second, third = (customer(process) for _ in range(3))
+    clock.now = moment("2026-02-01 00:01")
+    history, broken = process.log.history, [second]
+
+    def fragile(stream_id: UUID) -> object:
+        if stream_id in broken:
+            message = "a bug"
+            raise RuntimeError(message)
+        return history(stream_id)
+
+    monkeypatch.setattr(process.log, "history", fragile)
+    assert process.monthly_fees.run() == 2
+    assert charged(process, first) == charged(process, third) == FEBRUARY
+    assert caplog.messages == [f"the monthly fee of {second} failed"]
+    broken.clear()
+    clock.now += PAUSE - timedelta(seconds=1)
+    assert process.monthly_fees.run() == 0
+    clock.forward(seconds=1)
+    assert process.monthly_fees.run() == 1
+    assert charged(process, second) == FEBRUARY
+
+
+def test_errors_that_are_not_in_a_row_do_not_end_the_tick(
+    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken, sound = set(), []
+    for _ in range(FAILURES_MAX + 1):
+        broken.add(customer(process))
+        clock.forward(seconds=1)  # The oldest organization has the first turn.
+        sound.append(customer(process))
+        clock.forward(seconds=1)
+    clock.now = moment("2026-02-01 00:01")
+    history = process.log.history
+
+    def fragile(stream_id: UUID) -> object:
+        if stream_id in broken:
+            raise ServiceUnavailable
+        return history(stream_id)
+
+    monkeypatch.setattr(process.log, "history", fragile)
+    assert process.monthly_fees.run() == len(sound)
+
+
+def test_a_fee_of_nobody_holds_up_nobody(
+    process: Process, organization_id: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    fee = MonthlyFee.fall_due(
+        uuid4(), "2026-01", process.cause(), fee_micros=1, link_ids=[uuid4()], currency="USD"
+    )
+    process.log.append(fee)
+    assert process.monthly_fees.run() == 1
+    clock.now = moment("2026-03-01 00:01")
+    assert process.monthly_fees.run() == 1
+    assert frozen(process, fee.due.organization_id) == {"2026-01": "0.000001"}
+    assert list(frozen(process, organization_id)) == ["2026-02", "2026-03"]
+    assert caplog.messages == []  # It is owed, and no error.
+
+
+def test_a_log_that_is_gone_is_not_asked_for_every_organization(
+    process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    organizations = [customer(process) for _ in range(FAILURES_MAX + 2)]
+    clock.now = moment("2026-02-01 00:01")
+    asked: list[UUID] = []
+
+    def gone(stream_id: UUID) -> None:
+        asked.append(stream_id)
+        raise ServiceUnavailable
+
+    with monkeypatch.context() as patch:
+        patch.setattr(process.log, "history", gone)
+        process.monthly_fees.run()
+    assert len(asked) == FAILURES_MAX
+    assert process.monthly_fees.run() == 2
+    clock.now += PAUSE
+    assert process.monthly_fees.run() == FAILURES_MAX
+    assert all(charged(process, each) == FEBRUARY for each in organizations)
+
+
+@pytest.mark.parametrize("part", ["organizations", "link_spans", "monthly_fees"])
+def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
+    process: Process,
+    organization_id: UUID,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    part: str,
+) -> None:
+    def broken(*_: object) -> None:
+        message = "a bug of this handler"
+        raise RuntimeError(message)
+
+    caplog.set_level(logging.WARNING, "workers.fees")
+    with monkeypatch.context() as patch:
+        model = next(each for each in process.models if each.name == part)
+        patch.setattr(model, "follow", broken)
+        activate(process, organization_id)
+        process.projector.catch_up()
+        process.monthly_fees.run()
+    assert caplog.messages[-1] == "monthly fees of 2026-02 wait for read models that stopped"
+    fee_id = monthly_fee_id(organization_id, "2026-02")
+    assert process.log.find(MonthlyFee, fee_id) is None
+
+    def goes_on() -> bool:
+        process.projector.step()  # It tries a read model that stopped again by and by.
+        return place_of(process, part).failure is None
+
+    wait_until(goes_on)
+    assert process.monthly_fees.run() == 1
+    assert charged(process, organization_id) == FEBRUARY
+
+
+@pytest.mark.slow
+def test_a_process_charges_at_its_start_what_fell_due_while_none_ran(
+    installation: Installation, process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    clock.now = moment("2026-03-20")
+    runtime = Runtime(installation.process(clock))
+    runtime.start()
+    try:
+        wait_until(lambda: len(charged(process, organization_id)) == 2)
+    finally:
+        runtime.stop()
+    assert [fee.month for fee in fees(process, organization_id)] == ["2026-02", "2026-03"]
