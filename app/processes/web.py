@@ -34,15 +34,16 @@ logger = logging.getLogger(__name__)
 
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; replace workers that die."""
+    made = ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
-        _run(container, lambda _: None)
+        _run(container, lambda _: None, made=made)
         return
     files = WorkerFiles()
     try:
         port = partial(_missing_port, container)
         keys = partial(missing_keys, container)
         listen(container, "web", files, workers=files.missing, http=port, keys=keys)
-        _run(container, files.end)
+        _run(container, files.end, made=made)
     finally:
         files.close()
 
@@ -57,12 +58,11 @@ def _missing_port(container: Container) -> str | None:
     return None
 
 
-def _run(container: Container, on_end: Callable[[int], None]) -> None:
+def _run(container: Container, on_end: Callable[[int], None], *, made: bool) -> None:
     settings = container.settings
     stop = stop_on_signals()
     for number in ASKS:  # A second signal would leave workers behind for a while.
         signal.signal(number, lambda *_: None)
-    made = ensure_keys(container)
     listeners = bind(settings.host, settings.port)
     if not wait_until_ready(container, stop):
         return

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from app.security import keys
 from app.security.key_file import SETTLE
 from app.security.keys import KeyRing, SigningKeysError
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
+from tests.log_lines import records_of
 
 
 def states(ring: KeyRing) -> list[str]:
@@ -210,10 +212,13 @@ def test_a_directory_that_was_emptied_is_said_once_until_it_is_mended(
         clock.forward(seconds=1)
         with pytest.raises(SigningKeysError, match="holds no signing key"):
             ring.verification_key(kid)
-    assert [record.levelname for record in caplog.records] == ["ERROR"]
+    assert [record.levelname for record in records_of(caplog, keys.__name__)] == ["ERROR"]
     kept.rename(directory / f"{kid}.pem")
     assert ring.verification_key(kid) is not None
-    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+    assert [record.levelname for record in records_of(caplog, keys.__name__)] == [
+        "ERROR",
+        "WARNING",
+    ]
 
 
 def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
@@ -227,7 +232,7 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     for number in range(50):
         clock.forward(seconds=1)
         assert ring.verification_key(f"{number:032x}") is None
-    assert len(caplog.records) == 1
+    assert len(records_of(caplog, keys.__name__)) == 1
     away.rename(directory)
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)

@@ -6,11 +6,13 @@ from threading import Event, Thread
 
 import pytest
 
+from app.watch import database_clock
 from app.watch.database_clock import MEASURE_S, RETRY_S, DatabaseClock
 from domain.cause import utc_now
 from domain.errors import ProvisioningError
 from tests.domain.buying import Buyer
 from tests.installation import Installation, postgresql_only, sqlite_only, wait_until
+from tests.log_lines import said_by
 
 BEHIND = timedelta(seconds=28)
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -80,7 +82,7 @@ def test_on_one_machine_nothing_is_added_however_long_the_way(
     for _ in range(3):
         host.clock.measure()
     assert host.clock.offset_s == 0.0
-    assert caplog.records == []
+    assert said_by(caplog, database_clock.__name__) == []
 
 
 def test_a_measurement_is_as_good_as_the_way_is_short() -> None:
@@ -143,14 +145,14 @@ def test_a_clock_that_is_set_amid_a_measurement_is_measured_anew() -> None:
 
 
 def test_who_is_far_off_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "app.watch.database_clock")
+    caplog.set_level(logging.INFO, database_clock.__name__)
     host = Host(28.0)
     for _ in range(3):
         host.clock.measure()
     host.off_s = 0.0
     for _ in range(2):
         host.clock.measure()
-    assert [each.getMessage() for each in caplog.records] == [
+    assert said_by(caplog, database_clock.__name__) == [
         "the clock of this machine is -28.0 s off the database's, which is used instead",
         "the clock of this machine agrees with the database's again",
     ]

@@ -8,10 +8,13 @@ import pytest
 
 from domain.errors import ServiceUnavailable
 from domain.log.signal import Signal
-from projections.engine import follower
+from projections.engine import complaint, follower
 from projections.engine.follower import Follower, Step
 from tests.installation import PATIENCE_S, Process, wait_until
+from tests.log_lines import records_of, said_by
 from tests.projections.looking import all_lags, register
+
+SAYS = complaint.__name__
 
 
 class NoisyWaker(Signal):
@@ -105,13 +108,13 @@ def test_trouble_that_lasts_is_said_once_and_so_is_its_end(
 
     with following(step, Signal()):
         assert done.wait(PATIENCE_S)
-        wait_until(lambda: len(caplog.records) == 3)
-    assert [each.getMessage() for each in caplog.records] == [
+        wait_until(lambda: len(said_by(caplog, SAYS)) == 3)
+    assert said_by(caplog, SAYS) == [
         "follower test failed: ValueError: no route",
         "follower test failed: ValueError: too many clients",
         "follower test works again",
     ]
-    assert [each.exc_info for each in caplog.records] == [None] * 3
+    assert [each.exc_info for each in records_of(caplog, SAYS)] == [None] * 3
 
 
 def outage(words: str) -> Exception:
@@ -129,8 +132,8 @@ def test_an_error_that_nobody_expected_tells_where_it_was(caplog: pytest.LogCapt
         return 0
 
     with following(step, Signal()):
-        wait_until(lambda: len(caplog.records) == 1)
-    assert caplog.records[0].exc_info is not None
+        wait_until(lambda: len(said_by(caplog, SAYS)) == 1)
+    assert records_of(caplog, SAYS)[0].exc_info is not None
 
 
 def test_it_stops_in_the_midst_of_a_long_wait_and_of_endless_work() -> None:

@@ -15,6 +15,7 @@ from app.adapters.postgres.database import PostgresDatabase
 from app.adapters.postgres.turns import PostgresTurns
 from tests.app.adapters.turn_holder import PATIENCE_S, holder
 from tests.installation import wait_until
+from tests.log_lines import said_by
 from tests.servers.postgres import PostgresServer
 
 WALLET = UUID("3b0d5a5e-36e5-4f1b-9d0a-5b1f8f6b2a11")
@@ -169,15 +170,19 @@ def test_while_the_server_is_away_there_are_no_turns_and_afterwards_there_are(
 
 
 def test_a_server_that_was_away_is_left_alone_for_a_while(
-    shaky_turns: NewTurns, postgres_up: PostgresServer, caplog: pytest.LogCaptureFixture
+    shaky_turns: NewTurns,
+    postgres_up: PostgresServer,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    monkeypatch.setattr(postgres_turns, "REST_S", 3_600.0)  # However slowly the server starts.
     caplog.set_level(logging.INFO, postgres_turns.__name__)
     turns = shaky_turns()
     postgres_up.stop()
     assert not turns.take([WALLET])
     postgres_up.start()
     assert not turns.take([WALLET])
-    assert len(caplog.messages) == 1
+    assert len(said_by(caplog, postgres_turns.__name__)) == 1
 
 
 def test_ending_and_closing_without_a_turn_do_nothing(new_turns: NewTurns) -> None:
