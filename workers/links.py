@@ -329,10 +329,11 @@ class Provisioning:
         """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
         assert link.iccid is not None
         timeout_s = CALL.total_seconds()
+        asked_at = self.clock()  # What comes while the network answers is not in its answer.
         try:
             endpoint = self.network.find_endpoint(link.iccid, timeout_s=timeout_s)
             if endpoint is None or endpoint.reference != str(link.id):
-                step = after_no_endpoint(link, self.clock())
+                step = after_no_endpoint(link, asked_at)
                 return step is not Step.WAIT and self._do(step, link)
             self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=timeout_s)
         except ProviderError:

@@ -185,6 +185,8 @@ class PlanChanges:
         """Find out what happened to a failed step with an unknown outcome; then end the change."""
         link = self.log.get(Link, change.link_id)
         is_removal = isinstance(change.next, Removal)
+        # Asked before the look: what comes while the network answers is not in its answer.
+        settled = self._is_settled(change)
         try:
             seen = self._look_for(link, change)
         except ProviderError:
@@ -192,7 +194,7 @@ class PlanChanges:
         if is_removal and seen is None:
             return self._save(change, outcomes.finish_removed)
         if is_removal or seen is None:
-            return self._is_settled(change) and self._save(change, outcomes.finish)
+            return settled and self._save(change, outcomes.finish)
         try:
             self._take_off(link, seen.addon_id)
         except ProviderError:

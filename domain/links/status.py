@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.cause import Cause, Clock
@@ -40,8 +40,9 @@ class LinkStatusSwitch:
 
     def _run(self, link: Link, target: Target, cause: Cause) -> Link:
         link = wait_for(self.log, link, _has_no_intent, time.monotonic() + CALL_S)
+        asked_at = self.clock()  # What comes while the network answers is not in its answer.
         now_has = self._seen_or_known(link)
-        self._keep(link, now_has, cause)
+        self._keep(link, now_has, asked_at, cause)
         if link.status_intent is not None:  # Another request may still have its effect.
             raise ProvisioningError(LATE, UNCHANGED)
         if now_has == target:
@@ -50,12 +51,12 @@ class LinkStatusSwitch:
         self.log.claim(link)
         return self._tell(link, target)
 
-    def _keep(self, link: Link, now_has: LinkStatus, cause: Cause) -> None:
+    def _keep(self, link: Link, now_has: LinkStatus, asked_at: datetime, cause: Cause) -> None:
         """Record the network's status; closes an intent that it fulfils or that has run out."""
         intent = link.status_intent
         if intent is None:
             link.note_seen(now_has, None, None, cause)
-        elif intent.status == now_has or self.clock() >= intent.until + self.network.settles_after:
+        elif intent.status == now_has or asked_at >= intent.until + self.network.settles_after:
             link.settle_status(now_has, Cause(self.clock(), intent.request_id))
         if link.pending_events:
             self.log.append(link)

@@ -20,6 +20,7 @@ SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (2_000 if SOAK else 60))
 GROUP = 5  # Of seeds: so small that each test ends well within its time.
 REPLAYED = int(os.environ.get("SIMULATION_SEED", "0"))
 LOOKED_AT = 40
+ONCE_FAILED = (1333, 1780)  # Each has shown a bug that the first sixty had not.
 MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
     "dies before a commit",
     "dies after a commit",
@@ -60,6 +61,11 @@ Run = Callable[[int], Simulation]
 def test_whatever_goes_wrong_everything_ends_well(run: Run, first: int) -> None:
     for seed in range(first, first + GROUP):
         run(seed)
+
+
+@pytest.mark.parametrize("seed", ONCE_FAILED)
+def test_a_seed_that_once_failed_ends_well(run: Run, seed: int) -> None:
+    run(seed)
 
 
 def test_the_runs_see_every_kind_of_trouble(run: Run) -> None:

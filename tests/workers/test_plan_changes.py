@@ -134,6 +134,21 @@ def test_a_plan_that_came_after_its_money_went_back_is_taken_off(lab: Lab, link_
     check(lab)
 
 
+def test_a_plan_that_comes_while_a_worker_looks_is_taken_off(lab: Lab, link_id: UUID) -> None:
+    """The look shows nothing; the network's time is over when the worker has its answer."""
+    lab.late.later("add_plan", 17)
+    change_id = lab.request_change(link_id, [], [lab.plan("t3", "1.00")])
+    arm(lab.network, "usage", FAULTS["unavailable"])
+    lab.work_change(change_id)
+    lab.clock.forward(seconds=10)
+    lab.expire_change(change_id)
+    lab.network.after("usage", lambda: lab.clock.forward(minutes=1))
+    assert lab.work_change(change_id).finished_at is None
+    lab.settle()
+    assert lab.network.count("remove_plan") == 1
+    check(lab)
+
+
 def test_a_removal_that_came_after_the_failure_is_kept_and_noted(lab: Lab, link_id: UUID) -> None:
     lab.late.later("remove_plan", 17)
     arm(lab.network, "usage", FAULTS["unavailable"])

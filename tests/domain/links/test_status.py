@@ -205,6 +205,27 @@ def test_what_is_done_already_is_told_as_it_is_though_its_sender_died(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.usefixtures("short_calls")
+def test_a_suspension_that_comes_while_another_request_looks_is_not_overlooked(
+    buyer: Buyer, link: Link
+) -> None:
+    """The look shows the old status; the network's time is over when the answer is there."""
+    buyer.network.before("suspend", Killed())
+    with pytest.raises(Killed):
+        buyer.switch(link.id, "suspended")
+
+    def suspend_late() -> None:
+        settle(buyer)
+        assert link.endpoint_id is not None
+        buyer.simulator.suspend(link.endpoint_id, timeout_s=1.0)
+
+    buyer.network.after("usage", suspend_late)
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "active")
+    buyer.process.provisioning.work(link.id)
+    expect(buyer, link, "suspended")
+
+
 def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     buyer: Buyer, link: Link, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
