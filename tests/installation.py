@@ -113,6 +113,7 @@ class Process(Container):
             cache_ttl=self.settings.lookup_cache_ttl,
             uncached=is_sandbox_number,
             pause=lambda _: None,
+            tell=self.metrics.looked_up,
         )
         return Answers(self.provider, self.lookup_cache, self.clock, rules)
 

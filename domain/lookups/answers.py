@@ -65,11 +65,16 @@ class Answers:
         if answer is None:
             answer = self._ask(organization_id, phone_number)
             if answer is None:
-                self._rules.tell(UNAVAILABLE, 1)
                 raise NumberLookupUnavailable
             self._keep(organization_id, [answer])
-        self._rules.tell(answer.source, 1)
         return answer
+
+    def count(self, source: Source | None) -> None:
+        """Count a single lookup at its outcome; None where there was no answer.
+
+        Not before: a lookup that is refused, or begun again by another thread, would count twice.
+        """
+        self._rules.tell(source or UNAVAILABLE, 1)
 
     def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Answer | None]:
         """Answer numbers in their order; None where the provider was unavailable each time."""

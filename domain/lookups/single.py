@@ -22,13 +22,14 @@ from domain.errors import (
     IdempotencyKeyReused,
     InsufficientBalance,
     NotFound,
+    NumberLookupUnavailable,
     Refused,
 )
 from domain.ids import derive_id
 from domain.log.log import Log
 from domain.lookups.answers import Answer, Answers
 from domain.lookups.in_flight import InFlight
-from domain.lookups.number_lookup import NumberLookup, PersonalAnswer, number_lookup_id
+from domain.lookups.number_lookup import NumberLookup, PersonalAnswer, Source, number_lookup_id
 from domain.lookups.ports import Leases, NumberFacts
 from domain.months import month_of
 from domain.personal import Vault
@@ -75,6 +76,7 @@ class Begun:
     command: Command
     committer: Committer
     leave: Callable[[], None]
+    count: Callable[[Source], None]
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
         """Have it committed. At its end `tell` is called, then `ring`, once for many ends."""
@@ -89,8 +91,9 @@ class Begun:
         expire(self.command, age_s)
 
     def result(self) -> LookupResult:
-        """Return the result of the committed lookup, or raise the error of its command."""
+        """Return the result of the committed lookup, or raise the error of its command; once."""
         self.command.outcome.result()
+        self.count(self.lookup.answer.source)
         return LookupResult(self.lookup, self.facts, replayed=False)
 
 
@@ -119,6 +122,16 @@ class SingleLookup:
         IdempotencyInProgress when the first request does not end in time, RateLimited when the
         organization has too many lookups under way.
         """
+        try:
+            result = self._run(request, cause)
+        except NumberLookupUnavailable:
+            self.answers.count(None)
+            raise
+        if not result.replayed:
+            self.answers.count(result.lookup.answer.source)
+        return result
+
+    def _run(self, request: LookupRequest, cause: Cause) -> LookupResult:
         if request.key is None:
             with self.in_flight.enter(request.organization_id):
                 return self._fresh(request, self.new_id(), cause)
@@ -159,7 +172,7 @@ class SingleLookup:
             if isinstance(error, Refused):  # The log may know of more money; `run` looks there.
                 raise WouldWait from None
             raise
-        return Begun(lookup, decided.facts, command, self.committer, leave)
+        return Begun(lookup, decided.facts, command, self.committer, leave, self.answers.count)
 
     def _alone(
         self, leases: Leases, request: LookupRequest, stream_id: UUID, cause: Cause

@@ -1,5 +1,8 @@
 """What operators watch: lag, failures, work, requests and money; a scrape outlives the database."""
 
+from contextlib import suppress
+from dataclasses import replace
+from threading import Event
 from uuid import uuid4
 
 import pytest
@@ -7,11 +10,19 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.watch.gauges import ProcessName
-from domain.errors import NumberLookupUnavailable, ServiceUnavailable
+from domain.at_once import WouldWait
+from domain.errors import (
+    Conflict,
+    InsufficientBalance,
+    NumberLookupUnavailable,
+    Refused,
+    ServiceUnavailable,
+)
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest
 from projections.engine.positions import Positions
 from tests.installation import (
+    PATIENCE_S,
     PRICE_MICROS,
     CountingProvider,
     Installation,
@@ -110,18 +121,49 @@ def test_a_charge_that_was_refused_is_not_counted(process: Process) -> None:
     assert scrape(process)['charges_total{kind="lookup"}'] == 0
 
 
+def sources(process: Process) -> list[float]:
+    shown = scrape(process)
+    kinds = ("live", "cache", "unavailable")
+    return [shown.get(f'lookups_total{{source="{each}"}}', 0) for each in kinds]
+
+
 def test_lookups_are_counted_by_their_source(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
     organization_id = process.organization()
-    answers = super(Process, process).answers  # As every process but a test has it.
-    answers.one(organization_id, "+447400123456")
-    answers.one(organization_id, "+447400123456")
+    for number in ("+447400123456", "+447400123456", "+15005550001"):
+        wanted = LookupRequest(organization_id, number, PRICE_MICROS, "USD", None)
+        with suppress(NumberLookupUnavailable):
+            process.single_lookup.run(wanted, process.cause())
+    assert sources(process) == [1, 1, 1]
+
+
+def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Installation) -> None:
+    process = installation.process(provider=CountingProvider(down=["+14150000001"]))
+    organization_id = process.organization("0.01")  # It is enough for two.
+    lookups = replace(process.single_lookup, leases=None)  # As without a sandbox.
+
+    def ask(number: str, key: str | None) -> None:
+        """Begin it; what has not come to a commit is done by a thread."""
+        wanted = LookupRequest(organization_id, number, PRICE_MICROS, "USD", key)
+        try:
+            begun, has_ended = lookups.begin(wanted, process.cause()), Event()
+            begun.submit(has_ended.set, int)
+            assert has_ended.wait(PATIENCE_S)
+            begun.leave()
+            begun.result()
+        except (WouldWait, Conflict, Refused):
+            lookups.run(wanted, process.cause())
+
+    ask("+14150000009", "a")
+    ask("+14150000009", "a")  # The key gives the first answer again.
+    assert sources(process) == [1, 0, 0]
     with pytest.raises(NumberLookupUnavailable):
-        answers.one(organization_id, "+15005550001")
-    shown = scrape(process)
-    assert shown['lookups_total{source="live"}'] == 1
-    assert shown['lookups_total{source="cache"}'] == 1
-    assert shown['lookups_total{source="unavailable"}'] == 1
+        ask("+14150000001", None)
+    assert sources(process) == [1, 0, 1]
+    ask("+14150000009", None)
+    with pytest.raises(InsufficientBalance):
+        ask("+14150000009", None)
+    assert sources(process) == [2, 0, 1]
 
 
 def test_requests_are_counted_by_route_and_status(process: Process) -> None:
