@@ -107,16 +107,17 @@ def test_a_first_request_that_does_not_end_in_time_is_a_409(
     assert code_of(request.send(request.bodies[1])) == "IDEMPOTENCY_KEY_REUSED"
 
 
-@pytest.mark.parametrize("key", ["k", "!", "~", "k" * 255, "a/b=c+d,e;f"])
-def test_a_key_may_hold_any_visible_ascii(service: Service, key: str) -> None:
-    assert not was_replayed(LookupRequest(service), key=key)
+def test_a_key_may_hold_any_visible_ascii(service: Service) -> None:
+    request = LookupRequest(service)
+    for key in ("k", "!", "~", "k" * 255, "a/b=c+d,e;f"):
+        assert not was_replayed(request, key=key)
 
 
 @of(EVERY)
-@pytest.mark.parametrize("key", ["", " ", "two words", "k" * 256, "é", "tab\t", "\x7f"])
-def test_any_other_key_is_refused(service: Service, kind: type[Request], key: str) -> None:
+def test_any_other_key_is_refused(service: Service, kind: type[Request]) -> None:
     request = kind(service)
-    assert list(fields_of(request.send(key=key))) == ["Idempotency-Key"]
+    for key in ("", " ", "two words", "k" * 256, "é", "tab\t", "\x7f"):
+        assert list(fields_of(request.send(key=key))) == ["Idempotency-Key"], key
     assert Decimal(request.shop.balance()) == 100
 
 

@@ -39,34 +39,30 @@ def leaves(command: click.Command, path: tuple[str, ...] = ()) -> Iterator[tuple
 ALL = [*leaves(cli)]
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_table_tells_the_first_line_of_each_help(name: str) -> None:
-    command = cli.commands[name]
-    assert isinstance(command, Deferred)
-    loaded = command.load()
-    assert loaded.name == name
-    assert loaded.help is not None
-    assert loaded.help.splitlines()[0] == COMMANDS[name]
+def test_the_table_tells_the_first_line_of_each_help() -> None:
+    told = {}
+    for name, command in cli.commands.items():
+        assert isinstance(command, Deferred)
+        loaded = command.load()
+        told[loaded.name] = (loaded.help or "").partition("\n")[0]
+        assert loaded.name == name
+    assert told == COMMANDS
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_command_has_help_and_json_unless_it_is_a_process(
-    nowhere: Shell, path: tuple[str, ...]
-) -> None:
-    helped = nowhere.run(*path, "--help")
-    assert helped.stdout.startswith(f"Usage: {PROGRAM} {' '.join(path)} ")
-    assert ("--json" in helped.stdout) == (path[0] not in PROCESSES)
-    assert helped.stderr == ""
+def test_every_command_has_help_and_json_unless_it_is_a_process(nowhere: Shell) -> None:
+    for path in ALL:
+        helped = nowhere.run(*path, "--help")
+        assert helped.stdout.startswith(f"Usage: {PROGRAM} {' '.join(path)} ")
+        assert ("--json" in helped.stdout) == (path[0] not in PROCESSES), path
+        assert helped.stderr == ""
     assert [*nowhere.home.iterdir()] == []
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
-def test_every_command_refuses_an_option_it_does_not_know(
-    nowhere: Shell, path: tuple[str, ...]
-) -> None:
-    refused = nowhere.run(*path, "--no-such-option", status=2)
-    assert refused.stdout == ""
-    assert f"{PROGRAM} {' '.join(path)} --help" in refused.stderr
+def test_every_command_refuses_an_option_it_does_not_know(nowhere: Shell) -> None:
+    for path in ALL:
+        refused = nowhere.run(*path, "--no-such-option", status=2)
+        assert refused.stdout == ""
+        assert f"{PROGRAM} {' '.join(path)} --help" in refused.stderr
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -12,8 +12,6 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
-    NoEncryption,
-    PrivateFormat,
     PublicFormat,
     load_pem_private_key,
 )
@@ -63,14 +61,6 @@ class Forge:
     now: datetime
     client_id: str
     organization: str
-
-    @classmethod
-    def of_throwaway_key(cls, issuer: str, audience: str, now: datetime) -> "Forge":
-        key = ec.generate_private_key(ec.SECP256R1())
-        return cls(key, "0" * 32, issuer, audience, now, CLIENT_ID, ORGANIZATION)
-
-    def pem(self) -> bytes:
-        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     @property
     def algorithm(self) -> str:

@@ -22,7 +22,7 @@ from app.security.tokens import (
 )
 from domain.errors import Unauthorized
 from tests.app.security.forge import CLIENT_ID, ORGANIZATION, Forge, load
-from tests.app.security.hostile import UNKNOWN_KID, honest_token, hostile_tokens
+from tests.app.security.hostile import honest_token, hostile_tokens
 from tests.app.security.rings import ALGORITHMS
 
 ISSUER = "https://api.example/auth"
@@ -66,12 +66,15 @@ class Court:
     def forgeries(self, other_kid: str) -> dict[str, str]:
         return hostile_tokens(self.pem, self.kid, ISSUER, AUDIENCE, NOW, other_kid=other_kid)
 
-    def refuses(self, token: str) -> bool:
+    def refusal(self, token: str) -> Unauthorized | None:
         try:
             self.verifier.verify(token)
-        except Unauthorized:
-            return True
-        return False
+        except Unauthorized as refused:
+            return refused
+        return None
+
+    def refuses(self, token: str) -> bool:
+        return self.refusal(token) is not None
 
 
 @pytest.fixture(scope="module", params=ALGORITHMS)
@@ -79,22 +82,14 @@ def court(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return Court(tmp_path_factory.mktemp("court") / "keys", request.param)
 
 
-def names() -> list[str]:
-    """Name the forgeries of a throwaway key: they are the same for every key."""
-    forge = Forge.of_throwaway_key(ISSUER, AUDIENCE, NOW)
-    return list(hostile_tokens(forge.pem(), UNKNOWN_KID, ISSUER, AUDIENCE, NOW))
-
-
-@pytest.mark.parametrize("name", names())
-def test_a_forged_token_is_refused(court: Court, name: str) -> None:
-    token = court.hostile[name]
-    started = process_time()
-    with pytest.raises(Unauthorized) as refusal:
-        court.verifier.verify(token)
-    assert process_time() - started < CPU_S_MAX
-    assert str(refusal.value) in REASONS  # So it holds no word of the token.
-    assert refusal.value.__context__ is None
-    assert refusal.value.details == {}
+def test_every_forged_token_is_refused(court: Court) -> None:
+    for name, token in court.hostile.items():
+        started = process_time()
+        refused = court.refusal(token)
+        assert process_time() - started < CPU_S_MAX, name
+        assert str(refused) in REASONS, name  # So it holds no word of the token.
+        assert refused is not None
+        assert (refused.__context__, refused.details) == (None, {}), name
 
 
 def test_the_same_token_without_a_forgery_is_accepted(court: Court) -> None:

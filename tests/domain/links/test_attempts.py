@@ -6,9 +6,10 @@ from domain.errors import IdempotencyKeyReused
 from domain.links.attempts import USED_UP, last_attempt
 
 
-@pytest.mark.parametrize("count", [*range(70), 127, 128, 129, 1_000])
-def test_the_newest_attempt_is_found_however_many_there_are(count: int) -> None:
-    assert last_attempt(lambda n: n if n <= count else None) == (count, count or None)
+def test_the_newest_attempt_is_found_however_many_there_are() -> None:
+    for count in (*range(70), 127, 128, 129, 1_000):
+        found = last_attempt(lambda n, count=count: n if n <= count else None)
+        assert found == (count, count or None)
 
 
 @pytest.mark.parametrize(("count", "looks"), [(0, 1), (1, 2), (2, 4), (1_000, 20)])

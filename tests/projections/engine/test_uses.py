@@ -26,11 +26,11 @@ class Untouchable:
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
-@pytest.mark.parametrize("event", EVENTS, ids=lambda event: type(event).__qualname__)
-def test_an_event_of_another_kind_writes_nothing(model: ReadModel, event: Event) -> None:
-    if not isinstance(event, model.uses):
-        untouchable: Any = Untouchable()
-        model.project(untouchable, [Recorded(1, event)])
+def test_an_event_of_another_kind_writes_nothing(model: ReadModel) -> None:
+    untouchable: Any = Untouchable()
+    for event in EVENTS:
+        if not isinstance(event, model.uses):
+            model.project(untouchable, [Recorded(1, event)])
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)

@@ -139,14 +139,28 @@ def test_a_page_past_the_end_is_empty(spender: Tenant, page: int, kind: str) -> 
     assert reply.json["data"]["data"] == []
 
 
+NO_PAGES = [
+    "0",
+    "-1",
+    "1.0",
+    "1e2",
+    "one",
+    "",
+    " 1",
+    "1_0",
+    "+1",
+    "\u0661",
+    "9" * 30,
+    "0x1",
+    "true",
+]
+
+
 @pytest.mark.parametrize("name", ["page", "per_page"])
-@pytest.mark.parametrize(
-    "value",
-    ["0", "-1", "1.0", "1e2", "one", "", " 1", "1_0", "+1", "\u0661", "9" * 30, "0x1", "true"],
-)
-def test_a_page_out_of_range_is_refused(spender: Tenant, name: str, value: str) -> None:
-    reply = spender.get(TRANSACTIONS, query_string={name: value})
-    assert list(fields_of(reply)) == [name]
+def test_a_page_out_of_range_is_refused(spender: Tenant, name: str) -> None:
+    for value in NO_PAGES:
+        reply = spender.get(TRANSACTIONS, query_string={name: value})
+        assert list(fields_of(reply)) == [name], value
 
 
 @pytest.mark.parametrize(
@@ -224,23 +238,23 @@ def test_the_plus_of_an_offset_may_arrive_as_a_space(spender: Tenant) -> None:
     assert reply.json["data"]["meta"]["total"] == 7
 
 
+NO_MOMENTS = [
+    "2026-01-01T00:00:00",
+    "20260101",
+    "2026-W01-1",
+    "2026-02-30",
+    "yesterday",
+    "1760000000",
+    "2026-13-01T00:00Z",
+]
+
+
 @pytest.mark.parametrize("name", ["from", "to"])
-@pytest.mark.parametrize(
-    "moment",
-    [
-        "2026-01-01T00:00:00",
-        "20260101",
-        "2026-W01-1",
-        "2026-02-30",
-        "yesterday",
-        "1760000000",
-        "2026-13-01T00:00Z",
-    ],
-)
-def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str, moment: str) -> None:
-    told = fields_of(spender.get(TRANSACTIONS, query_string={name: moment}))
-    assert list(told) == [name]
-    assert "such as 2026-11-21" in told[name][0]
+def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str) -> None:
+    for moment in NO_MOMENTS:
+        told = fields_of(spender.get(TRANSACTIONS, query_string={name: moment}))
+        assert list(told) == [name], moment
+        assert "such as 2026-11-21" in told[name][0]
 
 
 def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:

@@ -31,10 +31,10 @@ NOT_JSON = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_JSON)
-def test_a_body_that_is_not_json_is_a_400(acme: Tenant, name: str) -> None:
-    reply = acme.post(BULK, data=NOT_JSON[name], headers=JSON)
-    assert (reply.status_code, code_of(reply)) == (400, "BAD_REQUEST")
+def test_a_body_that_is_not_json_is_a_400(acme: Tenant) -> None:
+    for name, body in NOT_JSON.items():
+        reply = acme.post(BULK, data=body, headers=JSON)
+        assert (reply.status_code, code_of(reply)) == (400, "BAD_REQUEST"), name
 
 
 @pytest.mark.parametrize(

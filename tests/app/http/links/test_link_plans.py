@@ -147,14 +147,12 @@ def test_a_wrong_body_is_refused_by_field(
     assert set(fields_of(reply)) == fields
 
 
-@pytest.mark.parametrize("wrong", [BAD_BODY, LARGE, FOREIGN, NO_INPUT, BAD_KEY])
 @pytest.mark.parametrize("identifier", [MISSING, "none", "1" * 19])
-def test_the_link_comes_before_the_body(
-    acme: Buyer, identifier: str, wrong: dict[str, Any]
-) -> None:
+def test_the_link_comes_before_the_body(acme: Buyer, identifier: str) -> None:
     path = f"{LINKS}/{identifier}/plans"
-    assert code_of(acme.open("PUT", path, **wrong)) == "NOT_FOUND"
-    assert acme.service.client.put(path, **wrong).status_code == 401
+    for wrong in (BAD_BODY, LARGE, FOREIGN, NO_INPUT, BAD_KEY):
+        assert code_of(acme.open("PUT", path, **wrong)) == "NOT_FOUND"
+        assert acme.service.client.put(path, **wrong).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -87,15 +87,15 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("number", WRONG)
-def test_a_number_off_the_pattern_is_refused(acme: Tenant, number: str) -> None:
-    assert fields_of(acme.look_up(number)) == {"phone_number": [NOT_E164]}
+def test_a_number_off_the_pattern_is_refused(acme: Tenant) -> None:
+    for number in WRONG:
+        assert fields_of(acme.look_up(number)) == {"phone_number": [NOT_E164]}, number
 
 
-@pytest.mark.parametrize("number", [*WRONG, " 971508245915", 14155552671, 1.5, True, None, [], {}])
-def test_a_body_is_read_strictly(acme: Tenant, number: object) -> None:
-    reply = acme.post("/number-lookup", json={"phone_number": number})
-    assert list(fields_of(reply)) == ["phone_number"]
+def test_a_body_is_read_strictly(acme: Tenant) -> None:
+    for number in (*WRONG, " 971508245915", 14155552671, 1.5, True, None, [], {}):
+        reply = acme.post("/number-lookup", json={"phone_number": number})
+        assert list(fields_of(reply)) == ["phone_number"], number
 
 
 def test_a_missing_number_is_named(acme: Tenant) -> None:
