@@ -23,6 +23,7 @@ from app.security.key_file import (
     save_key,
     write_file,
 )
+from domain.at_once import may_wait
 from domain.cause import Clock
 
 __all__ = [
@@ -147,6 +148,7 @@ class KeyRing:
         recent = timedelta(0) <= now - self._checked_at < RECHECK
         if self._keys and recent and (self._read_ns is None or not at_once):
             return self._keys
+        may_wait()  # The directory may be on a mount that hangs.
         self._checked_at = now
         try:
             self._look()

@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from app.security import keys
-from app.security.key_file import SETTLE
+from app.security.key_file import RECHECK, SETTLE
 from app.security.keys import KeyRing, SigningKeysError
+from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.log_lines import records_of
 
@@ -237,3 +238,19 @@ def test_a_directory_that_breaks_leaves_the_last_ring_in_use_until_it_is_mended(
     new_kid = ring_of(directory, clock).rotate()
     clock.forward(seconds=1)
     assert ring.signing_key().kid == new_kid
+
+
+def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
+    ring: KeyRing, clock: HandClock
+) -> None:
+    kid = ring.signing_key().kid
+    with at_once():
+        assert ring.verification_key(kid) is not None
+        with pytest.raises(WouldWait):
+            ring.verification_key("of another process, perhaps")
+    clock.forward(seconds=RECHECK.total_seconds())
+    with at_once(), pytest.raises(WouldWait):
+        ring.verification_key(kid)
+    assert ring.verification_key(kid) is not None  # Another thread has looked.
+    with at_once():
+        assert ring.verification_key(kid) is not None

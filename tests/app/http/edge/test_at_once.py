@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from http.client import HTTPConnection
 from threading import Event, Thread
 from typing import Any
@@ -18,6 +19,7 @@ import domain.accounts.committer
 from app.http.application import create_front
 from app.http.edge import calling
 from app.http.edge.listening import bind, listen
+from app.security import keys
 from domain.at_once import WouldWait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
@@ -73,6 +75,7 @@ UNUSUAL = {
     "a whole URL": ("POST", "http://a" + QUERY, "", {}),
 }
 PATIENCE_S = 20.0
+HOUR = timedelta(hours=1)
 
 
 class House:
@@ -151,6 +154,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, migrated: Seed) -> Iterator[
 @pytest.fixture
 def house(alone: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     made = House(alone)
+    monkeypatch.setattr(keys, "RECHECK", HOUR)  # Once a second that look is left to a thread.
     begin = SingleLookup.begin
 
     def noted(self: SingleLookup, request: LookupRequest, cause: Cause) -> Begun:
