@@ -676,6 +676,10 @@ class Container:
 
     # Start and end.
 
+    def check_settings(self) -> None:
+        """Raise WrongSetting if one is wrong that only its part can judge: a table, a URL."""
+        _ = self.bare_lookup, self.broker
+
     def complete(self) -> None:
         """Make every part that is still missing, before threads could race to make it."""
         for name in dir(type(self)):

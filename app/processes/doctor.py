@@ -11,7 +11,7 @@ from app.bootstrap.known_keys import lost_keys, missing_keys
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
-from app.settings import Settings
+from app.settings import Settings, WrongSetting
 from domain.accounts.organization import ApiClient, api_client_id
 
 BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
@@ -33,7 +33,7 @@ class Finding:
 
 def examine(container: Container) -> list[Finding]:
     """Return everything that is not ready; checks that need a missing database are left out."""
-    found = [*_settings(container.settings)]
+    found = [*_settings(container.settings), *_parts(container)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
     return [*found, *_keys(container), *_clock(container), *_work(container), *_data(container)]
@@ -70,6 +70,13 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     if not settings.public_url:
         message = f"PUBLIC_URL is not set: replies and documents name {settings.public}"
         yield Finding("public url", "advice", message)
+
+
+def _parts(container: Container) -> Iterator[Finding]:
+    try:
+        container.check_settings()
+    except WrongSetting as error:
+        yield Finding("settings", "fault", str(error))
 
 
 def _keys(container: Container) -> Iterator[Finding]:

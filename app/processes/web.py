@@ -34,6 +34,7 @@ logger = logging.getLogger(__name__)
 
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; replace workers that die."""
+    container.check_settings()  # Its workers would end with a traceback each.
     made = ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
         _run(container, lambda _: None, made=made)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.app.cli.shell import Shell
 from tests.app.processes.test_orphans import WORKER
 from tests.app.processes.web_process import END_S, Web
 from tests.installation import wait_until
@@ -84,6 +85,24 @@ def test_a_taken_port_is_one_line_and_nothing_is_said_to_be_served(web: Web) -> 
     assert errors.splitlines() == [
         f"Error: cannot listen on HOST 127.0.0.1 PORT {port}: Address already in use"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("MCC_MNC_FILE", "requirements.lock"), ("BROKER_URL", "amqp://127.0.0.1:99999")],
+)
+def test_a_setting_that_only_its_part_can_judge_is_one_line(
+    web: Web, nowhere: Shell, name: str, value: str
+) -> None:
+    wrong = nowhere.having(**{"BROKER_URL": web.shell.changes["BROKER_URL"], name: value})
+    status, output, errors = wrong.process("web")
+    assert (status, output) == (1, "")
+    (line,) = errors.splitlines()
+    assert line.startswith(f"Error: {name} ")
+    (found,) = (
+        each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
+    )
+    assert line == f"Error: {found['message']}"
 
 
 def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None:
