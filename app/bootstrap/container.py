@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import cached_property
+from threading import RLock
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
@@ -31,6 +31,7 @@ from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
 from app.bootstrap.known_plans import KnownPlans
+from app.bootstrap.part import part
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
@@ -104,7 +105,7 @@ BOOT_JOBS_MAX = 10_000
 M = TypeVar("M", bound=ReadModel)
 
 
-class _ReadModel(cached_property[M]):
+class _ReadModel(part[M]):
     """A read model as a part; it is also listed in `models`."""
 
     def __init__(self, kind: type[M]) -> None:
@@ -121,6 +122,7 @@ class Container:
 
     def __init__(self, settings: Settings, clock: Clock = utc_now) -> None:
         require_known(settings)
+        self.making = RLock()
         self.settings = settings
         self.local_clock = clock
         self.time = DatabaseClock(clock, self._server_time, server=lambda: self.log.server)
@@ -134,12 +136,12 @@ class Container:
 
     # The databases: the log, the read models, own stores, and keys beside the log.
 
-    @cached_property
+    @part
     def persistence(self) -> Persistence:
         """The database system that holds all tables."""
         return persistence_at(self.settings.database_url, self.role)
 
-    @cached_property
+    @part
     def log(self) -> Log:
         """The event log; its tables are made by `migrate`."""
         return self.open_log(create=False)
@@ -156,22 +158,22 @@ class Container:
         if stored:
             note_cause(lambda: _cause_of(stored[0]))
 
-    @cached_property
+    @part
     def databases(self) -> tuple[Database, Database, Database]:
         """The databases of the read models, the own stores and the keys."""
         return self.persistence.databases()
 
-    @cached_property
+    @part
     def views(self) -> Database:
         """The database of read models and positions; after a crash they follow the log again."""
         return self.databases[0]
 
-    @cached_property
+    @part
     def stores(self) -> Database:
         """The database of own stores that cost little to lose."""
         return self.databases[1]
 
-    @cached_property
+    @part
     def shared_clock(self) -> Clock:
         """The earlier of this machine's clock and the database server's.
 
@@ -186,42 +188,42 @@ class Container:
 
     # Own stores. A new store is a part here, and its tables go into a set of `own_tables`.
 
-    @cached_property
+    @part
     def vault(self) -> PersonalKeys:
         """Keys of personal data, in the database of the log and as durable as it."""
         return PersonalKeys(self.databases[2], server=lambda: self.log.server)
 
-    @cached_property
+    @part
     def notes(self) -> Notes:
         """What this installation notes about itself, in the database of the log."""
         return Notes(self.databases[2])
 
-    @cached_property
+    @part
     def lookup_cache(self) -> SqlLookupCache:
         """Answers kept from earlier lookups."""
         return SqlLookupCache(self.stores, self._faults("lookup_cache"))
 
-    @cached_property
+    @part
     def leases(self) -> SqlLeases:
         """Leases of running idempotent lookups."""
         return SqlLeases(self.stores, self.clock, self._faults("leases"))
 
-    @cached_property
+    @part
     def throttle(self) -> SqlThrottle:
         """Counters of wrong secrets."""
         return SqlThrottle(self.stores, self.clock)
 
-    @cached_property
+    @part
     def sandbox_attempts(self) -> SqlSandboxAttempts:
         """Counters of attempts at sandbox numbers."""
         return SqlSandboxAttempts(self.stores)
 
-    @cached_property
+    @part
     def readings(self) -> SqlReadings:
         """Usage and status of links as last seen."""
         return SqlReadings(self.stores, self._faults("network_readings"))
 
-    @cached_property
+    @part
     def slices_in_hand(self) -> SqlSlicesInHand:
         return SqlSlicesInHand(self.stores)
 
@@ -268,46 +270,46 @@ class Container:
 
     @property
     def models(self) -> list[ReadModel]:
-        parts = [part for kind in type(self).__mro__ for part in vars(kind).items()]
-        return [getattr(self, name) for name, part in parts if isinstance(part, _ReadModel)]
+        parts = [each for kind in type(self).__mro__ for each in vars(kind).items()]
+        return [getattr(self, name) for name, kind in parts if isinstance(kind, _ReadModel)]
 
-    @cached_property
+    @part
     def positions(self) -> Positions:
         """How far each follower has come."""
         return Positions()
 
-    @cached_property
+    @part
     def waker(self) -> ListeningWaker:
         """Tells followers that the log has grown."""
         return self.persistence.waker(self.log.appended)
 
-    @cached_property
+    @part
     def freshness(self) -> Freshness:
         """Tells how old the read models are."""
         return Freshness(self.log, self.views, self.positions, self.clock)
 
-    @cached_property
+    @part
     def projector(self) -> Projector:
         """Keeps the read models up to date."""
         return Projector(self.log, self.views, self.positions, self.models, self.clock)
 
     # Money and the catalogue.
 
-    @cached_property
+    @part
     def committer(self) -> Committer:
         """The only writer of wallets in this process."""
         return Committer(self.log, self.persistence.turns())
 
-    @cached_property
+    @part
     def currency(self) -> Currency:
         return Currency(self.log, self.settings.currency)
 
-    @cached_property
+    @part
     def accounts(self) -> Accounts:
         """Operators' commands on organizations, clients and wallets."""
         return Accounts(self.log, self.committer, self.currency, uuid4)
 
-    @cached_property
+    @part
     def catalogue(self) -> Catalogue:
         """Operators' commands on plans."""
         return Catalogue(self.log, self._plans_by_key)
@@ -323,19 +325,19 @@ class Container:
                 raise NotPossible(message)
             return self.plans.keys(connection)
 
-    @cached_property
+    @part
     def known_plans(self) -> KnownPlans:
         """The terms of plans, read once for a request."""
         return KnownPlans(self.views, self.plans)
 
     # Lookups.
 
-    @cached_property
+    @part
     def bare_lookup(self) -> LookupProvider:
         """The provider of lookups that LOOKUP_PROVIDER names, without its circuit."""
         return LOOKUPS[self.settings.lookup_provider](self)
 
-    @cached_property
+    @part
     def provider(self) -> LookupProvider:
         """Answers lookups; the sandbox is outside the circuit, so that it never opens it."""
         bare = self.bare_lookup
@@ -351,7 +353,7 @@ class Container:
         with suppress(ProviderError):  # One that is down is noticed when it is asked.
             self.provider.probe()
 
-    @cached_property
+    @part
     def answers(self) -> Answers:
         """Answers from the cache, then from the provider; counted by source."""
         rules = AnswerRules(
@@ -362,7 +364,7 @@ class Container:
         )
         return Answers(self.provider, self.lookup_cache, self.clock, rules)
 
-    @cached_property
+    @part
     def single_lookup(self) -> SingleLookup:
         has_slow_calls = self.provider.remote or self.settings.sandbox
         return SingleLookup(
@@ -377,7 +379,7 @@ class Container:
             new_id=uuid4,
         )
 
-    @cached_property
+    @part
     def bulk_create(self) -> BulkCreate:
         open_items = OpenItems(self._open_items, self.settings.job_items_open_max)
         return BulkCreate(self.log, self.committer, self.vault, open_items, uuid4)
@@ -388,11 +390,11 @@ class Container:
             shown = self.open_slices.items_of(connection, organization_id)
         return shown, place.position if place is not None else 0
 
-    @cached_property
+    @part
     def bulk_lookup(self) -> BulkLookup:
         return BulkLookup(self.log, self.committer, self.vault, self.answers, self.clock)
 
-    @cached_property
+    @part
     def lookup_turns(self) -> LookupTurns:
         """Decides whose slice comes next."""
         return LookupTurns(
@@ -408,12 +410,12 @@ class Container:
 
     # Links.
 
-    @cached_property
+    @part
     def bare_network(self) -> EsimNetwork:
         """The network that NETWORK_PROVIDER names, without its circuit."""
         return NETWORKS[self.settings.network_provider](self)
 
-    @cached_property
+    @part
     def network(self) -> EsimNetwork:
         """The network of the links; a remote one has a circuit, which a sandbox must not open."""
         bare = self.bare_network
@@ -425,7 +427,7 @@ class Container:
         self.circuits.append(circuit)
         return cast("EsimNetwork", GuardedNetwork(bare, circuit))
 
-    @cached_property
+    @part
     def rules(self) -> ProvisioningRules:
         """The operator's settings about links."""
         settings = self.settings
@@ -436,18 +438,18 @@ class Container:
             deadline=timedelta(seconds=settings.provisioning_deadline_s),
         )
 
-    @cached_property
+    @part
     def failing(self) -> Failing:
         """Fails links and changes of their plans."""
         network = self.network
         return Failing(self.log, self.committer, network.name, network.settles_after, self.clock)
 
-    @cached_property
+    @part
     def waiting(self) -> Waiting:
         """The places of requests that wait for the network; a gauge shows how many are taken."""
         return Waiting(WAITING_MAX, self.metrics.waiting.track_inprogress)
 
-    @cached_property
+    @part
     def link_create(self) -> LinkCreate:
         return LinkCreate(
             log=self.log,
@@ -459,7 +461,7 @@ class Container:
             new_id=uuid4,
         )
 
-    @cached_property
+    @part
     def link_plans(self) -> LinkPlans:
         """The command that changes the plans of a link."""
         return LinkPlans(
@@ -473,19 +475,19 @@ class Container:
             new_id=uuid4,
         )
 
-    @cached_property
+    @part
     def link_status(self) -> LinkStatusSwitch:
         """The command that suspends and reactivates links."""
         return LinkStatusSwitch(self.log, self.network, self.waiting, self.clock)
 
-    @cached_property
+    @part
     def link_readings(self) -> LinkReadings:
         """Tells what links are like now."""
         return LinkReadings(
             self.log, self.network, self.readings, self.vault, self.waiting, self.clock
         )
 
-    @cached_property
+    @part
     def provisioning(self) -> Provisioning:
         return Provisioning(
             log=self.log,
@@ -502,7 +504,7 @@ class Container:
             shares=self.provision_shares,
         )
 
-    @cached_property
+    @part
     def plan_changes(self) -> PlanChanges:
         return PlanChanges(
             self.log,
@@ -513,19 +515,19 @@ class Container:
             self.provision_shares,
         )
 
-    @cached_property
+    @part
     def provision_shares(self) -> Shares:
         """Shares the threads of the provisioning queue between organizations."""
         return Shares(PROVISION_THREADS)
 
     # Monthly fees.
 
-    @cached_property
+    @part
     def fee_round(self) -> FeeRound:
         """Asks for the monthly fees."""
         return FeeRound(self.publisher)
 
-    @cached_property
+    @part
     def monthly_fees(self) -> MonthlyFees:
         """Charges for active links, month by month."""
         billing = MonthlyBilling(self.log, self.committer, self.currency)
@@ -547,7 +549,7 @@ class Container:
 
     # The queues and what fills them.
 
-    @cached_property
+    @part
     def broker(self) -> InProcessBroker | DurableBroker:
         """The queues, with every actor declared; nothing is connected before it is used.
 
@@ -561,24 +563,24 @@ class Container:
         broker.add_middleware(WorkLog(self.metrics.worked))
         return broker
 
-    @cached_property
+    @part
     def publisher(self) -> DramatiqPublisher:
         """Puts messages into queues."""
         return DramatiqPublisher(self.broker, self.broker.backlog)
 
-    @cached_property
+    @part
     def dispatcher(self) -> Dispatcher:
         """Turns events into messages."""
         return Dispatcher(
             self.log, self.views, self.positions, self.publisher, self.sweep_everything, self.clock
         )
 
-    @cached_property
+    @part
     def sweep(self) -> Sweep:
         """Asks again for idle jobs."""
         return Sweep(self.log, self.views, self.jobs, self.publisher, self.clock)
 
-    @cached_property
+    @part
     def provisioning_sweep(self) -> ProvisioningSweep:
         """Asks again for links and plan changes that are due."""
         return ProvisioningSweep(self.views, self.unfinished, self.publisher, self.clock)
@@ -591,13 +593,13 @@ class Container:
 
     # Who may do what.
 
-    @cached_property
+    @part
     def keys(self) -> KeyRing:
         settings = self.settings
         retire_after_s = settings.token_ttl_s + LEEWAY_S
         return KeyRing(settings.signing_keys, settings.token_algorithm, self.clock, retire_after_s)
 
-    @cached_property
+    @part
     def issuer(self) -> TokenIssuer:
         """Signs access tokens."""
         settings = self.settings
@@ -605,21 +607,21 @@ class Container:
             self.keys, settings.issuer, settings.token_audience, settings.token_ttl_s, self.clock
         )
 
-    @cached_property
+    @part
     def verifier(self) -> TokenVerifier:
         """Verifies access tokens."""
         return TokenVerifier(
             self.keys, self.settings.issuer, self.settings.token_audience, self.clock
         )
 
-    @cached_property
+    @part
     def secret_hasher(self) -> SecretHasher:
         """Hashes and compares client secrets."""
         settings = self.settings
         kept = Pepper(settings.signing_keys, lambda: self.notes.newest("pepper") is not None)
         return SecretHasher(settings.secret_pepper.encode() or kept)
 
-    @cached_property
+    @part
     def authorizer(self) -> Authorizer:
         """Decides who may do what now."""
         return Authorizer(
@@ -628,7 +630,7 @@ class Container:
 
     # What operators watch.
 
-    @cached_property
+    @part
     def metrics(self) -> Metrics:
         """What this process counts, and what it asks of the container at each scrape."""
         return Metrics(self, WAITING_MAX)
@@ -681,18 +683,18 @@ class Container:
         _ = self.bare_lookup, self.broker
 
     def complete(self) -> None:
-        """Make every part that is still missing, before threads could race to make it."""
+        """Make every part that is still missing, so that no request waits until it is made."""
         for name in dir(type(self)):
-            if isinstance(getattr(type(self), name), cached_property):
+            if isinstance(getattr(type(self), name), part):
                 getattr(self, name)
 
     def close(self) -> None:
         """Commit what waits and close the databases; parts that were never made are left alone."""
         held = self.__dict__
         parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
-        for part in (*self.circuits, *parts, *held.get("databases", ())):
-            if part is not None:
-                part.close()
+        for each in (*self.circuits, *parts, *held.get("databases", ())):
+            if each is not None:
+                each.close()
 
 
 def _never(_: str) -> bool:
