@@ -4,9 +4,9 @@ A part is made when it is first asked for. So a process holds only what it needs
 opened before a fork, and looking at an installation does not make one.
 """
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import RLock
 from typing import Any, TypeVar, cast
@@ -103,6 +103,8 @@ NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a p
 BOOT_JOBS_MAX = 10_000
 
 M = TypeVar("M", bound=ReadModel)
+
+logger = logging.getLogger(__name__)
 
 
 class _ReadModel(part[M]):
@@ -350,8 +352,12 @@ class Container:
 
     def warm(self) -> None:
         """Do now what the first lookup would wait for; for a remote provider, connect."""
-        with suppress(ProviderError):  # One that is down is noticed when it is asked.
+        try:
             self.provider.probe()
+        except ProviderError:
+            pass  # A provider that is down is noticed when it is asked.
+        except Exception as error:  # noqa: BLE001  # Lookups go on; its text may hold a secret.
+            logger.warning("the lookup provider could not be warmed: %s", type(error).__name__)
 
     @part
     def answers(self) -> Answers:

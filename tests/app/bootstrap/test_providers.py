@@ -9,6 +9,7 @@ from app.settings import Settings, WrongSetting
 from tests.contracts.scripted_lookup import VALID_MOBILE, ScriptedLookup
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation
+from tests.log_lines import records_of
 
 UNKNOWN = {
     "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
@@ -48,3 +49,25 @@ def test_an_entry_is_all_that_a_network_needs_and_a_remote_one_has_a_circuit(
     assert isinstance(process.network, bootstrap.GuardedNetwork)
     assert process.network.find_endpoint("8900", timeout_s=1.0) is None
     assert len(process.circuits) == 1
+
+
+class Broken(ScriptedLookup):
+    """A provider whose probe fails in a way that its port does not allow."""
+
+    def probe(self) -> None:
+        raise KeyError(VALID_MOBILE)
+
+
+def test_a_provider_that_cannot_be_warmed_is_a_warning_that_names_the_type_alone(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setitem(providers.LOOKUPS, "broken", lambda _: Broken())
+    installation.environment["LOOKUP_PROVIDER"] = "broken"
+    process = installation.process()
+    process.warm()
+    said = records_of(caplog, bootstrap.__name__)
+    assert [each.getMessage() for each in said] == [
+        "the lookup provider could not be warmed: KeyError"
+    ]
+    assert said[0].exc_info is None
+    assert process.answers.one(process.organization(), VALID_MOBILE).facts.valid
