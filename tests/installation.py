@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -16,6 +15,7 @@ import pytest
 
 from app.adapters.lookups.sandbox import is_sandbox_number
 from app.bootstrap.container import Container
+from app.bootstrap.part import part
 from app.processes.migrate import migrate
 from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
@@ -103,11 +103,11 @@ class Process(Container):
             self.time, self.clock = DatabaseClock(clock, lambda: None), clock
         self._given = provider
 
-    @cached_property
+    @part
     def provider(self) -> LookupProvider:
         return self._given or super().provider
 
-    @cached_property
+    @part
     def answers(self) -> Answers:
         rules = AnswerRules(
             cache_ttl=self.settings.lookup_cache_ttl,

@@ -9,7 +9,6 @@ again (FAULTS_IDLE_S), and the file CLOCK in that directory by how many seconds 
 import os
 import sys
 from datetime import datetime, timedelta
-from functools import cached_property
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -18,6 +17,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 import app.bootstrap.container
 import workers.sweep
+from app.bootstrap.part import part
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
 from projections.engine.database import Database
@@ -73,29 +73,29 @@ class Container(app.bootstrap.container.Container):
     def __init__(self, settings: Any, clock: Clock = wrong_clock) -> None:
         super().__init__(settings, clock)
 
-    @cached_property
+    @part
     def log(self) -> Log:
         return passing.watch(super().log)
 
-    @cached_property
+    @part
     def positions(self) -> Positions:
         return MovingPositions()
 
-    @cached_property
+    @part
     def views(self) -> Database:
         assert isinstance(self.positions, MovingPositions)
         return MovingDatabase(super().views, self.positions, passing)
 
-    @cached_property
+    @part
     def provider(self) -> Any:
         return Around(super().provider, passing, {"look_up": "look up"})
 
-    @cached_property
+    @part
     def network(self) -> Any:
         places = {call: f"network {call}" for call in NETWORK_CALLS}
         return Around(super().network, passing, places)
 
-    @cached_property
+    @part
     def publisher(self) -> Any:
         return Around(super().publisher, passing, {"publish": "publish"})
 
@@ -105,7 +105,7 @@ class Container(app.bootstrap.container.Container):
         self.__dict__.pop("monthly_fees", None)
         return super().monthly_fees
 
-    @cached_property
+    @part
     def sweep(self) -> Sweep:
         return QuickSweep(self.log, self.views, self.jobs, self.publisher, self.clock)
 

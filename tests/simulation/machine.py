@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
 from threading import Event, RLock
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -14,6 +13,7 @@ from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.stores.leases import SqlLeases
 from app.adapters.stores.lookup_cache import SqlLookupCache
 from app.adapters.stores.personal_keys import PersonalKeys
+from app.bootstrap.part import part
 from app.settings import Settings
 from domain.accounts.committer import Command, Committer
 from domain.links.network import EsimNetwork
@@ -92,7 +92,7 @@ class Machine(Process):
             case _:
                 self.monthly_fees.run()
 
-    @cached_property
+    @part
     def log(self) -> Log:
         log = super().log
         recorder = cast("Any", log.recorder)
@@ -111,14 +111,14 @@ class Machine(Process):
         cast("Any", log).follow = self._passing("after reading the log", log.follow)
         return log
 
-    @cached_property
+    @part
     def databases(self) -> tuple[Database, Database, Database]:
         opened = super().databases
         for each in opened:
             event.listen(each.engine, "connect", lambda raw, _: raw.execute(NO_SYNC))
         return opened
 
-    @cached_property
+    @part
     def positions(self) -> Positions:
         positions = Positions()
         advance = positions.advance
@@ -135,7 +135,7 @@ class Machine(Process):
         cast("Any", positions).advance = moved
         return positions
 
-    @cached_property
+    @part
     def projector(self) -> Projector:
         """No handler of a read model ever fails, whoever else projects."""
         projector = super().projector
@@ -144,11 +144,11 @@ class Machine(Process):
         projector._turn = cast("Any", RLock())  # noqa: SLF001 - no other place needs it.
         return projector
 
-    @cached_property
+    @part
     def committer(self) -> Committer:
         return InTurn(self.log, self)
 
-    @cached_property
+    @part
     def leases(self) -> SqlLeases:
         leases = super().leases
         acquire, release = leases.acquire, leases.release
@@ -161,24 +161,24 @@ class Machine(Process):
         cast("Any", leases).release = given_back
         return leases
 
-    @cached_property
+    @part
     def lookup_cache(self) -> SqlLookupCache:
         return WrittenAtOnce(self.stores, self._faults("lookup_cache"))
 
-    @cached_property
+    @part
     def vault(self) -> PersonalKeys:
         return PersonalKeys(self.databases[2], self.world.random_bytes)
 
-    @cached_property
+    @part
     def provider(self) -> LookupProvider:
         pause = lambda seconds: self.world.clock.forward(seconds=seconds)  # noqa: E731  # One call.
         return SandboxLookup(Lookups(self), self.sandbox_attempts, pause)
 
-    @cached_property
+    @part
     def network(self) -> EsimNetwork:
         return cast("EsimNetwork", self._network or self.bare_network)
 
-    @cached_property
+    @part
     def publisher(self) -> Publisher:  # type: ignore[override]  # any will do
         return Publishing(self)
 
