@@ -152,6 +152,7 @@ class GuardedNetwork:
         self.remote = inner.remote
         self.settles_after = inner.settles_after
         self.probe = inner.probe
+        self.is_up = circuit.is_up
         self._inner = inner
         self._circuit = circuit
 

@@ -678,9 +678,13 @@ class Container:
         broker = self.broker
         return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
-    def provider_is_up(self) -> bool:
-        """Tell whether lookups are let through to the provider."""
-        return self.provider.is_up()
+    def providers_up(self) -> Mapping[str, bool]:
+        """Tell by the name of its gauge whether calls are let through to a provider."""
+        network = self.network
+        return {
+            "lookup_provider_up": self.provider.is_up(),
+            "network_provider_up": not isinstance(network, GuardedNetwork) or network.is_up(),
+        }
 
     # Start and end.
 

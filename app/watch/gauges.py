@@ -5,7 +5,7 @@ time limit. Each process shows only the gauges about which it knows something.
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +20,8 @@ from domain.log.log import Log, Poisoned
 from projections.engine.positions import Lag
 
 ANSWER_S = 1.5  # For all questions of one scrape together, which may take 2 s in all.
+
+PROVIDER_UP = "0 while the circuit is open."
 
 T = TypeVar("T")
 
@@ -133,8 +135,8 @@ class Watched(Protocol):
 
     def queue_states(self) -> list[QueueState]: ...
 
-    def provider_is_up(self) -> bool:
-        """Tell whether lookups are let through to the provider."""
+    def providers_up(self) -> Mapping[str, bool]:
+        """Tell by the name of its gauge whether calls are let through to a provider."""
         ...
 
 
@@ -147,13 +149,12 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
     if role in WITH_BROKER:
         parts["broker"] = lambda: _queues(watched.queue_states())
     if role in WORKING:
-        parts["provider"] = lambda: [provider_up(up=watched.provider_is_up())]
+        parts["provider"] = lambda: _providers(watched.providers_up())
     return [Asker(name, ask) for name, ask in parts.items()]
 
 
-def provider_up(*, up: bool) -> Metric:
-    """Return the state of the circuit breaker."""
-    return GaugeMetricFamily("lookup_provider_up", "0 while the circuit is open.", float(up))
+def _providers(up: Mapping[str, bool]) -> list[Metric]:
+    return [GaugeMetricFamily(name, PROVIDER_UP, float(is_up)) for name, is_up in up.items()]
 
 
 def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:

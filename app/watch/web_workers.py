@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Lock, Thread
@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.values import MultiProcessValue
 
-from domain.lookups.ports import LookupProvider
+from app.watch.gauges import PROVIDER_UP
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
 PULSE_S = 1.0
@@ -74,18 +74,16 @@ def count_in(slot: int) -> None:
 class WorkerGauges:
     """The gauges of a `web` worker; gauges in files have to be set again and again."""
 
-    def __init__(self, provider: LookupProvider) -> None:
-        self._provider = provider
+    def __init__(self, providers_up: Callable[[], Mapping[str, bool]]) -> None:
+        self._providers_up = providers_up
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
         alive = Gauge("web_workers", "Workers.", registry=None, multiprocess_mode="livesum")
         alive.set(1)
-        self._up = Gauge(
-            "lookup_provider_up",
-            "0 while the circuit is open.",
-            registry=None,
-            multiprocess_mode="livemin",
-        )
+        self._up = {
+            name: Gauge(name, PROVIDER_UP, registry=None, multiprocess_mode="livemin")
+            for name in providers_up()
+        }
         self._memory = Gauge(
             "web_workers_resident_memory_bytes",
             "Memory of all workers.",
@@ -100,7 +98,8 @@ class WorkerGauges:
 
     def set(self) -> None:
         """Set them once."""
-        self._up.set(self._provider.is_up())
+        for name, is_up in self._providers_up().items():
+            self._up[name].set(is_up)
         now_s = time.process_time()
         self._cpu.inc(now_s - self._cpu_s)
         self._cpu_s = now_s

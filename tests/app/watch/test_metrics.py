@@ -9,6 +9,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.adapters.circuit import FAILURES_MAX
+from app.bootstrap import providers
+from app.bootstrap.container import Container
 from app.watch.gauges import ProcessName
 from domain.at_once import WouldWait
 from domain.errors import (
@@ -20,7 +23,9 @@ from domain.errors import (
 )
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest
+from domain.provider_errors import Unavailable
 from projections.engine.positions import Positions
+from tests.faulty_network import FaultyNetwork
 from tests.installation import (
     PATIENCE_S,
     PRICE_MICROS,
@@ -92,7 +97,28 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     assert shown["oldest_unfinished_job_seconds"] == 5
     assert shown["oldest_unfinished_job_idle_seconds"] == 5
     assert shown["oldest_unfinished_link_seconds"] == 0
-    assert shown["lookup_provider_up"] == 1
+    assert (shown["lookup_provider_up"], shown["network_provider_up"]) == (1, 1)
+
+
+def test_the_open_circuit_of_a_network_shows(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def remote(container: Container) -> FaultyNetwork:
+        network = FaultyNetwork(providers.simulated(container))
+        network.name, network.remote = "remote", True
+        network.before("find_endpoint", *[Unavailable()] * FAILURES_MAX)
+        network.before("probe", *[Unavailable()] * 1_000)  # It stays open.
+        return network
+
+    monkeypatch.setitem(providers.NETWORKS, "remote", remote)
+    installation.environment["NETWORK_PROVIDER"] = "remote"
+    process = installation.process()
+    assert scrape(process)["network_provider_up"] == 1
+    for _ in range(FAILURES_MAX):
+        with pytest.raises(Unavailable):
+            process.network.find_endpoint("8900", timeout_s=1.0)
+    shown = scrape(process)
+    assert (shown["network_provider_up"], shown["lookup_provider_up"]) == (0, 1)
 
 
 def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None:
