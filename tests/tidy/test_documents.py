@@ -6,10 +6,10 @@ import pytest
 
 from tests.tidy.source import PACKAGES, ROOT
 
-ROOMS = "|".join((*PACKAGES, "tests"))
-NAMED = re.compile(rf"`((?:{ROOMS})/[\w./-]*|[A-Z]+\.md|[\w.-]+\.(?:cfg|toml|in|lock))`", re.ASCII)
+PLACES = "|".join((*PACKAGES, "tests", "docs", "ops", r"\.ci"))
+NAMED = re.compile(rf"`((?:{PLACES})/[\w./-]*|[A-Z]+\.md|[\w.-]+\.(?:cfg|toml|in|lock))`", re.ASCII)
 LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]*)?\)")
-OF_THE_PAST = {"CHANGELOG.md", "profiles.md"}  # They may name files that have moved since.
+OF_THE_PAST = {"CHANGELOG.md"}  # It may name files that have moved since.
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
