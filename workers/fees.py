@@ -25,9 +25,8 @@ from projections.models.organizations import Organizations
 from workers.publisher import Publisher
 from workers.routes import fees_message
 
-# An event may be stamped before the first instant of a month and reach the log after it: the commit
-# of another process waits for its queue and for locks, or its clock is behind. By then it has
-# arrived.
+# An event that is dated in one month may reach the log in the next: its commit has waited in a
+# queue or for locks, or the clock of its process is behind. After this time none is still to come.
 COMMITTED_WITHIN = timedelta(seconds=60)
 RETRY = timedelta(days=1)  # After a charge that the balance did not cover.
 PAUSE = timedelta(minutes=10)  # For an organization whose turn ended by an error.

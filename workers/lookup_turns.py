@@ -30,8 +30,10 @@ from workers.routes import slice_message
 
 # Renewed each second; after this time the slices of a killed worker are free.
 LEASE = timedelta(seconds=3)
-SETTLED = timedelta(seconds=0.3)  # The rest of an ended slice: the read model may still show it.
-STALE = timedelta(seconds=5)  # The rest of one that had ended before: the read model has stopped.
+# How long nobody takes a slice after its end, because the read model may still show it as open.
+SETTLED = timedelta(seconds=0.3)
+# The same if it had ended before it was taken: then the read model is far behind, or has stopped.
+STALE = timedelta(seconds=5)
 # The pause after each failed start of a slice. Short trouble is over when the broker tries again,
 # at least a quarter of a second later; longer trouble has minutes before the last start.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))

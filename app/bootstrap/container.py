@@ -129,7 +129,7 @@ class Container:
         self.local_clock = clock
         self.time = DatabaseClock(clock, self._server_time, server=lambda: self.log.server)
         self.clock: Clock = self.time
-        # Made now, because it believes only the time that it has seen itself.
+        # Made at once, because it trusts only the time that has passed since it was made.
         self.steadiness = Steadiness(self.clock)
         self.circuits: list[CircuitBreaker] = []
 

@@ -61,14 +61,14 @@ def _require_currency(container: Container) -> None:
     except WrongCurrency as error:
         logger.critical("%s", error)
         sys.exit(1)
-    except ServiceUnavailable:  # It serves what it can; wallets refuse another currency as well.
+    except ServiceUnavailable:  # Serve all the same: a wallet refuses another currency by itself.
         logger.warning("CURRENCY could not be compared with the log, which cannot be reached")
 
 
 def end_with_parent() -> None:
     """End this process when its parent is gone, because nobody else would end it.
 
-    `parent_process` remembers it, for it may be gone before this function runs.
+    The parent may end before this function runs; `parent_process` still tells of it then.
     """
     parent = parent_process()
     assert parent is not None, "a worker is made by `web`"

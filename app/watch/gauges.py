@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 from domain.log.log import Log, Poisoned
 from projections.engine.positions import Lag
 
-ANSWER_S = 1.5  # For all questions of one scrape together, which may take 2 s in all.
+ANSWER_S = 1.5  # How long a scrape waits for its answers, so that it ends within 2 s.
 
 PROVIDER_UP = "0 while the circuit is open."
 

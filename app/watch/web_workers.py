@@ -25,9 +25,9 @@ _mark_dead: Any = mark_process_dead
 
 
 class WorkerFiles(Collector):
-    """A directory of its own, in which workers that are started from now on count.
+    """A new directory for the counters of the workers; workers started later inherit its path.
 
-    Each worker has a slot, and its replacement counts on in the files of the slot.
+    Each worker has a slot. Its replacement gets the same slot, so it goes on with the same files.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ def count_in(slot: int) -> None:
 
 
 class WorkerGauges:
-    """The gauges of a `web` worker; gauges in files have to be set again and again."""
+    """The gauges of a `web` worker. A scrape reads only files, so they are written each second."""
 
     def __init__(self, providers_up: Callable[[], Mapping[str, bool]]) -> None:
         self._providers_up = providers_up

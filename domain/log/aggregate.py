@@ -109,13 +109,14 @@ class LoadedFromNewest(Root):
 
     @abstractmethod
     def restore(self, event: Any) -> None:
-        """Assign what every event holds and `apply` leaves out."""
+        """Assign the facts that every event of this aggregate carries; `apply` assigns the rest."""
 
 
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:
-    """Make an event from all its facts, in the order of its class, which is the order of its bytes.
+    """Make an event from all its facts.
 
-    A frozen dataclass would assign them one by one, which takes most of the time of a charge.
+    They get the order of the fields of its class, in which they are stored. The constructor of a
+    frozen dataclass is passed by: it assigns one by one, which took most of the time of a charge.
     """
     facts["originator_id"], facts["originator_version"] = stream_id, version
     facts["timestamp"], facts["request_id"] = cause.at, cause.request_id

@@ -1,4 +1,4 @@
-"""Which server a connection leads to, and which life of it; each promotion begins a new life."""
+"""Which server a connection leads to, and since which promotion: each begins a new life."""
 
 import psycopg
 from psycopg.rows import tuple_row
@@ -7,10 +7,10 @@ from psycopg.sql import SQL, Composed, Identifier
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.lock import key_of
 
-# A promoted server may lack the newest commits of its predecessor, whose positions somebody has
-# seen; they must not be given out twice. Nobody knows how many they are, so more positions are left
-# out than can be lost. A bigint has room for nine thousand million promotions, JSON for nine
-# million.
+# A promoted server may lack the newest commits of the server before it. Somebody may have seen
+# their positions, so these must not be used again. Nobody knows how many commits are lost, so a
+# promotion skips more positions than can be lost. A bigint has room for nine thousand million
+# promotions, a number in JSON for nine million.
 POSITIONS_LEFT_OUT = 1_000_000_000
 
 # The timeline of the last checkpoint changes late after a promotion. A standby writes no log.

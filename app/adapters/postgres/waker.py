@@ -21,12 +21,12 @@ RETRY_S = 1.0
 PACE_S = 0.002  # Pause between two readings of notifications.
 PROBE_S = 5.0  # How often a quiet connection is asked whether it still works.
 PROBE_ANSWER_S = 5.0
-STREAMS_MAX = 240  # A notification holds 8,000 bytes.
-NONE = "-"  # Wakes followers, but nobody who waits for a single stream.
+STREAMS_MAX = 240  # Names of streams in one notification, which has room for 8,000 bytes.
+NONE = "-"  # In place of names: wakes followers, but nobody who waits for a certain stream.
 
 
 class PostgresWaker:
-    """Listens from the first wait on; nothing depends on it, because every wait is bounded."""
+    """Begins to listen at the first wait. If it hears nothing, waits end by their time limits."""
 
     def __init__(self, appended: Signal, conninfo: str, channel: str = CHANNEL) -> None:
         self._appended = appended

@@ -78,8 +78,8 @@ class SimulatedNetwork:
 
     There is one product, `esim`, and any number of eSIMs for any sponsor profile. An eSIM that had
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
-    With `sandbox` the plans of `script` fail on demand. `wait` blocks for so many seconds;
-    `patience` is how long callers wait for an outcome, and what comes late comes after that.
+    With `sandbox` on, the plans that `script` lists fail on demand. `wait` blocks for a number of
+    seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it.
 
     An addition under a known reference is refused only if it is of another plan, or if its plan was
     removed since.
