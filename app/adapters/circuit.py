@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from threading import Event, Lock, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
@@ -148,18 +149,11 @@ class GuardedNetwork:
     """
 
     def __init__(self, inner: EsimNetwork, circuit: CircuitBreaker) -> None:
-        self.name = inner.name
-        self.remote = inner.remote
-        self.settles_after = inner.settles_after
         self.probe = inner.probe
         self.is_up = circuit.is_up
         self._inner = inner
         self._circuit = circuit
 
-    def __getattr__(self, call: str) -> Callable[..., Any]:
-        reached = getattr(self._inner, call)
-
-        def guarded(*args: Any, **kwargs: Any) -> Any:
-            return self._circuit.call(reached, *args, **kwargs)
-
-        return guarded
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        return partial(self._circuit.call, found) if callable(found) else found
