@@ -35,11 +35,17 @@ class LinkStatusSwitch:
         too many requests wait for it; the status is unchanged then.
         """
         with self.waiting.place(link.organization_id):
+            until_s = time.monotonic() + 4 * CALL_S
             beaten = ProvisioningError(LATE, UNCHANGED)
-            return self.log.change(link, lambda newest: self._run(newest, target, cause), beaten)
+            return self.log.change(
+                link, lambda newest: self._run(newest, target, until_s, cause), beaten
+            )
 
-    def _run(self, link: Link, target: Target, cause: Cause) -> Link:
-        link = wait_for(self.log, link, _has_no_intent, time.monotonic() + CALL_S)
+    def _run(self, link: Link, target: Target, until_s: float, cause: Cause) -> Link:
+        now_s = time.monotonic()
+        if now_s > until_s:  # Others have kept changing the link.
+            raise ProvisioningError(LATE, UNCHANGED)
+        link = wait_for(self.log, link, _has_no_intent, min(now_s + CALL_S, until_s))
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
         now_has = self._seen_or_known(link)
         self._keep(link, now_has, asked_at, cause)

@@ -12,7 +12,7 @@ from domain.links.network import LinkStatus
 from domain.links.status import CALL_S, Target
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.domain.asking import all_at_once
-from tests.domain.buying import Buyer, Gate, WatchedPlaces
+from tests.domain.buying import Buyer, Gate, Patience, WatchedPlaces
 from tests.faulty_network import Killed
 from tests.installation import PATIENCE_S, SetClock
 
@@ -275,6 +275,25 @@ def test_a_request_that_is_still_under_way_lets_no_other_one_through(
     gate.open()
     assert first.result(PATIENCE_S).status == "suspended"
     expect(buyer, link, "suspended")
+
+
+def test_a_request_that_loses_race_after_race_ends_in_its_time(
+    buyer: Buyer, link: Link, patience: Patience
+) -> None:
+    """Each look at the network takes its time, and each time another writer is faster."""
+
+    def note_otherwise() -> None:
+        current = buyer.link(link.id)
+        other: LinkStatus = "active" if current.status == "inactive" else "inactive"
+        current.note_seen(other, None, None, buyer.process.cause())
+        buyer.process.log.append(current)
+        patience.end()
+
+    buyer.network.after("usage", *[note_otherwise] * 3)
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "suspended")
+    assert buyer.network.count("usage") == 1
+    assert buyer.network.count("suspend") == 0
 
 
 def race(buyer: Buyer, link: Link, target: Callable[[int], Target]) -> list[Link | Exception]:
