@@ -20,20 +20,26 @@ CHOICES: dict[str, tuple[float, ...]] = {
     "a publish is not confirmed": (0.0, 0.0, 0.05),
     "a process dies": (0.0, 0.7, 1.0),  # Per operation that would let one die.
 }
+TWIN = "a twin states the same intent"
+TWINS = (0.0, 1.0)  # Per intent of a plan change; half of the runs have none, the others few.
 
 
 class Hazards:
-    """Decides by the seed whether something goes wrong here and now."""
+    """Decides by the seed whether something goes wrong here and now.
 
-    def __init__(self, random: Random) -> None:
-        self._random = random
+    `of_twins` is for twins alone, so that a run in which none comes is the same as without them.
+    """
+
+    def __init__(self, random: Random, of_twins: Random) -> None:
+        self._random, self._of_twins = random, of_twins
         self.is_calm = False
         self.rates = {name: random.choice(rates) for name, rates in CHOICES.items()}
+        self.rates[TWIN] = of_twins.choice(TWINS)
         if self.rates["the clock jumps"]:
             # What is late is promised by the clock: no saga can tell it apart from one that jumped.
             self.rates["the network is late"] = 0.0
 
     def strikes(self, name: str) -> bool:
         """Tell whether it happens; never once it is calm."""
-        rate = self.rates[name]
-        return not self.is_calm and rate > 0 and self._random.random() < rate
+        rate, random = self.rates[name], self._of_twins if name == TWIN else self._random
+        return not self.is_calm and rate > 0 and random.random() < rate

@@ -17,6 +17,7 @@ from app.bootstrap.part import part
 from app.settings import Settings
 from domain.accounts.committer import Command, Committer
 from domain.links.network import EsimNetwork
+from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, LookupProvider
@@ -25,16 +26,18 @@ from projections.engine.positions import Positions
 from projections.engine.projector import Projector
 from tests.faulty_network import Killed
 from tests.installation import Process
+from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
 from tests.simulation.quicker import share_parts
 from workers.dispatcher import NAME as DISPATCHER
 from workers.plan_changes import Steadiness
 from workers.publisher import Publisher
-from workers.routes import Message
+from workers.routes import Message, plan_change_message
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
 
+INTENTS = {PlanChange.PlanRemovalStarted.TOPIC, PlanChange.PlanAdditionStarted.TOPIC}
 NO_SYNC = "PRAGMA synchronous = OFF"  # Nobody cuts the power of a test.
 
 
@@ -194,6 +197,11 @@ class Machine(Process):
     def _inserting(self, insert: Callable[..., Any]) -> Callable[..., Any]:
         def inserted(stored: Sequence[StoredEvent], **options: Any) -> Any:
             hazards, note = self.world.hazards, self.world.note
+            if stored[0].topic in INTENTS and hazards.strikes(TWIN):
+                self.stops_if_dead()
+                self.world.meet_a_twin(
+                    self, plan_change_message(UUID(str(stored[0].originator_id)))
+                )
             self.passes("before a commit")
             if hazards.strikes("the commit is refused"):
                 note("the commit is refused")

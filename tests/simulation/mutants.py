@@ -167,7 +167,7 @@ PLANTS: Mapping[Plant, Sequence[int]] = {
     the_dispatcher_moves_before_it_publishes: (0,),
     a_refund_is_booked_twice: (0,),
     a_failure_is_not_refunded: (4, 8),
-    an_intent_is_appended_like_any_event: (93,),
+    an_intent_is_appended_like_any_event: (11, 14),
     jobs_are_not_swept: (9, 22),
     links_are_not_swept: (2, 3),
     a_conflict_counts_as_committed: (0,),

@@ -13,7 +13,7 @@ from domain.links.link import Link
 from tests.faulty_network import Killed
 from tests.simulation.broker import Broker, BrokerAway
 from tests.simulation.clock import SimulatedClock
-from tests.simulation.hazards import Hazards
+from tests.simulation.hazards import TWIN, Hazards
 from tests.simulation.machine import Machine
 from tests.workers.late_network import LateNetwork
 from workers.routes import Message, messages_for
@@ -36,7 +36,7 @@ class World:
         self.seed = seed
         self.random = Random(seed)
         self.clock = SimulatedClock()
-        self.hazards = Hazards(self.random)
+        self.hazards = Hazards(self.random, Random(f"{seed}, twins"))
         self.broker = Broker(self.random, self.clock, self.hazards)
         self.script: list[str] = []
         self.stopped: list[str] = []  # Read models, and why.
@@ -47,6 +47,7 @@ class World:
         self._settings = Settings.from_env(environment)
         self._down_until_s: dict[str, float] = {}
         self._depth = self._turns = 0
+        self._has_twin = False
         self._recent: list[Message] = []
         self._busy: set[tuple[Machine, str]] = set()
         self._opened: list[Machine] = []
@@ -154,6 +155,18 @@ class World:
             self.between()
         else:
             self.act()
+
+    def meet_a_twin(self, machine: Machine, message: Message) -> None:
+        """Let another process be faster at the step that a process is about to do by a message.
+
+        No time passes in between, so both write the same bytes.
+        """
+        others = [each for each in self.machines if each is not machine and not each.is_committing]
+        if others and not self._has_twin:
+            self.note(f"{TWIN}:")
+            self._has_twin = True  # A twin has none of its own.
+            self._work_on(self.random.choice(others), message)
+            self._has_twin = False
 
     def wait_a_turn(self) -> None:
         """Let time pass and others work, while somebody waits for them."""
