@@ -8,6 +8,7 @@ COPY requirements.lock ./
 RUN python -m venv /venv \
  && /venv/bin/python -m pip install --no-cache-dir --require-hashes -r requirements.lock
 COPY app app
+COPY docs/partners docs/partners
 COPY domain domain
 COPY projections projections
 COPY workers workers

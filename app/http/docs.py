@@ -1,27 +1,53 @@
-"""The OpenAPI document and the page that shows it; the page loads nothing from other hosts."""
+"""The OpenAPI document, and the pages for people: the guides of docs/partners and the reference.
 
+A page loads nothing from another host, and all its links are relative, so it also works below a
+path. The guides are Markdown; what they look like is in `static`.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from html import escape
+from itertools import pairwise
 from pathlib import Path
+from string import Template
 
 from flask import Blueprint, Response
+from markdown_it import MarkdownIt
+from pygments import highlight
+from pygments.formatters.html import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
 
-from app.http.edge.request import current_request, request_context
+from app.http.edge.paths import below
+from app.http.edge.request import container, current_request, request_context
 from domain.errors import NotFound
 
+GUIDES = Path(__file__).parents[2] / "docs" / "partners"
 STATIC = Path(__file__).parent / "static"
 TYPES = {
+    "docs.css": "text/css",
     "docs.js": "text/javascript",
+    "link-states.svg": "image/svg+xml",
+    "reference.js": "text/javascript",
     "swagger-ui.css": "text/css",
     "swagger-ui-bundle.js": "text/javascript",
 }
 DOCUMENT = "openapi_document"
 REVALIDATED = "no-cache"
 KEPT = "public, max-age=3600"
+ROOTS_MAX = 8  # Of one installation there are two: with PATH_PREFIX and without.
 
 # The page may run and load only what we ship, although it shows only our own document.
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+
+HOME = "index"
+SAMPLE_URL = re.compile(r"\b(AUTH|NUMBERS|BASE)_URL( = \"|=)https://api\.example")
+LISTED = re.compile(r"\]\(([\w-]+)\.md\)")
+PAGE = re.compile(r"([\w-]+)\.md(?=#|$)")
+COLOURS = HtmlFormatter(nowrap=True)
 
 blueprint = Blueprint("docs", __name__)
 
@@ -35,18 +61,30 @@ def openapi_document() -> Response:
 
 @blueprint.get("/docs")
 def docs() -> Response:
-    """Return the page that shows the document."""
-    response = _static((STATIC / "docs.html").read_bytes(), "text/html", REVALIDATED)
-    response.headers["Content-Security-Policy"] = POLICY
-    return response
+    """Return the page that leads to all others."""
+    return _page(HOME)
 
 
 @blueprint.get("/docs/<name>")
-def asset(name: str) -> Response:
-    """Return a file of the page."""
+def page_or_asset(name: str) -> Response:
+    """Return a guide, the reference, or a file that they are made of."""
+    if name == HOME:
+        raise NotFound  # It is at /docs; from here its relative links would lead nowhere.
     if name not in TYPES:
+        return _page(name)
+    place = GUIDES if name.endswith(".svg") else STATIC
+    return _static((place / name).read_bytes(), TYPES[name], KEPT)
+
+
+def _page(name: str) -> Response:
+    settings, root = container().settings, current_request().script_root
+    urls = (settings.auth, settings.numbers, settings.base)
+    known = pages(*(below(url, root) for url in urls))
+    if name not in known:
         raise NotFound
-    return _static((STATIC / name).read_bytes(), TYPES[name], KEPT)
+    response = _static(known[name], "text/html", REVALIDATED)
+    response.headers["Content-Security-Policy"] = POLICY
+    return response
 
 
 def _static(content: bytes, media_type: str, cache_control: str) -> Response:
@@ -55,3 +93,62 @@ def _static(content: bytes, media_type: str, cache_control: str) -> Response:
     response.add_etag()
     response.make_conditional(current_request())
     return response
+
+
+@lru_cache(maxsize=ROOTS_MAX)
+def pages(auth: str, numbers: str, base: str) -> Mapping[str, bytes]:
+    """Return every page by name; its samples call these URLs.
+
+    The navigation has the pages in the order in which the first one links to them.
+    """
+    home = (GUIDES / f"{HOME}.md").read_text("utf-8")
+    names = [HOME, *dict.fromkeys(LISTED.findall(home))]
+    texts = {name: (GUIDES / f"{name}.md").read_text("utf-8") for name in names}
+    titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts.items()}
+    template = Template((STATIC / "docs.html").read_text("utf-8"))
+    urls = {"AUTH": auth, "NUMBERS": numbers, "BASE": base}
+    made = {}
+    for name, text in texts.items():
+        sample = SAMPLE_URL.sub(lambda found: f"{found[1]}_URL{found[2]}{urls[found[1]]}", text)
+        made[name] = template.substitute(
+            name=name,
+            title=escape(titles[name]),
+            up="docs/" if name == HOME else "",
+            home=_path(HOME, name),
+            navigation="\n".join(_link(each, name, titles[each]) for each in names),
+            content=_html(sample, name),
+        ).encode()
+    return made
+
+
+def _link(name: str, here: str, title: str) -> str:
+    current = ' aria-current="page"' if name == here else ""
+    return f'<li><a href="{_path(name, here)}"{current}>{escape(title)}</a></li>'
+
+
+def _path(name: str, here: str) -> str:
+    """Return how one page reaches another; the first one lies a step above the others."""
+    if name == HOME:
+        return "docs" if here == HOME else "../docs"
+    return f"docs/{name}" if here == HOME else name
+
+
+def _html(text: str, here: str) -> str:
+    """Return Markdown as HTML; headings can be linked to, links lead to pages."""
+    markdown = MarkdownIt("commonmark", {"highlight": _coloured}).enable("table")
+    tokens = markdown.parse(text)
+    for token, content in pairwise(tokens):
+        if token.type == "heading_open":
+            token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", content.content.lower()).strip("-"))
+        for child in content.children or ():
+            target = str(child.attrs.get("href", ""))
+            if page := PAGE.match(target):
+                child.attrSet("href", _path(page[1], here) + target[page.end() :])
+    html: str = markdown.renderer.render(tokens, markdown.options, {})
+    return html
+
+
+def _coloured(code: str, language: str, _: str) -> str:
+    """Return a block of code in colours, with the name of its language for the tabs."""
+    inner: str = highlight(code, get_lexer_by_name(language or "text"), COLOURS)
+    return f'<pre data-language="{escape(language)}"><code>{inner}</code></pre>'

@@ -12,7 +12,7 @@ LINK = re.compile(r"\]\(([\w./-]+)(?:#[\w-]*)?\)")
 OF_THE_PAST = {"CHANGELOG.md"}  # It may name files that have moved since.
 DOCUMENTS = sorted(
     path.relative_to(ROOT).as_posix()
-    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"))
+    for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"))
     if path.name not in OF_THE_PAST
 )
 

@@ -1,10 +1,15 @@
-"""The page for people loads only what this repository ships."""
+"""The pages for people: they load only what we ship, lead somewhere, and name every code."""
 
 import re
+from html import unescape
+from html.parser import HTMLParser
+from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
 
-from app.http.docs import STATIC, TYPES
+from app.http.docs import GUIDES, HOME, STATIC, TYPES, pages
+from app.http.edge import problems
+from app.http.edge.oauth_errors import OAuthRefused
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
@@ -14,11 +19,50 @@ LOADS = re.compile(
     r"""|url\(\s*["']?([^"')]*)"""
     r"""|@import\s+["']([^"']*)"""
 )
+OURS = [each for each in TYPES if (STATIC / each).exists()]
+NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
+ROW = re.compile(r"^\| (\d+) \| `(\w+)` \|", re.MULTILINE)
 
 
-def test_the_page_is_html_under_a_strict_policy(service: Service) -> None:
-    reply = service.client.get("/docs")
+class Parts(HTMLParser):
+    """The ids of a page, and what it links to or loads."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.inline: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.ids += [given["id"] or ""] if "id" in given else []
+        target = given.get("href") or given.get("src")
+        if target:
+            (self.links if tag == "a" else self.loads).append(target)
+        scripted = tag == "style" or (tag == "script" and "src" not in given)
+        self.inline += [tag] if scripted else []
+        self.inline += [name for name in given if name == "style" or name.startswith("on")]
+
+
+def text_of(page: str) -> str:
+    return unescape(re.sub(r"<[^>]+>", "", page))
+
+
+def url_of(name: str) -> str:
+    return "/docs" if name == HOME else f"/docs/{name}"
+
+
+def page_of(service: Service, name: str) -> Parts:
+    reply = service.client.get(url_of(name))
     assert (reply.status_code, reply.mimetype) == (200, "text/html")
+    return Parts(reply.text)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_is_html_under_a_strict_policy(service: Service, name: str) -> None:
+    reply = service.client.get(url_of(name))
     policy = reply.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -26,22 +70,85 @@ def test_the_page_is_html_under_a_strict_policy(service: Service) -> None:
     assert "unsafe" not in policy
     assert "http" not in policy
     assert reply.headers["X-Content-Type-Options"] == "nosniff"
+    assert Parts(reply.text).inline == [], "the policy would forbid it"
+    tag = {"If-None-Match": reply.headers["ETag"]}
+    assert service.client.get(url_of(name), headers=tag).status_code == 304
 
 
-def test_everything_that_the_page_names_is_served(service: Service) -> None:
-    page = service.client.get("/docs").text
-    named = re.findall(r'(?:src|href)="([^"]+)"', page)
-    assert {f"docs/{name}" for name in TYPES} <= set(named)
-    for name in named:
-        if not name.startswith("data:"):
-            assert service.client.get(f"/{name}").status_code == 200, name
+@pytest.mark.parametrize("name", NAMES)
+def test_every_link_of_a_page_leads_somewhere(service: Service, name: str) -> None:
+    parts = page_of(service, name)
+    assert len({*parts.ids}) == len(parts.ids), "a link would lead to the first of two"
+    for target in parts.loads:
+        if not target.startswith("data:"):
+            path = urljoin(url_of(name), target)
+            assert service.client.get(path).status_code == 200, target
+    for target in parts.links:
+        if re.match(r"https?://", target):
+            continue
+        path, fragment = urldefrag(urljoin(url_of(name), target))
+        assert service.client.get(path).status_code == 200, target
+        if fragment:
+            assert fragment in Parts(service.client.get(path).text).ids, target
 
 
-@pytest.mark.parametrize("name", ["docs.html", "docs.js", "swagger-ui.css"])
+def test_every_guide_is_in_the_navigation_of_each(service: Service) -> None:
+    for name in NAMES:
+        linked = {urljoin(url_of(name), each) for each in page_of(service, name).links}
+        assert {url_of(each) for each in NAMES} <= linked, name
+
+
+@pytest.mark.parametrize("name", OURS)
 def test_no_asset_is_loaded_from_another_host(name: str) -> None:
     text = (STATIC / name).read_text("utf-8")
     loaded = [next(filter(None, found), "") for found in LOADS.findall(text)]
     assert not [each for each in loaded if re.match(r"(?:https?:)?//", each)]
+
+
+def test_the_samples_call_the_urls_of_this_installation() -> None:
+    known = pages("https://auth.example", "https://numbers.example/a", "https://base.example")
+    page = text_of(known["quick-start"].decode())
+    for line in (
+        "AUTH_URL=https://auth.example",
+        "NUMBERS_URL=https://numbers.example/a",
+        "BASE_URL=https://base.example",
+        'AUTH_URL = "https://auth.example"',
+        'const BASE_URL = "https://base.example";',
+    ):
+        assert line in page
+
+
+def test_pages_below_a_prefix_call_what_lies_below_it(make_service: MakeService) -> None:
+    client = make_service(PATH_PREFIX="/below").client
+    for root in ("", "/below"):
+        samples = text_of(client.get(f"{root}/docs/quick-start").text)
+        assert f"BASE_URL=https://api.example{root}\n" in samples
+
+
+def test_every_code_has_its_row() -> None:
+    stated = set(ROW.findall((GUIDES / "errors.md").read_text("utf-8")))
+    refusals = {(str(status), kind.code) for kind, status in problems.STATUS.items()}
+    others = [each for each in vars(problems).values() if isinstance(each, problems.Problem)]
+    assert stated == refusals | {(str(each.status), each.code) for each in others}
+
+
+def test_every_code_of_the_token_operation_is_explained() -> None:
+    text = (GUIDES / "authentication.md").read_text("utf-8")
+    for kind in OAuthRefused.__subclasses__():
+        assert f"| {kind.status} `{kind.code}` |" in text
+
+
+def test_every_operation_that_a_guide_names_exists(service: Service) -> None:
+    paths = service.client.get("/openapi.json").json["paths"]
+    known = {f"{method.upper()} {path}" for path, each in paths.items() for method in each}
+    named = {
+        found
+        for name in NAMES
+        for found in re.findall(
+            r"`((?:GET|PUT|POST|PATCH|DELETE) /[\w/{}-]+)", (GUIDES / f"{name}.md").read_text()
+        )
+    }
+    assert named <= known
 
 
 def test_the_page_fills_in_no_key_that_a_second_try_would_collide_with(service: Service) -> None:
@@ -59,7 +166,7 @@ def test_the_page_fills_in_no_key_that_a_second_try_would_collide_with(service: 
         assert not {"example", "examples", "default"} & {*key, *key["schema"]}
 
 
-def test_the_page_works_under_every_name_of_the_host(make_service: MakeService) -> None:
+def test_the_document_works_under_every_name_of_the_host(make_service: MakeService) -> None:
     service = make_service(PUBLIC_URL="", PATH_PREFIX="/below")
     for root, server in (("", "/"), ("/below", "/below")):
         document = service.client.get(f"{root}/openapi.json").json
@@ -70,9 +177,9 @@ def test_the_page_works_under_every_name_of_the_host(make_service: MakeService) 
 
 
 def test_no_validator_elsewhere_is_asked() -> None:
-    script = (STATIC / "docs.js").read_text("utf-8")
+    script = (STATIC / "reference.js").read_text("utf-8")
     assert "validatorUrl: null" in script
-    assert "http" not in script.replace("https://", "")
+    assert "http" not in script
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -85,13 +192,8 @@ def test_assets_have_their_type_and_may_be_kept(service: Service, name: str) -> 
     assert again.status_code == 304
 
 
-@pytest.mark.parametrize("name", ["docs.html", "../openapi.py", "..%2fopenapi.py", "NOTICE", "%00"])
+@pytest.mark.parametrize(
+    "name", ["docs.html", "index", "errors.md", "../openapi.py", "..%2fopenapi.py", "NOTICE", "%00"]
+)
 def test_nothing_else_is_served(service: Service, name: str) -> None:
-    assert service.client.get(f"/docs/{name}").status_code == 404
-
-
-def test_the_licence_and_version_of_what_we_ship_are_noted() -> None:
-    note = (STATIC / "README.md").read_text("utf-8")
-    assert re.search(r"swagger-ui-dist \d+\.\d+\.\d+", note)
-    assert "Apache" in (STATIC / "swagger-ui.LICENSE").read_text("utf-8")
-    assert "SmartBear" in (STATIC / "swagger-ui.NOTICE").read_text("utf-8")
+    assert service.client.get(unquote(f"/docs/{name}")).status_code == 404

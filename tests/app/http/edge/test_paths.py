@@ -113,7 +113,7 @@ def test_the_documents_name_the_place_where_they_were_read(elsewhere: Service) -
         assert metadata["token_endpoint"] == flow["tokenUrl"]
         assert metadata["issuer"] == "https://api.example"
         page = elsewhere.client.get(f"{root}/docs")
-        assert b"docs/swagger-ui-bundle.js" in page.data
+        assert b"docs/docs.js" in page.data
         assert elsewhere.client.get(f"{root}/docs/docs.js").status_code == 200
 
 
