@@ -1,4 +1,4 @@
-"""Brings the programs of the private servers onto a Debian machine, before `make test` needs them.
+"""Brings what the tests start onto a Debian machine, before `make test` needs it.
 
 Nothing is installed where the environment names a server, where the programs are there, or without
 the rights to. What is then missing is named; under CI that is the end.
@@ -20,6 +20,9 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("PostgreSQL", DATABASE, postgres.PROGRAM, "postgresql"),
     ("RabbitMQ", BROKER, rabbitmq.PROGRAM, "rabbitmq-server"),
     ("PgBouncer", "", pgbouncer.PROGRAM, "pgbouncer"),
+    ("curl", "", "usr/bin/curl", "curl"),  # These three run the samples of the guides.
+    ("jq", "", "usr/bin/jq", "jq"),
+    ("Node.js", "", "usr/bin/node", "nodejs"),
 ]
 POLICY = Path("/usr/sbin/policy-rc.d")
 FORBID = "#!/bin/sh\nexit 101\n"  # Debian's word for "do not start what was installed".

@@ -1,0 +1,92 @@
+"""The samples of the guides run as they stand, in each language, against a service of their own.
+
+The blocks of one language on one page are one program. It begins with those under "Set up" of the
+quick start, as a reader's does.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from app.http.docs import GUIDES
+from tests.app.cli.serving import Serving
+from tests.app.cli.shell import Shell
+from tests.servers.fixtures import CI
+
+SAMPLE_SECONDS_MAX = 60
+BLOCK = re.compile(r"^```(bash|python|javascript)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILES = {"bash": "sample.sh", "python": "sample.py", "javascript": "sample.mjs"}
+COMMANDS = {
+    "bash": ["bash", "-euo", "pipefail"],
+    "python": [sys.executable],
+    "javascript": ["node"],
+}
+NEEDED = {"bash": ["bash", "curl", "jq"], "python": [], "javascript": ["node"]}
+SET_UP = (GUIDES / "quick-start.md").read_text("utf-8").partition("## Look up")[0]
+PAGES = [name.stem for name in sorted(GUIDES.glob("*.md")) if BLOCK.search(name.read_text("utf-8"))]
+
+
+def blocks(text: str, language: str) -> list[str]:
+    return [code for found, code in BLOCK.findall(text) if found == language]
+
+
+def program(page: str, language: str, url: str) -> str:
+    text = (GUIDES / f"{page}.md").read_text("utf-8")
+    parts = blocks(text if page == "quick-start" else SET_UP + text, language)
+    return "\n".join(parts).replace("https://api.example", url)
+
+
+def missing(language: str) -> list[str]:
+    absent = [name for name in NEEDED[language] if shutil.which(name) is None]
+    return absent + ([] if language != "python" or find_spec("requests") else ["requests"])
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
+    serving = Serving(Shell(tmp_path_factory.mktemp("samples")))
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture
+def environment(serving: Serving) -> Mapping[str, str]:
+    demo = serving.demo
+    secrets = {"CLIENT_ID": demo["client_id"], "CLIENT_SECRET": demo["client_secret"]}
+    return {**os.environ, **secrets, "NO_PROXY": "127.0.0.1"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", FILES)
+@pytest.mark.parametrize("page", PAGES)
+def test_the_samples_of_a_page_run(
+    serving: Serving, environment: Mapping[str, str], tmp_path: Path, page: str, language: str
+) -> None:
+    if absent := missing(language):
+        assert not CI, f"install {absent}"
+        pytest.skip(f"{absent} is not installed")
+    file = tmp_path / FILES[language]
+    file.write_text(program(page, language, serving.url), "utf-8")
+    done = subprocess.run(
+        [*COMMANDS[language], file],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=SAMPLE_SECONDS_MAX,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_sample_is_told_in_each_language() -> None:
+    for page in PAGES:
+        text = (GUIDES / f"{page}.md").read_text("utf-8")
+        counts = {language: len(blocks(text, language)) for language in FILES}
+        assert len({*counts.values()}) == 1, (page, counts)
