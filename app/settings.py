@@ -199,6 +199,7 @@ class Settings:
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
     base_url: str = _setting("how clients reach /v1", "", _url)
+    contact_email: str = _setting("whom partners ask; shown in the API's document", "", str)
     path_prefix: str = _setting("a path that all is served below too, such as /bappy", "", _prefix)
     token_paths: str = _setting("further paths of the token operation", "", _token_paths)
     request_read_s: int = _setting(

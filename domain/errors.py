@@ -175,6 +175,7 @@ _HAPPENED: Mapping[str | None, str] = {
     NO_ESIM: "The network has no eSIM available for this plan",
     None: "The network could not do it",  # Failures of earlier releases have no reason.
 }
+NETWORK_REASONS = (UNREACHABLE, LATE, REJECTED, NO_ESIM)
 _FINAL = {REJECTED: "it would be refused again", NO_ESIM: "choose another plan"}
 
 

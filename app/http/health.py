@@ -1,16 +1,17 @@
 """Health: whether lookups can be served, and the probes for process managers."""
 
-from typing import Annotated
+from typing import Annotated, Final
 
 from flask import Response
 from msgspec import Struct
+from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
 from app.http.edge.input import Blueprint
 from app.http.edge.operation import public
 from app.http.edge.outages import outages
 from app.http.edge.own_replies import LIVEZ
-from app.http.edge.replies import Moment, format_time, json_response, means
+from app.http.edge.replies import META, Moment, format_time, json_response, means
 from app.http.edge.request import container
 from app.watch.trouble import NOT_MIGRATED
 
@@ -49,10 +50,23 @@ class Readiness(Struct, kw_only=True):
     ]
 
 
+_WELL: Final = Health(ok=True, timestamp=META.timestamp)
+_READY: Final = Readiness(
+    ok=True,
+    database=True,
+    migrated=True,
+    missing=[],
+    failed_read_models=[],
+    signing_keys=True,
+    clock_offset_seconds=0.002,
+)
+_NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRATED])
+
+
 @blueprint.route("/number-lookup/health", methods=["GET"])
 @public()
-@blueprint.replies(200, Health, "Lookups can be served.")
-@blueprint.replies(503, Health, "Lookups cannot be served; `ok` is false.")
+@blueprint.replies(200, _WELL, "Lookups can be served.")
+@blueprint.replies(503, replace(_WELL, ok=False), "Lookups cannot be served; `ok` is false.")
 def number_lookup_health() -> Response:
     """Tell whether lookups can be served.
 
@@ -66,7 +80,7 @@ def number_lookup_health() -> Response:
 
 @blueprint.route(LIVEZ, methods=["GET"])
 @public()
-@blueprint.replies(200, Liveness, "The process answers.")
+@blueprint.replies(200, Liveness(), "The process answers.")
 def livez() -> Response:
     """Tell whether the process answers.
 
@@ -77,8 +91,8 @@ def livez() -> Response:
 
 @blueprint.route("/readyz", methods=["GET"])
 @public()
-@blueprint.replies(200, Readiness, "The process can serve.")
-@blueprint.replies(503, Readiness, "It cannot; the body says why.")
+@blueprint.replies(200, _READY, "The process can serve.")
+@blueprint.replies(503, _NOT_READY, "It cannot; the body says why.")
 def readyz() -> Response:
     """Tell whether the process can serve.
 

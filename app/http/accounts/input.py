@@ -8,7 +8,8 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from app.http.edge.input import described
-from app.http.edge.schemas import PageQuery
+from app.http.edge.replies import OR_EMPTY, one_of
+from app.http.edge.schemas import NO_NUL, PageQuery
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
@@ -19,7 +20,9 @@ NOT_A_TIME = (
 
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _MOMENT = described(
-    "", type="string", oneOf=[{"format": "date-time"}, {"format": "date"}], example="2026-11-01"
+    "",
+    anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")] + [OR_EMPTY],
+    examples=["2026-11-01"],
 )
 
 
@@ -51,7 +54,8 @@ class TransactionQuery(PageQuery):
     """Which transactions to list; an empty filter counts as absent."""
 
     kind = fields.String(
-        validate=validate.OneOf(KINDS), metadata=described("Only of this kind.", enum=list(KINDS))
+        validate=validate.OneOf(KINDS),
+        metadata=described("Only of this kind.", **one_of("TransactionKind", KINDS, OR_EMPTY)),
     )
     since = Moment(
         data_key="from",
@@ -66,7 +70,7 @@ class TransactionQuery(PageQuery):
     reference = fields.String(
         validate=[
             validate.Length(max=REFERENCE_CHARS_MAX),
-            validate.ContainsNoneOf("\0", error="Must not hold a NUL character."),
+            NO_NUL,
         ],
         metadata=described("Only for the thing with this id, such as a job."),
     )

@@ -6,12 +6,21 @@ from uuid import UUID
 from msgspec import Struct
 
 from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import META, Moment, Reply, format_time, means
+from app.http.edge.replies import (
+    META,
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Moment,
+    Reply,
+    format_time,
+    means,
+    one_of,
+)
 from domain.money import format_amount
 from projections.models import transactions
 
-Amount = Annotated[str, means("A decimal with two to six decimals.", example="12.50")]
-Currency = Annotated[str, means("ISO 4217.", example="USD")]
+KIND: Final = one_of("TransactionKind", transactions.KINDS, MORE_MAY_COME)
 
 
 class Wallet(Struct):
@@ -33,17 +42,21 @@ class Transaction(Struct):
 
     id: Annotated[UUID, means("The transaction.")]
     sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
-    kind: Annotated[str, means("What it was.", enum=transactions.KINDS)]
+    kind: Annotated[str, means("What it was.", **KIND)]
     amount: Amount
     direction: Annotated[
-        str, means("Whether it took from the balance or added to it.", enum=["debit", "credit"])
+        str,
+        means(
+            "Whether it took from the balance or added to it.",
+            **one_of("Direction", ["debit", "credit"]),
+        ),
     ]
     currency: Currency
     charged_at: Annotated[Moment, means("When it was entered (UTC).")]
     plan_name: Annotated[str | None, means("The plan it paid for, if any.")]
     description: Annotated[str, means("The same, for people.")]
     reference: Reference
-    metadata: Annotated[dict[str, Any], means("More about it, by kind.")]
+    metadata: Annotated[dict[str, Any], means("More about it, by kind.", additionalProperties=True)]
     balance_after: Amount
     position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
 

@@ -51,7 +51,11 @@ def read_wallet(caller: Caller) -> Response:
     refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
 )
 @blueprint.arguments(TransactionQuery, location="query")
-@blueprint.replies(200, TRANSACTION_PAGE)
+@blueprint.replies(
+    200,
+    TRANSACTION_PAGE,
+    leads_to=[("read_transaction", "transaction_id", "/data/data/0/id")],
+)
 def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """List transactions, newest first.
 

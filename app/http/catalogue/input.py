@@ -7,7 +7,8 @@ from marshmallow import ValidationError, fields, validate
 
 from app.http.catalogue.replies import COVERAGE_TYPE
 from app.http.edge.input import described
-from app.http.edge.schemas import PageQuery, Query
+from app.http.edge.replies import OR_EMPTY, one_of
+from app.http.edge.schemas import NO_NUL, PageQuery, Query
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country
 
@@ -15,7 +16,9 @@ FILTERS = ("region", "country", "coverage_type", "sponsor_profile")
 NOT_A_COUNTRY = "Must be a country code of two letters (ISO 3166-1 alpha-2), such as FR."
 
 ONLY_COUNTRY = described(
-    "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.", example="DE"
+    "Only with this country (ISO 3166-1 alpha-2), in upper or lower case.",
+    pattern="^([A-Za-z]{2})?$",
+    examples=["DE"],
 )
 
 
@@ -38,15 +41,19 @@ class PlanQuery(PageQuery):
 
     region = fields.String(
         validate=validate.OneOf(REGIONS),
-        metadata=described("Only with a country of this region.", enum=list(REGIONS), example="EU"),
+        metadata=described(
+            "Only with a country of this region.",
+            **one_of("RegionCode", REGIONS, OR_EMPTY),
+            examples=["EU"],
+        ),
     )
     country = Country(metadata=ONLY_COUNTRY)
     coverage_type = fields.String(
         validate=validate.OneOf(COVERAGE_TYPES),
-        metadata=described(COVERAGE_TYPE, enum=list(COVERAGE_TYPES)),
+        metadata=described(COVERAGE_TYPE, **one_of("CoverageType", COVERAGE_TYPES, OR_EMPTY)),
     )
     sponsor_profile = fields.String(
-        validate=validate.ContainsNoneOf("\0", error="Must not hold a NUL character."),
+        validate=NO_NUL,
         metadata=described("Only with the sponsor profile of this id or name."),
     )
 

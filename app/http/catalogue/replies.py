@@ -6,10 +6,9 @@ from uuid import UUID
 
 from msgspec import Struct
 
-from app.http.accounts.replies import Amount, Currency
 from app.http.catalogue.countries import country_name
 from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import META, Reply, means
+from app.http.edge.replies import META, Amount, Currency, Reply, means, one_of
 from domain import regions
 from domain.catalogue import plan
 from domain.money import format_amount
@@ -20,9 +19,14 @@ COVERAGE_TYPE: Final = (
     "`local`: one country; `regional`: several of one region; `global`: several regions."
 )
 
-CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="DE")]
+CountryCode = Annotated[str, means("ISO 3166-1 alpha-2.", example="DE", pattern="^[A-Z]{2}$")]
 RegionCode = Annotated[
-    str, means("A region; each country belongs to one.", example="EU", enum=list(regions.REGIONS))
+    str,
+    means(
+        "A region; each country belongs to one.",
+        example="EU",
+        **one_of("RegionCode", regions.REGIONS),
+    ),
 ]
 TotalCountries = Annotated[int, means("How many countries it covers.", example=31)]
 TotalOperators = Annotated[
@@ -59,7 +63,9 @@ class Plan(Struct):
     data_gb: Annotated[float, means("The data in GB; 1 GB is 1000 MB.", example=1.5)]
     data_mb: Annotated[int, means("The data in MB.", example=1500)]
     validity_days: Annotated[int, means("How many days it lasts from its first use.", example=30)]
-    coverage_type: Annotated[str, means(COVERAGE_TYPE, enum=plan.COVERAGE_TYPES)]
+    coverage_type: Annotated[
+        str, means(COVERAGE_TYPE, **one_of("CoverageType", plan.COVERAGE_TYPES))
+    ]
     coverage: PlanCoverage
     regions: list[RegionCode]
     sponsor_profiles: list[SponsorProfile]

@@ -32,7 +32,9 @@ blueprint = Blueprint(
 @blueprint.route("/v1/plans", methods=["GET"])
 @operation(scope="plans", refusals=[ValidationFailed({"country": [NOT_A_COUNTRY]})])
 @blueprint.arguments(PlanQuery, location="query")
-@blueprint.replies(200, PLAN_PAGE, headers=ETAG)
+@blueprint.replies(
+    200, PLAN_PAGE, headers=ETAG, leads_to=[("read_plan", "plan_id", "/data/data/0/id")]
+)
 @blueprint.doc(responses=NOT_MODIFIED)
 def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
     """List the plans that you can buy, by name.
@@ -68,7 +70,9 @@ def list_regions(_: Caller) -> Response:
 
 @blueprint.route("/v1/plans/<plan_id>", methods=["GET"])
 @operation(scope="plans", refusals=[NotFound()])
-@blueprint.replies(200, PLAN, headers=ETAG)
+@blueprint.replies(
+    200, PLAN, headers=ETAG, leads_to=[("read_plan_coverage", "plan_id", "/data/id")]
+)
 @blueprint.doc(responses=NOT_MODIFIED)
 def read_plan(caller: Caller, plan_id: str) -> Response:
     """Read one plan.

@@ -10,9 +10,8 @@ from typing import Any, Literal
 from uuid import UUID
 
 import flask_smorest
-import msgspec
 from marshmallow import Schema, ValidationError, missing
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
@@ -161,12 +160,14 @@ Decorator = Callable[[Any], Any]
 class Blueprint(flask_smorest.Blueprint):
     """flask-smorest's blueprint, whose decorators here only document; each schema is made once.
 
-    `reply_types` are the structs of its replies, which the OpenAPI document describes.
+    `reply_types` are the structs of its replies, which the OpenAPI document describes. `rules` are
+    what it says about whole bodies, by the name of their schema: its attribute `in_document`.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.reply_types: set[type[Struct]] = set()
+        self.rules: dict[str, dict[str, Any]] = {}
 
     def arguments(
         self,
@@ -179,7 +180,11 @@ class Blueprint(flask_smorest.Blueprint):
         """Load a part of the request as a further argument of the view; `needed` as in `loader`."""
         made = schema()
         load = loader(made, location, needed)
-        documented = _documentation(super().arguments(made, location=location, **options))
+        documented = self.doc()  # A body without fields is not told of: nothing is to be sent.
+        if made.fields:
+            documented = _documentation(super().arguments(made, location=location, **options))
+        if made.fields and location == "json":
+            self.rules[schema.__name__] = getattr(schema, "in_document", {})
 
         def decorate(view: Any) -> Any:
             @wraps(documented(view))
@@ -193,23 +198,28 @@ class Blueprint(flask_smorest.Blueprint):
     def replies(
         self,
         status: int,
-        reply: Struct | type[Struct],
+        reply: Struct,
         description: str = "",
         headers: Mapping[str, Any] | None = None,
+        leads_to: Iterable[tuple[str, str, str]] = (),
     ) -> Decorator:
-        """Document a reply by an example, or by its type if there is no example.
+        """Document a reply by an example.
 
-        Without a description the docstring of the type is used.
+        Without a description the docstring of the type is used. `leads_to` names operations with
+        their parameter, and where in the reply its value stands.
         """
-        kind = reply if isinstance(reply, type) else type(reply)
+        kind = type(reply)
         self.reply_types.add(kind)
-        content: dict[str, Any] = {"schema": {"$ref": SCHEMA_REF.format(name=kind.__name__)}}
-        if not isinstance(reply, type):
-            content["example"] = msgspec.to_builtins(reply)
+        schema = {"$ref": SCHEMA_REF.format(name=kind.__name__)}
+        links = {
+            name: {"operationId": name, "parameters": {parameter: f"$response.body#{pointer}"}}
+            for name, parameter, pointer in leads_to
+        }
         response = {
             "description": description or kind.__doc__,
             **({"headers": headers} if headers else {}),
-            "content": {"application/json": content},
+            "content": {"application/json": {"schema": schema, "example": to_builtins(reply)}},
+            **({"links": links} if links else {}),
         }
         return self.doc(responses={status: response})
 

@@ -8,7 +8,7 @@ from flask import Response
 from msgspec import Struct
 
 from app.http.edge.problems import Problem
-from app.http.edge.replies import json_response, means
+from app.http.edge.replies import MORE_MAY_COME, json_response, means, one_of
 from app.http.edge.request import current_request
 
 TOKEN_PATH = "/auth/token"  # noqa: S105 - The path of the endpoint, no secret.
@@ -69,14 +69,18 @@ class OAuthError(Struct):
     error: Annotated[
         str,
         means(
-            enum=[
-                InvalidRequest.code,
-                InvalidClient.code,
-                InvalidScope.code,
-                UnsupportedGrantType.code,
-                SlowDown.code,
-                SERVER_ERROR,
-            ]
+            **one_of(
+                "OAuthErrorCode",
+                [
+                    InvalidRequest.code,
+                    InvalidClient.code,
+                    InvalidScope.code,
+                    UnsupportedGrantType.code,
+                    SlowDown.code,
+                    SERVER_ERROR,
+                ],
+                MORE_MAY_COME,
+            )
         ),
     ]
     error_description: Annotated[str, means("For people.")]

@@ -1,6 +1,6 @@
 """The OpenAPI document; flask-smorest collects it from the blueprints."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +15,13 @@ from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.paths import below
 from app.http.edge.problem_docs import ERRORS
+from app.http.edge.replies import NAME, OR
+from app.http.edge.request import REQUEST_ID
 from app.settings import Settings
 
 TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
+LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
 
 SCOPES = {
@@ -27,17 +30,43 @@ SCOPES = {
     "links": "Buy, read and change links.",
     "wallet": "Read the balance and the transactions.",
 }
-ID_PARAMETERS = {
-    "identifier": "The id of the link, or its ICCID (18 to 22 digits).",
-    "job_id": "The id of the job.",
-    "plan_id": "The id of the plan.",
-    "transaction_id": "The id of the transaction.",
+_UUID = {"type": "string", "format": "uuid"}
+ID_PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "identifier": (
+        "The id of the link, or its ICCID (18 to 22 digits).",
+        {
+            "type": "string",
+            "pattern": "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$",
+        },
+    ),
+    "job_id": ("The id of the job.", _UUID),
+    "plan_id": ("The id of the plan.", _UUID),
+    "transaction_id": ("The id of the transaction.", _UUID),
 }
-COMMON_HEADERS = {
-    "X-Request-Id": "An id of your own (1–128 letters, digits and `._~:/@=+-`). It is sent back, "
-    "stored with what the request causes, and stands on our log lines.",
-    "X-Organization-Id": "The organization to act for. Only read for approved machine-to-machine "
-    "clients, whose tokens name no organization.",
+REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
+    "X-Request-Id": {
+        "description": "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone "
+        "number). It is sent back, stored with what the request causes, and stands on our log "
+        "lines. Another one is replaced.",
+        "schema": {"type": "string", "pattern": REQUEST_ID},
+    },
+    "X-Organization-Id": {
+        "description": "The organization to act for. Only read for approved machine-to-machine "
+        "clients, whose tokens name no organization.",
+        "schema": {"type": "string", "format": "uuid"},
+    },
+    "If-None-Match": {
+        "description": "The `ETag` of a reply that you have: while it stands, the reply is a 304 "
+        "without a body.",
+        "schema": {"type": "string"},
+    },
+}
+REPLY_HEADERS = {
+    "X-Request-Id": {
+        "description": "The id of the request: yours, or one that we have made.",
+        "required": True,
+        "schema": {"type": "string", "pattern": REQUEST_ID},
+    }
 }
 HTTP_METHODS = {"get", "post", "put", "delete"}
 
@@ -54,8 +83,8 @@ class _Api(Api):
 
 def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, bytes]:
     """Register blueprints with an app; return the OpenAPI document for each root path."""
-    app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.0.3")
-    api = _Api(app, spec_kwargs={"info": {"description": DESCRIPTION.read_text("utf-8")}})
+    app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.1.0")
+    api = _Api(app, spec_kwargs={"info": _info(settings)})
     _add_security(api)
     for blueprint in blueprints:
         api.register_blueprint(blueprint)
@@ -64,9 +93,29 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
     del schemas["PaginationMetadata"]  # It describes a header that we do not send.
     replies = {kind for each in blueprints for kind in each.reply_types}
     schemas |= _schemas_of({*replies, *ERRORS})
+    for name, rule in (rule for each in blueprints for rule in each.rules.items()):
+        schemas[name] |= rule
     for operations in document["paths"].values():
         _complete(operations)
+    document["components"] |= {
+        "headers": REPLY_HEADERS,
+        "parameters": {
+            name: {"in": "header", "name": name, **facts} for name, facts in REQUEST_HEADERS.items()
+        },
+        "responses": _shared(document["paths"]),
+    }
+    document = _named(document, found := dict[str, Any]())
+    document["components"]["schemas"] |= found
     return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
+
+
+def _info(settings: Settings) -> dict[str, Any]:
+    email = {"email": settings.contact_email} if settings.contact_email else {}
+    return {
+        "description": DESCRIPTION.read_text("utf-8"),
+        "contact": {"name": "Partner support", **email},
+        "license": LICENSE,
+    }
 
 
 def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
@@ -101,55 +150,65 @@ def _add_security(api: _Api) -> None:
 def _complete(operations: dict[str, Any]) -> None:
     """Add what follows from the path: its ids, and the headers that every caller sends."""
     for parameter in operations.get("parameters", []):
-        parameter["description"] = ID_PARAMETERS[parameter["name"]]
-        is_uuid = parameter["name"].endswith("_id")
-        parameter["schema"] = {"type": "string", **({"format": "uuid"} if is_uuid else {})}
+        parameter["description"], parameter["schema"] = ID_PARAMETERS[parameter["name"]]
     for method in HTTP_METHODS & operations.keys():
         operation = operations[method]
-        operation["responses"] = dict(sorted(operation["responses"].items()))
-        if any("oauth2" in scheme for scheme in operation["security"]):
-            headers = [_header(name, text) for name, text in COMMON_HEADERS.items()]
-            operation["parameters"] = [*operation.get("parameters", []), *headers]
+        responses = operation["responses"] = dict(sorted(operation["responses"].items()))
+        for response in responses.values():
+            named = {name: {"$ref": f"#/components/headers/{name}"} for name in REPLY_HEADERS}
+            response["headers"] = named | response.get("headers", {})
+        has_caller = any("oauth2" in scheme for scheme in operation["security"])
+        names = ["X-Request-Id"]
+        names += ["X-Organization-Id"] if has_caller else []
+        names += ["If-None-Match"] if "304" in responses else []
+        sent = [{"$ref": f"#/components/parameters/{name}"} for name in names]
+        operation["parameters"] = [*operation.get("parameters", []), *sent]
 
 
 def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
     """Return the schemas of these replies and of all types within them, by name."""
     _, found = msgspec.json.schema_components(replies, ref_template=SCHEMA_REF)
-    return {
-        name: {
-            "type": "object",
-            "properties": {field: _in_3_0(each) for field, each in schema["properties"].items()},
-            **_required(schema),
-        }
-        for name, schema in found.items()
-    }
+    for schema in found.values():
+        del schema["title"]  # It repeats the name.
+        constants = [name for name, each in schema["properties"].items() if "default" in each]
+        for name in constants:  # They are always sent.
+            del schema["properties"][name]["default"]
+        schema["required"] = [*constants, *schema["required"]]
+    return found
 
 
-def _required(schema: dict[str, Any]) -> dict[str, list[str]]:
-    """Return the fields that are always sent: those without a default, and constant ones."""
-    constants = [name for name, each in schema["properties"].items() if "default" in each]
-    always = sorted([*schema["required"], *constants])
-    return {"required": always} if always else {}
+def _shared(paths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
+    """Put references in place of what several operations reply alike; return it by its code."""
+    shared: dict[str, Any] = {}
+    for operations in paths.values():
+        for method in HTTP_METHODS & operations.keys():
+            responses = operations[method]["responses"]
+            for status, response in responses.items():
+                codes = [
+                    *response.get("content", {}).get("application/json", {}).get("examples", ())
+                ]
+                if len(codes) == 1 and shared.setdefault(codes[0], response) == response:
+                    responses[status] = {"$ref": f"#/components/responses/{codes[0]}"}
+    return shared
 
 
-def _in_3_0(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a JSON Schema of msgspec in the dialect of OpenAPI 3.0."""
-    told = {name: value for name, value in schema.items() if name != "default"}
-    if "examples" in told:
-        (told["example"],) = told.pop("examples")
-    if "anyOf" in told:  # A type or null, in this order.
-        given, _ = told.pop("anyOf")
-        if "$ref" in given:
-            told["anyOf"] = [given, {"type": "object", "nullable": True}]
-        else:
-            told = {**_in_3_0(given), **told, "nullable": True}
-    if "items" in told:
-        told["items"] = _in_3_0(told["items"])
-    if told.get("type") == "object":
-        told["additionalProperties"] = _in_3_0(told.get("additionalProperties", {}))
-    if "$ref" in told and len(told) > 1:  # OpenAPI 3.0 allows nothing beside a reference.
-        told["allOf"] = [{"$ref": told.pop("$ref")}]
-    return told
+def _named(part: Any, schemas: dict[str, Any]) -> Any:
+    """Return a part of the document; its schemas with a name are replaced by references.
+
+    What clients generate from an enumeration in place gets a name from where it stands, many times.
+    """
+    if isinstance(part, list):
+        return [_named(each, schemas) for each in part]
+    if not isinstance(part, dict):
+        return part
+    told = {name: _named(each, schemas) for name, each in part.items()}
+    if NAME not in told:
+        return told
+    name, others = told.pop(NAME), told.pop(OR, [])
+    around = {key: told.pop(key) for key in ("description", "examples", "default") if key in told}
+    schemas[name] = told
+    reference = {"$ref": SCHEMA_REF.format(name=name)}
+    return around | ({"anyOf": [reference, *others]} if others else reference)
 
 
 def _server_of(path: str, settings: Settings) -> str:
@@ -160,7 +219,3 @@ def _server_of(path: str, settings: Settings) -> str:
         "/v1/": settings.base,
     }
     return next((url for start, url in groups.items() if path.startswith(start)), settings.public)
-
-
-def _header(name: str, description: str) -> dict[str, Any]:
-    return {"in": "header", "name": name, "description": description, "schema": {"type": "string"}}

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import partial, wraps
+from types import MappingProxyType
 from typing import Any
 
 from flask import Response
@@ -13,6 +14,7 @@ from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import (
     BAD_REQUEST,
     INTERNAL,
+    OF_EVERY_REQUEST,
     TOO_LARGE,
     UNAVAILABLE,
     WRONG_MEDIA_TYPE,
@@ -70,7 +72,7 @@ def operation(
 
         documentation = {
             "security": [{"oauth2": [scope]}],
-            "responses": _responses(refusals, takes_body=takes_body),
+            "responses": _responses(refusals),
         }
         return _documented(checked, documentation)
 
@@ -84,18 +86,21 @@ def _check_unread() -> None:
 
 
 def public(
-    responses: Mapping[int, dict[str, Any]] | None = None,
+    responses: Mapping[int, dict[str, Any]] = MappingProxyType(
+        error_responses([*OF_EVERY_REQUEST, INTERNAL])
+    ),
     security: Sequence[dict[str, list[str]]] = (),
 ) -> Callable[[View], View]:
     """Document an operation that needs no token."""
-    documentation = {"security": list(security), "responses": dict(responses or {})}
+    documentation = {"security": list(security), "responses": dict(responses)}
     return lambda view: _documented(view, documentation)
 
 
-def _responses(refusals: Sequence[Refused], *, takes_body: bool) -> dict[int, dict[str, Any]]:
-    body = [BAD_REQUEST, TOO_LARGE, WRONG_MEDIA_TYPE] if takes_body else []
+def _responses(refusals: Sequence[Refused]) -> dict[int, dict[str, Any]]:
+    # A body that no operation wants is refused as well if it cannot be read.
+    body = [BAD_REQUEST, TOO_LARGE, WRONG_MEDIA_TYPE]
     refused = [problem_of(each) for each in (*_EVERYWHERE, *refusals)]
-    return error_responses([*body, *refused, INTERNAL, UNAVAILABLE])
+    return error_responses([*body, *OF_EVERY_REQUEST, *refused, INTERNAL, UNAVAILABLE])
 
 
 def _documented(view: View, documentation: dict[str, Any]) -> View:

@@ -1,23 +1,112 @@
 """The error replies in the OpenAPI document, each with the example that we would send."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final
+from types import MappingProxyType
+from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from app.http.edge.input import SCHEMA_REF
 from app.http.edge.oauth_errors import OAuthError
-from app.http.edge.problems import VALIDATION, Problem
-from app.http.edge.replies import META, Error, ValidationProblem, failure_body
+from app.http.edge.problems import Problem
+from app.http.edge.replies import (
+    META,
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Error,
+    Explanation,
+    Failure,
+    ReplyMeta,
+    ValidationProblem,
+    failure_body,
+    means,
+    one_of,
+)
+from domain import errors
 
-ERRORS: Final = (Error, ValidationProblem, OAuthError)
+
+class RetryDetails(Struct, kw_only=True):
+    """Whether it helps to try again."""
+
+    retryable: Annotated[
+        bool,
+        means("True: the same request may succeed after `Retry-After`. False: it fails again."),
+    ]
+
+
+class RetryErrorDetail(Explanation[RetryDetails]):
+    """What went wrong, and whether it helps to try again."""
+
+
+class RetryError(Failure[RetryErrorDetail], kw_only=True):
+    """A reply that says whether it helps to try again."""
+
+    meta: ReplyMeta
+
+
+class PaymentDetails(Struct, kw_only=True):
+    """What the wallet lacks."""
+
+    required: Annotated[Amount, means("What the request costs.")]
+    available: Annotated[Amount, means("What the wallet holds.")]
+    currency: Currency
+
+
+class PaymentErrorDetail(Explanation[PaymentDetails]):
+    """What the wallet cannot pay."""
+
+
+class PaymentError(Failure[PaymentErrorDetail], kw_only=True):
+    """A reply to what the wallet cannot pay."""
+
+    meta: ReplyMeta
+
+
+class NetworkDetails(RetryDetails, kw_only=True):
+    """Why the network did not do it, and what has been done and undone."""
+
+    reason: Annotated[
+        str | UnsetType,
+        means(
+            "Why the network did not do it.",
+            **one_of("NetworkReason", errors.NETWORK_REASONS, MORE_MAY_COME),
+        ),
+    ] = UNSET
+    refunded: Annotated[Amount | UnsetType, means("What went back to the wallet.")] = UNSET
+    removed: Annotated[list[UUID] | UnsetType, means("Activations that were removed.")] = UNSET
+    added: Annotated[list[UUID] | UnsetType, means("Activations that were added.")] = UNSET
+
+
+class NetworkErrorDetail(Explanation[NetworkDetails]):
+    """What the network did not do."""
+
+
+class NetworkError(Failure[NetworkErrorDetail], kw_only=True):
+    """A reply to what the network did not do."""
+
+    meta: ReplyMeta
+
+
+SHAPES: Final[Mapping[int, type[Struct]]] = {
+    402: PaymentError,
+    409: RetryError,
+    422: ValidationProblem,
+    429: RetryError,
+    500: RetryError,
+    501: RetryError,
+    502: NetworkError,
+    503: RetryError,
+}
+ERRORS: Final[Sequence[type[Struct]]] = (Error, OAuthError, *SHAPES.values())
 RETRY_AFTER = {
     "Retry-After": {
         "description": "Seconds to wait before the same request is sent again.",
-        "schema": {"type": "integer"},
+        "schema": {"type": "integer", "minimum": 1},
     }
 }
 CHALLENGE = {
@@ -37,23 +126,31 @@ def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
 
 
 def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
-    schema = ValidationProblem if any(each.code == VALIDATION for each in problems) else Error
     bodies = {each.code: failure_body(each, META) for each in problems}
-    return documented(status, schema, bodies)
+    known = {"anyOf": [{"enum": [*bodies]}, MORE_MAY_COME]}
+    # The others are named because linters take a field that is not for unknown.
+    error = {"properties": {"code": known, "message": {}, "details": {}}}
+    code = {"properties": {"error": error}}
+    return documented(status, SHAPES.get(status, Error), bodies, code)
 
 
-def documented(status: int, schema: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
-    """Return one response; `bodies` are examples by code."""
+def documented(
+    status: int,
+    shape: type[Struct],
+    bodies: Mapping[str, Struct],
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> dict[str, Any]:
+    """Return one response; `bodies` are examples by code, `more` is what its schema adds."""
     headers: dict[str, Any] = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE
     if status in {409, 429, 502, 503}:
         headers |= RETRY_AFTER
     examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
-    reference = {"$ref": SCHEMA_REF.format(name=schema.__name__)}
+    schema = {"$ref": SCHEMA_REF.format(name=shape.__name__), **more}
     codes = ", ".join(f"`{code}`" for code in bodies)
     return {
         "description": f"{HTTPStatus(status).phrase}: {codes}.",
         **({"headers": headers} if headers else {}),
-        "content": {"application/json": {"schema": reference, "examples": examples}},
+        "content": {"application/json": {"schema": schema, "examples": examples}},
     }

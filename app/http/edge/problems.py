@@ -124,6 +124,11 @@ _OF_STATUS = {
         UNAVAILABLE,
     )
 }
+OF_EVERY_REQUEST = (TIMED_OUT, URI_TOO_LONG, HEAD_TOO_LARGE)
+CODES = sorted(
+    {kind.code for kind in STATUS}
+    | {each.code for each in (*_OF_STATUS.values(), *OF_EVERY_REQUEST, NOT_IMPLEMENTED)}
+)
 
 
 def problem_of_http(error: HTTPException) -> Problem:

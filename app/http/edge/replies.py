@@ -5,7 +5,7 @@ Conditional reads (RFC 9110 §13) have a weak ETag over `data`, and get 304 if t
 already.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from hashlib import blake2b
 from http import HTTPStatus
@@ -15,10 +15,12 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from app.http.edge.problems import VALIDATION, Problem
+from app.http.edge.problems import CODES, VALIDATION, Problem
 from app.http.edge.request import container, current_request, request_context
 
 Data = TypeVar("Data")
+Details = TypeVar("Details")
+Explained = TypeVar("Explained")
 
 
 def means(description: str | None = None, *, example: object = None, **schema: object) -> Meta:
@@ -27,7 +29,25 @@ def means(description: str | None = None, *, example: object = None, **schema: o
     return Meta(description=description, examples=examples, extra_json_schema=schema)
 
 
+# What `openapi.py` makes a schema of its own from: its name, and what may stand in its place.
+NAME, OR = "x-schema-name", "x-schema-or"
+MORE_MAY_COME: Final = {"type": "string"}
+OR_EMPTY: Final = {"const": ""}
+
+
+def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keywords of an enumeration with a name; `others` may stand in its place."""
+    return {"enum": [*known], NAME: name, OR: [*others]}
+
+
 Moment = Annotated[str, means(format="date-time")]
+Amount = Annotated[
+    str,
+    means(
+        "A decimal with two to six decimals.", example="12.50", pattern=r"^-?[0-9]+\.[0-9]{2,6}$"
+    ),
+]
+Currency = Annotated[str, means("ISO 4217.", example="USD", pattern="^[A-Z]{3}$")]
 
 
 class CommonMeta(Struct, kw_only=True):
@@ -73,39 +93,62 @@ class Reply(Success[Data], Generic[Data], kw_only=True):
     meta: ReplyMeta
 
 
-class ErrorDetail(Struct):
+class Explanation(Struct, Generic[Details]):
+    """What went wrong; each kind of failure has its own details."""
+
+    code: Annotated[
+        str,
+        means(
+            "What happened, for programs; a code never changes its meaning.",
+            **one_of("ErrorCode", CODES, MORE_MAY_COME),
+        ),
+    ]
+    message: Annotated[str, means("The same, for people.")]
+    details: Details
+
+
+class ErrorDetail(Explanation[dict[str, Any] | UnsetType]):
     """What went wrong."""
 
-    code: Annotated[str, means("What happened, for programs; a code never changes its meaning.")]
-    message: Annotated[str, means("The same, for people.")]
     details: Annotated[
         dict[str, Any] | UnsetType,
         means(
-            "More about it, where there is more. `retryable` stands on 409, 429 and every 5xx; "
-            "`reason` says why the network did not do something."
+            "More about it, where there is more.",
+            additionalProperties=True,
+            **{NAME: "ErrorDetails"},
         ),
     ] = UNSET
 
 
-class _Failure(Struct, kw_only=True):
+class Failure(Struct, Generic[Explained], kw_only=True):
+    """A reply that is no success; the docstring of each subclass says which."""
+
     success: Annotated[bool, means(enum=[False])] = False
-    error: ErrorDetail
+    error: Explained
 
 
-class Error(_Failure, kw_only=True):
+class Error(Failure[ErrorDetail], kw_only=True):
     """A reply that is no success."""
 
     meta: ReplyMeta
 
 
-class ValidationProblem(_Failure, kw_only=True):
+FieldProblems = Annotated[
+    dict[str, list[str]] | UnsetType, means("Field name to messages.", **{NAME: "FieldProblems"})
+]
+
+
+class ValidationErrorDetail(Explanation[FieldProblems]):
+    """What is wrong with the input."""
+
+    details: FieldProblems = UNSET
+
+
+class ValidationProblem(Failure[ValidationErrorDetail], kw_only=True):
     """A reply to input that breaks a rule, in both shapes that clients know."""
 
     message: Annotated[str | UnsetType, means("The same as `error.message`.")] = UNSET
-    errors: Annotated[
-        dict[str, list[str]] | UnsetType,
-        means("The same as `error.details`: field name to messages."),
-    ] = UNSET
+    errors: Annotated[FieldProblems, means("The same as `error.details`.")] = UNSET
     meta: ReplyMeta
 
 
@@ -145,10 +188,11 @@ def failure(problem: Problem, headers: Mapping[str, str] | None = None) -> Respo
 
 def failure_body(problem: Problem, meta: ReplyMeta) -> Error | ValidationProblem:
     """Return the body of an error; a validation error comes in both shapes that clients know."""
-    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
     if problem.code == VALIDATION:
         fields = dict(problem.details)
-        return ValidationProblem(error=error, message=problem.message, errors=fields, meta=meta)
+        detail = ValidationErrorDetail(problem.code, problem.message, fields)
+        return ValidationProblem(error=detail, message=problem.message, errors=fields, meta=meta)
+    error = ErrorDetail(problem.code, problem.message, problem.details_sent() or UNSET)
     return Error(error=error, meta=meta)
 
 
@@ -179,11 +223,23 @@ def common_meta(*, stale: bool = False) -> dict[str, Any]:
     }
 
 
+LOCATION: Final = {
+    "Location": {
+        "description": "Where to read what was made.",
+        "schema": {"type": "string", "format": "uri-reference"},
+    }
+}
 ETAG_BYTES = 16
-ETAG: Final = {"ETag": {"description": "A weak tag of `data`.", "schema": {"type": "string"}}}
+ETAG: Final = {
+    "ETag": {
+        "description": "A weak tag of `data`; send it back as `If-None-Match`.",
+        "schema": {"type": "string", "pattern": '^W/"[0-9a-f]{32}"$'},
+    }
+}
 NOT_MODIFIED: Final = {
     HTTPStatus.NOT_MODIFIED.value: {
-        "description": "`data` is what the ETag of `If-None-Match` stands for."
+        "description": "`data` is what the ETag of `If-None-Match` stands for.",
+        "headers": ETAG,
     }
 }
 

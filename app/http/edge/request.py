@@ -16,7 +16,8 @@ from domain.cause import Cause
 
 # Characters that logs and other services take without escaping; another id is replaced by ours. So
 # is one that looks like a phone number, because the id is kept for ever, in clear.
-_REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z)[A-Za-z0-9._~:/@=+-]{1,128}")
+REQUEST_ID = r"^(?!\+[0-9]+$)[A-Za-z0-9._~:/@=+-]{1,128}$"
+_REQUEST_ID = re.compile(REQUEST_ID)
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from marshmallow import Schema, ValidationError, fields, pre_load
+from marshmallow import Schema, ValidationError, fields, pre_load, validate
 
 from app.http.edge.input import described
 
@@ -13,6 +13,7 @@ PAGE_FIELDS = ("page", "per_page")  # An empty one is a mistake.
 PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.
 
 PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
+NO_NUL = validate.Regexp(r"^[^\x00]*$", error="Must not hold a NUL character.")
 _DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
 
 

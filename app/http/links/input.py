@@ -2,14 +2,15 @@
 
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from marshmallow import Schema, ValidationError, fields, post_load, validate
 from marshmallow import validates_schema as validates_whole
 
 from app.http.edge.input import described, parse_id
-from app.http.edge.schemas import PER_PAGE_MAX, PageQuery, WholeNumber
+from app.http.edge.replies import OR_EMPTY, one_of
+from app.http.edge.schemas import NO_NUL, PER_PAGE_MAX, PageQuery, WholeNumber
 from app.http.links.replies import STATUSES
 from domain.errors import NotFound
 
@@ -22,7 +23,6 @@ NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
 NOT_A_FLAG = "Must be true or false."
-NO_NUL = validate.ContainsNoneOf("\0", error="Must not hold a NUL character.")
 
 
 class Id(fields.UUID):
@@ -84,7 +84,10 @@ class LinkQuery(PageQuery):
     )
     status = fields.String(
         validate=validate.OneOf(STATUSES),
-        metadata=described("Only those that had this status when last seen.", enum=list(STATUSES)),
+        metadata=described(
+            "Only those that had this status when last seen.",
+            **one_of("LinkStatus", STATUSES, OR_EMPTY),
+        ),
     )
     search = fields.String(
         validate=[validate.Length(max=SEARCH_CHARS_MAX), NO_NUL],
@@ -106,7 +109,10 @@ class LinkBody(Schema):
         allow_none=True,
         load_default=None,
         validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
-        metadata=described("How you want to call it; empty or null: it has no name."),
+        metadata=described(
+            "How you want to call it, without control characters; empty or null: it has no name.",
+            pattern=r"^[^\x00-\x1f\x7f-\x9f]*$",
+        ),
     )
 
     @post_load
@@ -115,8 +121,21 @@ class LinkBody(Schema):
         return data | {"name": data["name"] or None}
 
 
+# Of the two lists together; one that is absent is empty.
+_NOTHING = {"properties": {"remove": {"maxItems": 0}, "add": {"maxItems": 0}}}
+_TOO_MUCH = [
+    {
+        "properties": {"remove": {"minItems": count}, "add": {"minItems": CHANGES_MAX + 1 - count}},
+        "required": ["remove", "add"],
+    }
+    for count in range(1, CHANGES_MAX + 1)
+]
+
+
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
+
+    in_document: ClassVar = {"not": {"anyOf": [_NOTHING, *_TOO_MUCH]}}
 
     remove = Ids(
         unique=True,

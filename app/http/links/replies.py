@@ -11,8 +11,6 @@ from msgspec.structs import asdict, replace
 
 from app.http.accounts.replies import (
     TRANSACTION_ID,
-    Amount,
-    Currency,
     Reference,
     Transaction,
     TransactionPage,
@@ -29,7 +27,19 @@ from app.http.catalogue.replies import (
     show_profile,
 )
 from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import META, Moment, Reply, ReplyMeta, format_time, means, time_or_null
+from app.http.edge.replies import (
+    META,
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Moment,
+    Reply,
+    ReplyMeta,
+    format_time,
+    means,
+    one_of,
+    time_or_null,
+)
 from domain.catalogue import plan
 from domain.links import network
 from domain.links.link import Link as LinkAggregate
@@ -41,8 +51,14 @@ ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
 MB_DECIMALS = 3  # A kilobyte; smaller digits come from adding fractions.
 
 STATUSES: Final = get_args(network.LinkStatus)
+STATUS: Final = one_of("LinkStatus", STATUSES, MORE_MAY_COME)
 Iccid = Annotated[
-    str, means("The number of the eSIM (ITU-T E.118).", example="8988399901234567897")
+    str,
+    means(
+        "The number of the eSIM (ITU-T E.118).",
+        example="8988399901234567897",
+        pattern="^[0-9]{18,22}$",
+    ),
 ]
 UsedMb = Annotated[float, means("Data used so far, in MB (1 GB is 1000 MB).", example=104.2)]
 RemainingMb = Annotated[float, means("Data that is left, in MB.", example=4895.8)]
@@ -55,7 +71,7 @@ class Link(Struct, kw_only=True):
     id: Annotated[UUID, means("The link.")]
     name: Annotated[str | None, means("How you call it, if at all.")]
     iccid: Iccid
-    status: Annotated[str, means("Whether it can be used: in a list as last seen.", enum=STATUSES)]
+    status: Annotated[str, means("Whether it can be used: in a list as last seen.", **STATUS)]
     created_at: Annotated[Moment, means("When it was activated (UTC).")]
     sponsor_profile: Annotated[
         SponsorProfile | None, means("The profile of the network that it runs on; null: not known.")
@@ -97,7 +113,11 @@ class Activation(Struct):
     plan_id: Annotated[UUID, means("The plan.")]
     plan_name: Annotated[str, means("Its name when it was bought.")]
     status: Annotated[
-        str, means("One that is used up stays active until it expires.", enum=["active", "expired"])
+        str,
+        means(
+            "One that is used up stays active until it expires.",
+            **one_of("ActivationStatus", ["active", "expired"], MORE_MAY_COME),
+        ),
     ]
     activation_date: Annotated[Moment, means("When it was bought (UTC).")]
     expiry_date: Annotated[Moment | None, means("When it ends; null until it is first used (UTC).")]
@@ -152,7 +172,7 @@ class NetworkStatus(Struct):
 
     link_id: Annotated[UUID, means("The link.")]
     iccid: Iccid
-    status: Annotated[str, means("Whether it can be used.", enum=STATUSES)]
+    status: Annotated[str, means("Whether it can be used.", **STATUS)]
     connected: Annotated[bool, means("Whether it is online.")]
     network: Annotated[
         ServingNetwork | None, means("The network that serves it; null while it is not connected.")

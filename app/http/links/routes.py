@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from app.http.accounts.replies import show_transaction
 from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
-from app.http.catalogue.replies import show_plan
+from app.http.catalogue.replies import PLAN_ID, show_plan
 from app.http.edge.age import wait_for
 from app.http.edge.idempotency import (
     IDEMPOTENCY_REPLAYED,
@@ -24,7 +24,7 @@ from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.paths import reached
 from app.http.edge.problems import problem_of
-from app.http.edge.replies import failure, success
+from app.http.edge.replies import LOCATION, failure, success
 from app.http.edge.request import container, current_cause
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (
@@ -77,7 +77,14 @@ CREATE_REFUSALS: Final = (
     errors.IncompleteNetworkAnswer("4.50 USD has been refunded", refunded="4.50"),
     errors.ProvisioningError(errors.NO_ESIM, "nothing was taken", refunded="0.00"),
 )
-_LOCATION: Final = {"Location": {"description": "Where it is.", "schema": {"type": "string"}}}
+_TO_LINK: Final = (
+    ("read_link", "identifier", "/data/id"),
+    ("read_network_status", "identifier", "/data/id"),
+    ("list_topup_plans", "identifier", "/data/id"),
+    ("change_link_plans", "identifier", "/data/id"),
+    ("list_link_history", "identifier", "/data/id"),
+    ("suspend_link", "identifier", "/data/id"),
+)
 _SWITCH_REFUSALS: Final = (
     errors.NotFound(),
     errors.ValidationFailed({"status": ["Unknown field."]}),
@@ -92,7 +99,7 @@ _SWITCH_REFUSALS: Final = (
     refusals=[errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]})],
 )
 @blueprint.arguments(LinkQuery, location="query")
-@blueprint.replies(200, LINK_PAGE)
+@blueprint.replies(200, LINK_PAGE, leads_to=[("read_link", "identifier", "/data/data/0/id")])
 def list_links(caller: Caller, query: dict[str, Any]) -> Response:
     """List your links, newest first.
 
@@ -105,9 +112,11 @@ def list_links(caller: Caller, query: dict[str, Any]) -> Response:
 
 @blueprint.route("/v1/links", methods=["POST"])
 @operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True)
-@blueprint.arguments(LinkBody, location="json")
+@blueprint.arguments(
+    LinkBody, location="json", example={"plan_id": str(PLAN_ID), "name": CREATED.data.name}
+)
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(201, CREATED, headers=_LOCATION | IDEMPOTENCY_REPLAYED)
+@blueprint.replies(201, CREATED, headers=LOCATION | IDEMPOTENCY_REPLAYED, leads_to=_TO_LINK)
 def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
     """Create a link with its first plan.
 
@@ -249,7 +258,11 @@ CHANGE_REFUSALS: Final = (
 
 @plans_blueprint.route("/v1/links/<identifier>/plans", methods=["PUT"])
 @operation(scope="links", resource=find_link, refusals=CHANGE_REFUSALS, takes_body=True)
-@plans_blueprint.arguments(LinkPlansBody, location="json")
+@plans_blueprint.arguments(
+    LinkPlansBody,
+    location="json",
+    example={"remove": [str(ACTIVATION_ID)], "add": [str(PLAN_ID)]},
+)
 @plans_blueprint.arguments(IdempotencyHeader, location="headers")
 @plans_blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
 def change_link_plans(

@@ -1,7 +1,7 @@
 """Input of lookups: one phone number, or the list of numbers of a job."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
 
@@ -67,7 +67,7 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
 
 
 MISSING = "Missing data for required field."
-NUMBER = described("A number in E.164 form.", pattern=PATTERN, example=EXAMPLE)
+NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
 
 
 class QueryNumber(PhoneNumber):
@@ -84,7 +84,11 @@ class LookupQuery(Schema):
     """The number in the query."""
 
     phone_number = QueryNumber(
-        metadata=NUMBER | {"description": "A number in E.164 form; `+` is written `%2B`."}
+        metadata=NUMBER
+        | {
+            "description": "A number in E.164 form; `+` is written `%2B`. It stands here or in the "
+            "body; where it stands in neither, the reply is 422."
+        }
     )
 
 
@@ -95,6 +99,8 @@ def no_number_in_query() -> bool:
 
 class LookupBody(Schema):
     """The number in the body, for clients that keep it out of the URL."""
+
+    in_document: ClassVar = {"required": ["phone_number"]}  # Without a number a body says nothing.
 
     phone_number = PhoneNumber(metadata=NUMBER)
 
@@ -122,6 +128,5 @@ class BulkBody(Schema):
             minItems=1,
             maxItems=1000,
             uniqueItems=True,
-            example=[EXAMPLE, "+971508245915"],
         ),
     )

@@ -9,7 +9,16 @@ from msgspec.structs import asdict
 from app.bootstrap.container import Container
 from app.http.accounts.replies import JOB_ID
 from app.http.edge.age import note_age, wait_for
-from app.http.edge.replies import META, Moment, Reply, format_time, means, time_or_null
+from app.http.edge.replies import (
+    META,
+    MORE_MAY_COME,
+    Moment,
+    Reply,
+    format_time,
+    means,
+    one_of,
+    time_or_null,
+)
 from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.replies import RESULT, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
@@ -43,7 +52,7 @@ class JobItem(msgspec.Struct, gc=False):
         str,
         means(
             "How far it is; a failed item has been refunded.",
-            enum=["pending", "completed", "failed"],
+            **one_of("JobItemStatus", ["pending", "completed", "failed"], MORE_MAY_COME),
         ),
     ]
     result: Annotated[NumberResult | None, means("There when the item is completed, else null.")]
@@ -62,7 +71,7 @@ class JobState(msgspec.Struct):
         means(
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
             "`failed`: every item failed. The last two are final.",
-            enum=get_args(JobStatus),
+            **one_of("JobStatus", get_args(JobStatus), MORE_MAY_COME),
         ),
     ]
     total_count: Annotated[int, means("Numbers in the job.")]

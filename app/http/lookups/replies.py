@@ -7,7 +7,17 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.http.accounts.replies import TRANSACTION_ID
-from app.http.edge.replies import META, CommonMeta, Moment, Success, format_time, means
+from app.http.edge.replies import (
+    META,
+    Amount,
+    CommonMeta,
+    Currency,
+    Moment,
+    Success,
+    format_time,
+    means,
+    one_of,
+)
 from app.http.lookups.input import EXAMPLE, PATTERN
 from domain.lookups.ports import LineType
 from domain.lookups.single import LookupResult
@@ -28,7 +38,8 @@ class Carrier(Struct):
         ),
     ] = UNSET
     type: Annotated[
-        str | UnsetType, means("The type of line.", enum=get_args(LineType), example="mobile")
+        str | UnsetType,
+        means("The type of line.", **one_of("LineType", get_args(LineType)), example="mobile"),
     ] = UNSET
     mcc: Annotated[
         str | UnsetType,
@@ -75,15 +86,17 @@ class Charge(Struct):
     """What a lookup cost."""
 
     transaction_id: Annotated[UUID, means("The entry in the wallet.")]
-    amount: Annotated[str, means("A decimal.", example="0.005")]
-    currency: Annotated[str, means("ISO 4217.", example="USD")]
+    amount: Annotated[Amount, means("What the wallet paid.", example="0.005")]
+    currency: Currency
 
 
 class LookupMeta(CommonMeta, kw_only=True):
     """What the reply to a lookup says about itself."""
 
     lookup_id: Annotated[UUID, means("The lookup in our records.")]
-    source: Annotated[str, means("Where the answer came from.", enum=["live", "cache"])]
+    source: Annotated[
+        str, means("Where the answer came from.", **one_of("LookupSource", ["live", "cache"]))
+    ]
     as_of: Annotated[Moment, means("When the provider said so.")]
     provider: Annotated[str, means("Who said so.", example="offline")]
     charge: Annotated[Charge | UnsetType, means("Absent when nothing was charged.")] = UNSET

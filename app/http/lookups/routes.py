@@ -12,6 +12,7 @@ from app.http.edge.paths import reached
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     ETAG,
+    LOCATION,
     NOT_MODIFIED,
     common_meta,
     json_response,
@@ -20,7 +21,14 @@ from app.http.edge.replies import (
 )
 from app.http.edge.request import container, current_cause, request_context
 from app.http.lookups import ended_jobs, job_replies
-from app.http.lookups.input import NOT_E164, BulkBody, LookupBody, LookupQuery, no_number_in_query
+from app.http.lookups.input import (
+    EXAMPLE,
+    NOT_E164,
+    BulkBody,
+    LookupBody,
+    LookupQuery,
+    no_number_in_query,
+)
 from app.http.lookups.job_replies import JOB, JOB_ACCEPTED, JobAccepted
 from app.http.lookups.replies import ANSWER, lookup_reply
 from app.security.authorization import Caller
@@ -80,15 +88,25 @@ BULK_REFUSALS: Final = (
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
 )
-_LOCATION: Final = {"Location": {"description": "Where to poll.", "schema": {"type": "string"}}}
 
 
 @blueprint.route(LOOKUP, methods=["POST"])
 @operation(scope=SCOPE, refusals=SINGLE_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(LookupQuery, location="query")
-@blueprint.arguments(LookupBody, location="json", required=False, needed=no_number_in_query)
+@blueprint.arguments(
+    LookupBody,
+    location="json",
+    required=False,
+    needed=no_number_in_query,
+    example={"phone_number": EXAMPLE},
+)
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(200, ANSWER, headers=IDEMPOTENCY_REPLAYED)
+@blueprint.replies(
+    200,
+    ANSWER,
+    headers=IDEMPOTENCY_REPLAYED,
+    leads_to=[("read_transaction", "transaction_id", "/meta/charge/transaction_id")],
+)
 def look_up(
     caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
 ) -> Response:
@@ -113,9 +131,16 @@ def look_up(
 
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
 @operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
-@blueprint.arguments(BulkBody, location="json")
+@blueprint.arguments(
+    BulkBody, location="json", example={"phone_numbers": [EXAMPLE, "+971508245915"]}
+)
 @blueprint.arguments(IdempotencyHeader, location="headers")
-@blueprint.replies(202, JOB_ACCEPTED, headers=_LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED)
+@blueprint.replies(
+    202,
+    JOB_ACCEPTED,
+    headers=LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED,
+    leads_to=[("read_job", "job_id", "/data/job_id")],
+)
 def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
     """Look up many numbers as a job.
 

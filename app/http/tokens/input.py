@@ -89,6 +89,6 @@ class TokenForm(Schema):
     client_secret = fields.String(metadata=described("Unless HTTP Basic carries it."))
     scope = fields.String(
         metadata=described(
-            "Scopes separated by spaces; without it, all that the client has.", example="lookup"
+            "Scopes separated by spaces; without it, all that the client has.", examples=["lookup"]
         )
     )

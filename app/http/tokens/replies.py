@@ -9,9 +9,12 @@ from msgspec import Struct
 from app.http.edge.oauth_errors import OAuthError, OAuthRefused, oauth_body_of
 from app.http.edge.problem_docs import documented
 from app.http.edge.problems import Problem
-from app.http.edge.replies import means
+from app.http.edge.replies import NAME, means
 
-Url = Annotated[str, means(format="url")]
+Url = Annotated[str, means(format="uri")]
+Jwk = Annotated[
+    Mapping[str, Any], means("A JWK (RFC 7517 §4).", additionalProperties=True, **{NAME: "Jwk"})
+]
 
 
 class Token(Struct, kw_only=True):
@@ -26,7 +29,7 @@ class Token(Struct, kw_only=True):
 class KeySet(Struct):
     """The public keys of tokens (RFC 7517 §5)."""
 
-    keys: Annotated[Sequence[Mapping[str, Any]], means("One JWK each.")]
+    keys: Annotated[Sequence[Jwk], means("One for each key that is good.")]
 
 
 class ServerMetadata(Struct, kw_only=True):
@@ -46,6 +49,35 @@ TOKEN: Final = Token(
     access_token="eyJhbGciOiJSUzI1NiIsImtpZCI6Ii4uLiIsInR5cCI6ImF0K2p3dCJ9.e30.c2ln",  # noqa: S106  # An example that opens nothing.
     expires_in=3600,
     scope="lookup wallet",
+)
+TOKEN_FORM: Final = {
+    "grant_type": "client_credentials",
+    "client_id": "cl_5b0e6a3c9d1f5c478f5e2f4a7c9b1d60",
+    "client_secret": "the-secret-that-was-shown-once",
+    "scope": TOKEN.scope,
+}
+KEY_SET: Final = KeySet(
+    keys=[
+        {
+            "kty": "EC",
+            "use": "sig",
+            "alg": "ES256",
+            "kid": "q7Zk3m",
+            "crv": "P-256",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+            "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+        }
+    ]
+)
+SERVER_METADATA: Final = ServerMetadata(
+    issuer="https://api.partner.test",
+    token_endpoint="https://api.partner.test/auth/token",  # noqa: S106  # The path of the endpoint, no secret.
+    jwks_uri="https://api.partner.test/.well-known/jwks.json",
+    grant_types_supported=["client_credentials"],
+    response_types_supported=[],
+    scopes_supported=["lookup", "plans", "links", "wallet"],
+    token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
+    service_documentation="https://api.partner.test/docs",
 )
 
 

@@ -17,7 +17,14 @@ from app.http.edge.oauth_errors import (
 )
 from app.http.edge.operation import public
 from app.http.edge.paths import reached
-from app.http.edge.problems import INTERNAL, TOO_LARGE, UNAVAILABLE, WRONG_MEDIA_TYPE
+from app.http.edge.problem_docs import error_responses
+from app.http.edge.problems import (
+    INTERNAL,
+    OF_EVERY_REQUEST,
+    TOO_LARGE,
+    UNAVAILABLE,
+    WRONG_MEDIA_TYPE,
+)
 from app.http.edge.replies import json_response
 from app.http.edge.request import container
 from app.http.tokens.grant import (
@@ -30,7 +37,16 @@ from app.http.tokens.grant import (
     grant,
 )
 from app.http.tokens.input import TokenForm, read_credentials, read_form
-from app.http.tokens.replies import TOKEN, KeySet, ServerMetadata, Token, oauth_responses
+from app.http.tokens.replies import (
+    KEY_SET,
+    SERVER_METADATA,
+    TOKEN,
+    TOKEN_FORM,
+    KeySet,
+    ServerMetadata,
+    Token,
+    oauth_responses,
+)
 from domain.accounts.organization import SCOPES
 from domain.errors import NotFound
 
@@ -54,10 +70,14 @@ _REFUSALS = (
 
 @blueprint.route(TOKEN_PATH, methods=["POST"])
 @public(
-    oauth_responses(_REFUSALS, [TOO_LARGE, WRONG_MEDIA_TYPE, INTERNAL, UNAVAILABLE]),
+    oauth_responses(
+        _REFUSALS, [TOO_LARGE, WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST, INTERNAL, UNAVAILABLE]
+    ),
     security=[{"basic": []}, {}],
 )
-@blueprint.doc(requestBody={"required": True, "content": {FORM: {"schema": TokenForm}}})
+@blueprint.doc(
+    requestBody={"required": True, "content": {FORM: {"schema": TokenForm, "example": TOKEN_FORM}}}
+)
 @blueprint.replies(200, TOKEN, "The token.")
 def issue_token() -> Response:
     """Get an access token.
@@ -78,8 +98,8 @@ def issue_token() -> Response:
 
 
 @blueprint.route(KEYS_PATH, methods=["GET"])
-@public()
-@blueprint.replies(200, KeySet, "The keys.")
+@public(error_responses([*OF_EVERY_REQUEST, INTERNAL, UNAVAILABLE]))
+@blueprint.replies(200, KEY_SET, "The keys.")
 def key_set() -> Response:
     """Read the public keys that verify access tokens.
 
@@ -90,7 +110,7 @@ def key_set() -> Response:
 
 @blueprint.route(METADATA_PATH, methods=["GET"])
 @public()
-@blueprint.replies(200, ServerMetadata, "The metadata.")
+@blueprint.replies(200, SERVER_METADATA, "The metadata.")
 def server_metadata() -> Response:
     """Read the metadata of the authorization server.
 

@@ -1,14 +1,22 @@
 """A whole service over a temporary directory, and the organizations that call it."""
 
+import json
+import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
+from flask import Flask
+from flask.testing import FlaskClient
+from werkzeug.exceptions import HTTPException
 from werkzeug.test import TestResponse
 
 from app.bootstrap.container import Container
+from app.http import docs
 from app.http.application import create_app
+from app.http.edge.paths import ENCODED
 from app.processes.migrate import migrate
 from app.processes.runtime import Runtime
 from app.settings import Settings
@@ -16,6 +24,7 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
 from projections.engine.freshness import wait_until_projected
+from tests.app.http.json_schema import problems, resolve
 
 WAIT_S = 20.0
 LOOK_S = 0.02
@@ -27,6 +36,50 @@ DEFAULTS = {
     "NETWORK_BASE_PLAN": "base-1",
     "PUBLIC_URL": "https://api.example",
 }
+
+
+class DescribedClient(FlaskClient):
+    """A client that holds every reply to the OpenAPI document."""
+
+    def open(self, *args: Any, **options: Any) -> TestResponse:
+        reply = super().open(*args, **options)
+        differences = differences_of(self.application, reply)
+        assert not differences, (reply.request.method, reply.request.path, differences)
+        return reply
+
+
+def differences_of(app: Flask, reply: TestResponse) -> list[str]:
+    """Say what a reply has that the document does not tell; nothing for what is no operation."""
+    try:
+        routes = app.url_map.bind("api.example")
+        rule, _ = routes.match(reply.request.path, reply.request.method, return_rule=True)
+    except HTTPException:
+        return []
+    document = described(app.extensions[docs.DOCUMENT][""])
+    path = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", rule.rule)
+    if ENCODED.search(reply.request.environ.get("REQUEST_URI", "")):
+        return []
+    operation = document["paths"].get(path, {}).get(reply.request.method.lower())
+    if operation is None or not reply.is_json:
+        return []
+    responses = operation["responses"]
+    if str(reply.status_code) not in responses:
+        return [f"{reply.status_code} is not described: {reply.text}"]
+    response = resolve(document, responses[str(reply.status_code)])
+    media = response["content"]["application/json"]
+    found = [*problems(document, media["schema"], reply.json)]
+    if "examples" in media:
+        error = reply.json["error"]
+        code = error if isinstance(error, str) else error["code"]
+        found += [] if code in media["examples"] else [f"{code} is not described"]
+    return found
+
+
+@cache
+def described(encoded: bytes) -> dict[str, Any]:
+    """Return the OpenAPI document."""
+    document: dict[str, Any] = json.loads(encoded)
+    return document
 
 
 class Service:
@@ -53,6 +106,7 @@ class Service:
             migrate(self.container)
             self.container.keys.ensure()
         self.app = create_app(self.container)
+        self.app.test_client_class = DescribedClient
         self.client = self.app.test_client()
         self._runtime: Runtime | None = None
 

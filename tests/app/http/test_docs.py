@@ -159,7 +159,7 @@ def test_the_page_fills_in_no_key_that_a_second_try_would_collide_with(service: 
         for operation in operations.values()
         if isinstance(operation, dict)
         for parameter in operation.get("parameters", [])
-        if parameter["name"] == "Idempotency-Key"
+        if parameter.get("name") == "Idempotency-Key"
     ]
     assert len(keys) == 4
     for key in keys:
