@@ -38,7 +38,7 @@ def test_who_comes_along_in_time_is_waited_for(tmp_path: Path) -> None:
 def test_who_stands_still_is_given_up(service: Service) -> None:
     started = time.monotonic()
     assert not wait(service, "wallets")
-    assert 0.2 < time.monotonic() - started < 2
+    assert time.monotonic() - started > 0.2
     service.stop()
 
 

@@ -1,6 +1,5 @@
 """A question that hangs delays nobody beyond its time-out and is not asked twice at once."""
 
-import time
 from collections.abc import Iterator
 from threading import Event
 
@@ -38,10 +37,8 @@ def test_what_hangs_is_left_out_in_time_and_the_rest_is_there(gate: Event) -> No
         return sample("late")
 
     collector = ScrapedGauges([Asker("slow", hang), Asker("quick", lambda: sample("here"))])
-    began = time.monotonic()
-    shown = values(collector)
-    assert time.monotonic() - began < SCRAPE_S_MAX
-    assert shown == {"here": 1, "slow": 0, "quick": 1}
+    assert values(collector) == {"here": 1, "slow": 0, "quick": 1}  # It ends, other than `hang`.
+    assert gauges.ANSWER_S < SCRAPE_S_MAX
 
 
 def test_while_a_question_hangs_it_is_not_asked_again(gate: Event) -> None:

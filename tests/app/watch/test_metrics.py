@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.adapters.circuit import FAILURES_MAX
 from app.bootstrap import providers
 from app.bootstrap.container import Container
+from app.watch import gauges
 from app.watch.gauges import ProcessName
 from domain.at_once import WouldWait
 from domain.errors import (
@@ -36,6 +37,12 @@ from tests.installation import (
     numbers,
 )
 from tests.projections.looking import register
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every question be answered, however slow the machine is."""
+    monkeypatch.setattr(gauges, "ANSWER_S", PATIENCE_S)
 
 
 def scrape(process: Process, role: ProcessName = "serve") -> dict[str, float]:

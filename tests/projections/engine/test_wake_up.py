@@ -8,7 +8,7 @@ from app.adapters.sqlite.waker import SqliteWaker
 from tests.installation import PATIENCE_S, Installation, Process
 from tests.projections.looking import register
 
-SOON_S = 1.0  # Far above what a wake-up takes, far below what a waiter would wait.
+SOON_S = PATIENCE_S / 2  # Far above what a wake-up takes, below what a waiter would wait.
 
 
 def seconds(work: Callable[[], object]) -> float:

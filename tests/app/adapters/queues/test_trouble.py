@@ -45,7 +45,7 @@ def test_without_a_broker_publishing_and_counting_fail_at_once_and_say_why() -> 
         bench.publish("x")
     with pytest.raises(BrokerAway):
         bench.publisher.backlog("lookup")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < BACK_S_MAX
     assert "hush" not in repr(away.value)
     bench.broker.close()
 

@@ -281,9 +281,10 @@ def test_a_revoked_client_is_refused_within_a_second(house: House) -> None:
     house.service.container.accounts.change_client(
         tenant.client_id, lambda client: client.revoke(cause)
     )
-    revoked_s = time.monotonic()
+    asked_s = revoked_s = time.monotonic()
     while (status := house.ask(tenant).status) == 200:
-        assert time.monotonic() - revoked_s < 1.0
+        assert asked_s - revoked_s < 1.0  # However late the reply comes.
+        asked_s = time.monotonic()
     assert status == 401
 
 
