@@ -1,7 +1,7 @@
 """The committer: everybody who waits is committed together, and each is answered for itself."""
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -66,6 +66,22 @@ def test_all_that_wait_are_committed_as_one(crowd: Crowd) -> None:
     assert {call.result(PATIENCE_S) for call in calls} == {log.head()}
     assert log.appended.count == before + 2  # One more is what kept the committer busy.
     assert balance(log) == "0.80"
+
+
+def test_who_comes_while_the_committer_gives_way_is_in_the_same_commit(
+    monkeypatch: pytest.MonkeyPatch, crowd: Crowd
+) -> None:
+    log, committer = crowd.writer.log, crowd.writer.committer
+    open_wallet(log, committer, "1.00", ORGANIZATION)
+    late: list[Future[int]] = []
+
+    def give_way() -> None:
+        monkeypatch.undo()
+        late.extend(crowd.queue_up(partial(take, committer, "0.02")))
+
+    monkeypatch.setattr(domain.accounts.committer, "give_way", give_way)
+    assert take(committer, "0.01") == late[0].result(PATIENCE_S) == log.head()
+    assert balance(log) == "0.97"
 
 
 def test_a_refusal_fails_alone_and_leaves_nothing_behind(crowd: Crowd) -> None:
