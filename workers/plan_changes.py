@@ -240,8 +240,9 @@ class PlanChanges:
         assert change.failure is not None
         if change.failure.settled_at is None:
             return True
+        now = self.clock()  # First, so that `lasts` sees it if the clock has been set before.
         waited = self.steadiness.lasts(CALL + self.network.settles_after)
-        return waited and is_settled(change, self.network.settles_after, self.clock())
+        return waited and is_settled(change, self.network.settles_after, now)
 
     def _look_for(self, link: Link, change: PlanChange) -> AddonUsage | None:
         """Return the add-on of the present step, as the network shows it."""

@@ -84,3 +84,24 @@ def test_a_failed_change_stays_open_until_its_late_addon_was_taken_off(lab: Lab)
     assert lab.work_change(change_id).finished_at is not None
     assert len(addons_of(lab, failed)) == 1
     check(lab)
+
+
+def test_a_clock_that_is_set_between_two_readings_of_it_ends_no_change(lab: Lab) -> None:
+    link, sets = lab.create(), list[float]()
+
+    def passed_s() -> float:
+        now_s = lab.clock().timestamp()
+        if sets:  # The wall clock was read just before.
+            lab.clock.forward(seconds=sets.pop())
+        return now_s
+
+    lab.process.steadiness = Steadiness(lab.clock, passed_s)
+    lab.clock.forward(minutes=5)
+    change_id = lab.request_change(link.id, [], [lab.plan("t3", "1.00")])
+    lab.late.later("add_plan", HOURS_2 + 6)
+    lab.network.before("add_plan", lambda: lab.expire_change(change_id))
+    sets.append(HOURS_2)
+    failed = lab.work_change(change_id)
+    assert not sets
+    assert failed.failure is not None
+    assert failed.finished_at is None
