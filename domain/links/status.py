@@ -70,8 +70,13 @@ class LinkStatusSwitch:
     def _tell(self, link: Link, target: Target) -> Link:
         change = self.network.suspend if target == "suspended" else self.network.resume
         assert link.endpoint_id is not None
+        assert link.status_intent is not None
+        left_s = (link.status_intent.until - self.clock()).total_seconds()
+        if left_s <= 0:  # Appending took so long that others consider the call as over.
+            self._settle(link, link.status)
+            raise ProvisioningError(LATE, UNCHANGED)
         try:
-            change(link.endpoint_id, timeout_s=CALL_S)
+            change(link.endpoint_id, timeout_s=min(left_s, CALL_S))  # The clock may be set back.
         except OutcomeUnknown:
             # It may still happen; the sweep looks when the intent has run out.
             if self._seen(link) != target:

@@ -144,6 +144,16 @@ def test_a_status_that_the_network_took_by_itself_is_kept(lab: Lab) -> None:
     check(lab)
 
 
+def test_a_request_that_is_held_up_after_its_intent_tells_the_network_nothing(lab: Lab) -> None:
+    link_id = a_link(lab, "active")
+    lab.commits.at(1, "after", lambda: lab.clock.forward(seconds=CALL.total_seconds()))
+    with pytest.raises(ProvisioningError):
+        lab.process.link_status.run(lab.link(link_id), "suspended", lab.process.cause())
+    assert lab.network.count("suspend") == 0
+    assert (lab.link(link_id).status, lab.link(link_id).status_intent) == ("active", None)
+    check(lab)
+
+
 def test_an_inactive_link_is_reactivated(lab: Lab) -> None:
     link = lab.create()
     assert link.endpoint_id is not None

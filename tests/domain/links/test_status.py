@@ -33,6 +33,12 @@ def short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nobody who waits for others be late, however slow the machine is."""
+    monkeypatch.setattr(link_status, "CALL_S", PATIENCE_S)
+
+
+@pytest.fixture
 def link(buyer: Buyer) -> Link:
     return buyer.own()
 
@@ -301,6 +307,7 @@ def race(buyer: Buyer, link: Link, target: Callable[[int], Target]) -> list[Link
     return all_at_once(8, lambda each: buyer.switch(link.id, target(each), processes[each % 2]))
 
 
+@pytest.mark.usefixtures("long_calls")
 def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link: Link) -> None:
     outcomes = race(buyer, link, lambda _: "suspended")
     assert [each.status for each in outcomes] == ["suspended"] * 8  # type: ignore[union-attr]  # all links
@@ -308,6 +315,7 @@ def test_those_who_race_for_one_status_tell_the_network_once(buyer: Buyer, link:
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.usefixtures("long_calls")
 def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
     buyer: Buyer, link: Link
 ) -> None:
