@@ -12,7 +12,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Deposit, Wallet, wallet_id
 from domain.links.link import Link, Stage
 from domain.links.plan_change import PlanChange
-from domain.log.aggregate import Event, Root
+from domain.log.aggregate import Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.audit.auditor import verify
@@ -20,7 +20,7 @@ from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers
 from tests.simulation.template import Template
 from tests.simulation.world import World
-from tests.workers.link_checks import check_esims, check_network
+from tests.workers.link_checks import Books, check_esims, check_network
 
 if TYPE_CHECKING:
     from tests.workers.link_lab import Lab
@@ -33,7 +33,7 @@ R = TypeVar("R", bound=Root)
 
 def check(world: World, customers: Customers, template: Template) -> None:
     """Expect that everything has ended well, even after all work was asked for once more."""
-    books = Books(world)
+    books = Books(world.outside.log)
     check_log_and_views(world)
     check_calls(world, books)
     check_money(books, template)
@@ -44,31 +44,6 @@ def check(world: World, customers: Customers, template: Template) -> None:
     for ask in told:  # The ledger tells whether the answer is another one.
         customers.send(ask)
     assert world.outside.log.head() == head, "an answer that was given again has cost something"
-
-
-class Books:
-    """Every aggregate of the log, and every entry of its wallets."""
-
-    def __init__(self, world: World) -> None:
-        self._log = world.outside.log
-        self.events: list[Event] = [each.event for each in self._log.read(0, EVENTS_MAX)]
-        self._streams = dict.fromkeys(
-            stream for each in self.events if isinstance(stream := each.originator_id, UUID)
-        )
-
-    def every(self, kind: type[R]) -> list[R]:
-        return [found for each in self._streams if (found := self._log.find(kind, each))]
-
-    def get(self, kind: type[R], stream_id: UUID) -> R:
-        return self._log.get(kind, stream_id)
-
-    def entries(self, of: type[Wallet.Moved], reference: str) -> list[int]:
-        """Return the amounts that were booked for something."""
-        return [
-            each.amount_micros
-            for each in self.events
-            if isinstance(each, of) and each.reference.id == reference
-        ]
 
 
 class Holders:
@@ -198,7 +173,7 @@ def check_all_ended(world: World, books: Books) -> None:
     for change in books.every(PlanChange):
         assert change.finished_at is not None, f"change {change.id} has not ended"
     seen = cast("Lab", _Seen(world))
-    check_esims(seen, links)
+    check_esims(seen, links, books)
     check_network(seen, [link for link in links if link.stage is Stage.ACTIVE])
 
 

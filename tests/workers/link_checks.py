@@ -2,13 +2,15 @@
 
 from collections.abc import Iterator
 from typing import TypeVar
+from uuid import UUID
 
 from domain.accounts.wallet import Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.network import Endpoint
 from domain.links.plan_change import PlanChange
-from domain.log.aggregate import Root
+from domain.log.aggregate import Event, Root
+from domain.log.log import Log
 from domain.money import parse_amount
 from projections.audit.auditor import check_log
 from tests.workers.link_lab import DEPOSIT, Lab
@@ -18,24 +20,47 @@ EVENTS_MAX = 100_000
 R = TypeVar("R", bound=Root)
 
 
+class Books:
+    """Every event of a log, and every aggregate that they tell of."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self.events: list[Event] = [each.event for each in log.read(0, EVENTS_MAX)]
+
+    def every(self, kind: type[R]) -> list[R]:
+        own = (each.originator_id for each in self.events if isinstance(each, kind.Event))
+        return [self._log.get(kind, each) for each in dict.fromkeys(own)]
+
+    def get(self, kind: type[R], stream_id: UUID) -> R:
+        return self._log.get(kind, stream_id)
+
+    def entries(self, of: type[Wallet.Moved], reference: str) -> list[int]:
+        """Return the amounts that were booked for something."""
+        return [
+            each.amount_micros
+            for each in self.events
+            if isinstance(each, of) and each.reference.id == reference
+        ]
+
+
 def check(lab: Lab, deposit: str = DEPOSIT) -> None:
     """Expect that everything has ended, and that log, money and network agree."""
-    links = every(lab, Link)
+    books = Books(lab.process.log)
+    links = books.every(Link)
     for link in links:
         assert link.stage in {Stage.ACTIVE, Stage.ENDED}, link.stage
         assert (link.status_intent, link.open_change) == (None, None)
-    assert all(change.finished_at for change in every(lab, PlanChange))
-    check_money(lab, links, deposit)
-    check_esims(lab, links)
+    assert all(change.finished_at for change in books.every(PlanChange))
+    check_money(lab, links, books.events, deposit)
+    check_esims(lab, links, books)
     check_network(lab, [link for link in links if link.stage is Stage.ACTIVE])
     assert check_log(lab.process.log).failures == []
 
 
-def check_money(lab: Lab, links: list[Link], deposit: str) -> None:
+def check_money(lab: Lab, links: list[Link], events: list[Event], deposit: str) -> None:
     """The organization has paid for each plan that came onto a link, and for nothing else."""
     kept = sum(each.plan.price_micros for link in links for each in link.activations.values())
     assert lab.wallet.balance_micros == parse_amount(deposit) - kept
-    events = [each.event for each in lab.process.log.read(0, EVENTS_MAX)]
     charges = {e.transaction_id: e for e in events if isinstance(e, Wallet.Charged)}
     refunds = [e for e in events if isinstance(e, Wallet.Refunded)]
     assert len({refund.charge_id for refund in refunds}) == len(refunds)
@@ -48,10 +73,10 @@ def check_money(lab: Lab, links: list[Link], deposit: str) -> None:
         assert len(back) == (len(paid) if link.stage is Stage.ENDED else 0)
 
 
-def check_esims(lab: Lab, links: list[Link]) -> None:
+def check_esims(lab: Lab, links: list[Link], books: Books) -> None:
     """A link holds its eSIM as long as it is there; one that has failed holds none, nowhere."""
     held = {link.iccid: link.id for link in links if link.stage is Stage.ACTIVE}
-    assert {e.iccid: e.link_id for e in every(lab, Esim) if e.link_id is not None} == held
+    assert {e.iccid: e.link_id for e in books.every(Esim) if e.link_id is not None} == held
     assert {iccid for iccid, is_free in stock(lab) if not is_free} == set(held)
 
 
@@ -69,13 +94,6 @@ def check_network(lab: Lab, active: list[Link]) -> None:
         assert known <= {addon.addon_id for addon in addons}
         plans = sorted(each.plan.provider_plan_id for each in bought)
         assert sorted(addon.provider_plan_id for addon in addons) == plans
-
-
-def every(lab: Lab, kind: type[R]) -> list[R]:
-    """Return all aggregates of a kind."""
-    log = lab.process.log
-    streams = dict.fromkeys(each.event.originator_id for each in log.read(0, EVENTS_MAX))
-    return [found for each in streams if (found := log.find(kind, each)) is not None]
 
 
 def stock(lab: Lab) -> list[tuple[str, bool]]:

@@ -11,7 +11,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.network import AvailableEsim, ProviderPlan
 from domain.provider_errors import Unavailable
-from tests.workers.link_checks import check, every
+from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
 from tests.workers.together import together
@@ -95,7 +95,7 @@ def test_the_last_money_pays_for_one_link_and_touches_no_other_esim(lab: Lab) ->
     asked = [lab.request(lab.plan("eu-1", "300.00")) for _ in range(3)]
     links = [lab.work(link_id) for link_id in asked]
     assert outcomes(lab, links) == ["active", *[InsufficientBalance.code] * 2]
-    assert [each.iccid for each in every(lab, Esim)] == [links[0].iccid]
+    assert [each.iccid for each in Books(lab.process.log).every(Esim)] == [links[0].iccid]
     for link in links[1:]:
         assert link.failure is not None
         assert link.failure.details["required"] == "300.00"
@@ -187,7 +187,7 @@ def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: L
     lab.network.after("available_esims", wait_no_longer)
     link = lab.work(link_id)
     assert (link.stage, link.iccid) == (Stage.ENDED, None)
-    assert every(lab, Esim) == []
+    assert Books(lab.process.log).every(Esim) == []
     check(lab)
 
 
