@@ -5,8 +5,11 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# Each process starts servers of its own; tests/servers/scheduling.py says which tests it gets.
-TEST_PROCESSES ?= 2
+# One more than the cores of CI, because a process waits for half of its time. Each starts servers of
+# its own; tests/servers/scheduling.py says which tests it gets.
+TEST_PROCESSES ?= 3
+# Tests without servers wait for nothing.
+QUICK_PROCESSES := 2
 # Of `make quick`: what is worked on most, and fails soonest.
 QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections tests/workers
 QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_ends_well
@@ -35,7 +38,7 @@ quick: .venv/.dev ## The inner loop, a minute: lint, types, and the tests that n
 	@$(MAKE) --jobs --output-sync=target lint types imports quick-tests
 
 quick-tests:
-	@SIMULATION_SEEDS=$(QUICK_SEEDS) $(BIN)/python -m pytest --quiet -n $(TEST_PROCESSES) \
+	@SIMULATION_SEEDS=$(QUICK_SEEDS) $(BIN)/python -m pytest --quiet -n $(QUICK_PROCESSES) \
 		--dist worksteal --timeout=$(TEST_SECONDS_MAX) -m "not (server or slow or soak)" $(QUICK) $(ARGS)
 
 test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" picks some

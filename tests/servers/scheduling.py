@@ -26,7 +26,7 @@ class Shares(LoadFileScheduling):
     pytest collects all tests of one database together: who went file by file would end the service
     of one and start that of the other twice a file. All that use RabbitMQ are one share: only one
     process starts it, and the virtual host of TEST_BROKER_URL has one user at a time. Each test of
-    the simulation is a share: they come last, so both processes end at the same time.
+    the simulation is a share: they come last, so all processes end at the same time.
     """
 
     def _split_scope(self, nodeid: str) -> str:
