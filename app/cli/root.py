@@ -30,6 +30,7 @@ COMMANDS = {
     "links": "Links: the eSIMs that partners have bought.",
     "keys": "The keys that sign tokens.",
     "settings": "Print every setting with its value, default and meaning.",
+    "openapi": "Print the OpenAPI document.",
     "projections": "The read models that are built from the log.",
     "jobs": "Bulk lookup jobs.",
     "dead-letters": "Messages that were given up, and their way back.",

@@ -95,6 +95,7 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
     schemas |= _schemas_of({*replies, *ERRORS})
     for name, rule in (rule for each in blueprints for rule in each.rules.items()):
         schemas[name] |= rule
+    schemas["BulkBody"]["properties"]["phone_numbers"]["maxItems"] = settings.bulk_numbers_max
     for operations in document["paths"].values():
         _complete(operations)
     document["components"] |= {

@@ -126,7 +126,6 @@ class BulkBody(Schema):
         metadata=described(
             "Numbers in E.164 form, all different.",
             minItems=1,
-            maxItems=1000,
             uniqueItems=True,
         ),
     )

@@ -64,7 +64,7 @@ POLL_S = "1"
 blueprint = Blueprint(
     "Number lookup",
     __name__,
-    description="Country, validity and carrier of phone numbers: one at once, or up to 1000 as a "
+    description="Country, validity and carrier of phone numbers: one at once, or many as a "
     "job. When a lookup has a price, every answer is charged, also a repeated one.",
 )
 
