@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 from app.bootstrap.container import Container
 from app.processes.memory import settle_memory
-from app.settings import Settings
+from app.settings import Settings, WrongSetting
 from app.watch.logging import configure_logging
 from app.watch.web_workers import WorkerGauges, count_in
 from domain.errors import ServiceUnavailable, WrongCurrency
@@ -37,8 +37,7 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
     container = Container(settings)
     container.role = "web worker"
     try:
-        container.complete()
-        _require_currency(container)
+        _complete(container)
         container.time.measure()
         Thread(target=container.time.keep, args=(Event(),), name="time", daemon=True).start()
         container.waker.start()
@@ -54,13 +53,19 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
         container.close()
 
 
-def _require_currency(container: Container) -> None:
-    """End with one line if a wallet was opened in another currency since the parent looked."""
+def _complete(container: Container) -> None:
+    """Make all parts; end with one line if a setting has become wrong since the parent looked."""
     try:
-        container.currency.check()
-    except WrongCurrency as error:
+        container.complete()
+        _check_currency(container)
+    except (WrongSetting, WrongCurrency) as error:
         logger.critical("%s", error)
         sys.exit(1)
+
+
+def _check_currency(container: Container) -> None:
+    try:
+        container.currency.check()
     except ServiceUnavailable:  # Serve all the same: a wallet refuses another currency by itself.
         logger.warning("CURRENCY could not be compared with the log, which cannot be reached")
 

@@ -2,15 +2,17 @@
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from app.adapters.lookups.mcc_mnc import SHIPPED
 from tests.app.cli.shell import Shell
 from tests.app.processes.test_orphans import WORKER
-from tests.app.processes.web_process import END_S, Web
+from tests.app.processes.web_process import COMES_UP_S, END_S, Web
 from tests.installation import wait_until
 from tests.scenarios.system import find
 
@@ -103,6 +105,21 @@ def test_a_setting_that_only_its_part_can_judge_is_one_line(
         each for each in wrong.json("doctor", status=1)["data"] if each["check"] == "settings"
     )
     assert line == f"Error: {found['message']}"
+
+
+def test_a_table_that_breaks_meanwhile_ends_its_next_worker_with_one_line(tmp_path: Path) -> None:
+    table = tmp_path / "codes.csv"
+    shutil.copy(SHIPPED, table)
+    started = Web(tmp_path, WEB_WORKERS="1", MCC_MNC_FILE=str(table))
+    try:
+        wait_until(lambda: "serving http://" in started.log(), END_S)
+        table.write_text("no table\n", "utf-8")
+        (worker,) = find(started.process.pid, WORKER)
+        os.kill(worker, signal.SIGKILL)
+        wait_until(lambda: "MCC_MNC_FILE codes.csv line 1" in started.log(), COMES_UP_S)
+    finally:
+        started.kill()
+    assert "Traceback" not in started.log()
 
 
 def test_of_workers_that_die_one_after_the_other_it_ends(tmp_path: Path) -> None:
