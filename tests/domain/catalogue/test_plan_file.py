@@ -137,19 +137,17 @@ WRONG: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("member", "value", "why"), WRONG)
-def test_a_wrong_member_is_named_with_its_plan_and_its_rule(
-    member: str, value: Any, why: str
-) -> None:
-    wrong = plan("Europe 5 GB", **{member: value})
-    place = "plans[1]" if member == "name" else 'plans[1] "Europe 5 GB"'
-    assert lines(written(plan(), wrong)) == [f"{place}: {member}: {why}"]
+def test_a_wrong_member_is_named_with_its_plan_and_its_rule() -> None:
+    for member, value, why in WRONG:
+        wrong = plan("Europe 5 GB", **{member: value})
+        place = "plans[1]" if member == "name" else 'plans[1] "Europe 5 GB"'
+        assert lines(written(plan(), wrong)) == [f"{place}: {member}: {why}"], value
 
 
-@pytest.mark.parametrize("member", [*plan(provider_plan_id=...)])
-def test_a_missing_member_is_named(member: str) -> None:
-    place = "plans[0]" if member == "name" else 'plans[0] "Germany 1 GB"'
-    assert lines(written(plan(**{member: ...}))) == [f"{place}: {member}: is missing"]
+def test_a_missing_member_is_named() -> None:
+    for member in plan(provider_plan_id=...):
+        place = "plans[0]" if member == "name" else 'plans[0] "Germany 1 GB"'
+        assert lines(written(plan(**{member: ...}))) == [f"{place}: {member}: is missing"]
 
 
 def operator(**changes: Any) -> list[dict[str, Any]]:

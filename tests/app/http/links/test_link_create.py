@@ -119,27 +119,27 @@ def test_a_name_is_kept_as_it_is_given(acme: Buyer, name: str | None, kept: str 
     assert acme.link(FREE, name=name)["name"] == kept
 
 
-@pytest.mark.parametrize("name", ["n" * 256, "a\nb", "\0", "\x7f", "\ud800", 5, ["n"], {}])
-def test_any_other_name_is_refused(acme: Buyer, name: object) -> None:
-    assert list(fields_of(acme.create(FREE, name=name))) == ["name"]
+def test_any_other_name_is_refused(acme: Buyer) -> None:
+    for name in ("n" * 256, "a\nb", "\0", "\x7f", "\ud800", 5, ["n"], {}):
+        assert list(fields_of(acme.create(FREE, name=name))) == ["name"], name
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        {},
-        {"plan_id": None},
-        {"plan_id": ""},
-        {"plan_id": "basic"},
-        {"plan_id": 7},
-        {"plan_id": MISSING.replace("-", "")},
-        {"plan_id": "{" + MISSING + "}"},
-        {"plan_id": [MISSING]},
-        {"plan_id": MISSING},
-    ],
-)
-def test_a_plan_that_is_none_is_refused(acme: Buyer, body: dict[str, Any]) -> None:
-    assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"]
+NO_PLANS: list[dict[str, Any]] = [
+    {},
+    {"plan_id": None},
+    {"plan_id": ""},
+    {"plan_id": "basic"},
+    {"plan_id": 7},
+    {"plan_id": MISSING.replace("-", "")},
+    {"plan_id": "{" + MISSING + "}"},
+    {"plan_id": [MISSING]},
+    {"plan_id": MISSING},
+]
+
+
+def test_a_plan_that_is_none_is_refused(acme: Buyer) -> None:
+    for body in NO_PLANS:
+        assert list(fields_of(acme.post(LINKS, json=body))) == ["plan_id"], body
 
 
 @pytest.mark.parametrize("called", [DISABLED, UNSOLD])

@@ -120,31 +120,29 @@ def test_a_plan_of_another_organization_cannot_be_added(service: Service, shop: 
     assert list(fields_of(reply)) == ["add.0"]
 
 
-@pytest.mark.parametrize(
-    ("body", "fields"),
-    [
-        ({}, {"remove", "add"}),
-        ({"remove": [], "add": []}, {"remove", "add"}),
-        ({"remove": None}, {"remove"}),
-        ({"add": MISSING}, {"add"}),
-        ({"add": {}}, {"add"}),
-        ({"add": ["x", MISSING, 5, None]}, {"add.0", "add.2", "add.3"}),
-        ({"remove": ["x"], "add": [[]]}, {"remove.0", "add.0"}),
-        ({"remove": [MISSING, MISSING.upper()]}, {"remove.1"}),
-        ({"remove": [MISSING.replace("-", "")]}, {"remove.0"}),
-        ({"add": [MISSING] * 11}, {"add"}),
-        ({"add": ["x"] * 1000}, {"add"}),
-        ({"remove": [MISSING], "add": [MISSING] * 10}, {"remove", "add"}),
-        ({"add": [MISSING] * 10}, {f"add.{index}" for index in range(10)}),
-        ({"add": [MISSING], "plan": 1}, {"plan"}),
-        ([], {"remove", "add"}),
-    ],
-)
-def test_a_wrong_body_is_refused_by_field(
-    acme: Buyer, link: dict[str, Any], body: object, fields: set[str]
-) -> None:
-    reply = acme.open("PUT", f"{LINKS}/{link['id']}/plans", json=body)
-    assert set(fields_of(reply)) == fields
+WRONG: list[tuple[object, set[str]]] = [
+    ({}, {"remove", "add"}),
+    ({"remove": [], "add": []}, {"remove", "add"}),
+    ({"remove": None}, {"remove"}),
+    ({"add": MISSING}, {"add"}),
+    ({"add": {}}, {"add"}),
+    ({"add": ["x", MISSING, 5, None]}, {"add.0", "add.2", "add.3"}),
+    ({"remove": ["x"], "add": [[]]}, {"remove.0", "add.0"}),
+    ({"remove": [MISSING, MISSING.upper()]}, {"remove.1"}),
+    ({"remove": [MISSING.replace("-", "")]}, {"remove.0"}),
+    ({"add": [MISSING] * 11}, {"add"}),
+    ({"add": ["x"] * 1000}, {"add"}),
+    ({"remove": [MISSING], "add": [MISSING] * 10}, {"remove", "add"}),
+    ({"add": [MISSING] * 10}, {f"add.{index}" for index in range(10)}),
+    ({"add": [MISSING], "plan": 1}, {"plan"}),
+    ([], {"remove", "add"}),
+]
+
+
+def test_a_wrong_body_is_refused_by_field(acme: Buyer, link: dict[str, Any]) -> None:
+    for body, fields in WRONG:
+        reply = acme.open("PUT", f"{LINKS}/{link['id']}/plans", json=body)
+        assert set(fields_of(reply)) == fields, body
 
 
 @pytest.mark.parametrize("identifier", [MISSING, "none", "1" * 19])
