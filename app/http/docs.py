@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from html import escape
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from string import Template
@@ -24,13 +25,12 @@ from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"
 STATIC = Path(__file__).parent / "static"
-TYPES = {
+SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
+TYPES = SWAGGER_UI | {
     "docs.css": "text/css",
     "docs.js": "text/javascript",
     "link-states.svg": "image/svg+xml",
     "reference.js": "text/javascript",
-    "swagger-ui.css": "text/css",
-    "swagger-ui-bundle.js": "text/javascript",
 }
 DOCUMENT = "openapi_document"
 REVALIDATED = "no-cache"
@@ -72,8 +72,14 @@ def page_or_asset(name: str) -> Response:
         raise NotFound  # It is at /docs; from here its relative links would lead nowhere.
     if name not in TYPES:
         return _page(name)
-    place = GUIDES if name.endswith(".svg") else STATIC
-    return _static((place / name).read_bytes(), TYPES[name], KEPT)
+    return _static(asset(name), TYPES[name], KEPT)
+
+
+def asset(name: str) -> bytes:
+    """Return a file that pages are made of; those of Swagger UI come from its package."""
+    if name in SWAGGER_UI:
+        return (files("flask_swagger_ui") / "dist" / name).read_bytes()
+    return ((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes()
 
 
 def _page(name: str) -> Response:
