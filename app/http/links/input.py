@@ -22,6 +22,7 @@ NOT_A_LIST = "Not a valid list."
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
+TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 NOT_A_FLAG = "Must be true or false."
 
 
@@ -140,11 +141,13 @@ class LinkPlansBody(Schema):
     remove = Ids(
         unique=True,
         load_default=list,
-        metadata=described("Activations to remove, by their id; no money comes back."),
+        metadata=described("Activations to remove, by their id; no money comes back. " + TOGETHER),
     )
     add = Ids(
         load_default=list,
-        metadata=described("Plans to add, by their id. The same one may be added more than once."),
+        metadata=described(
+            "Plans to add, by their id. The same one may be added more than once. " + TOGETHER
+        ),
     )
 
     @validates_whole

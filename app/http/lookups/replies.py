@@ -53,7 +53,7 @@ class Carrier(Struct):
         str | UnsetType,
         means(
             "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
-            "country name exactly one network.",
+            "country name exactly one network, so `mcc` may be there without it.",
             example="02",
         ),
     ] = UNSET
