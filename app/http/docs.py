@@ -20,6 +20,7 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from app.http.edge.paths import below
+from app.http.edge.replies import success
 from app.http.edge.request import container, current_request, request_context
 from domain.errors import NotFound
 
@@ -57,6 +58,12 @@ def openapi_document() -> Response:
     """Return the OpenAPI document, which was made together with the app."""
     document = request_context().parts[DOCUMENT][current_request().script_root]
     return _static(document, "application/json", REVALIDATED)
+
+
+@blueprint.get("/")
+def root() -> Response:
+    """Lead whoever opens the bare host to the pages."""
+    return success({"docs": "docs"}, 302, headers={"Location": "docs"})
 
 
 @blueprint.get("/docs")

@@ -14,7 +14,7 @@ from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.request import current_request
 from app.settings import Settings
 
-NOWHERE = "//"  # No route has this path.
+NOWHERE = "/nowhere"  # No route has this path.
 ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 
 

@@ -60,6 +60,14 @@ def page_of(service: Service, name: str) -> Parts:
     return Parts(reply.text)
 
 
+def test_the_bare_host_leads_to_the_pages(make_service: MakeService) -> None:
+    client = make_service(PATH_PREFIX="/below").client
+    for root in ("/", "/below/"):
+        reply = client.get(root)
+        assert (reply.status_code, reply.mimetype) == (302, "application/json")
+        assert client.get(urljoin(root, reply.headers["Location"])).mimetype == "text/html"
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_page_is_html_under_a_strict_policy(service: Service, name: str) -> None:
     reply = service.client.get(url_of(name))
