@@ -8,7 +8,7 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from app.http.edge.input import described
-from app.http.edge.replies import OR_EMPTY, one_of
+from app.http.edge.replies import KNOWN, NAME, OR_EMPTY, one_of
 from app.http.edge.schemas import NO_NUL, PageQuery
 from projections.models.transactions import KINDS
 
@@ -23,6 +23,7 @@ _MOMENT = described(
     "",
     anyOf=[{"type": "string", "format": each} for each in ("date-time", "date")] + [OR_EMPTY],
     examples=["2026-11-01"],
+    **{NAME: "TimeFilter"},
 )
 
 
@@ -55,7 +56,9 @@ class TransactionQuery(PageQuery):
 
     kind = fields.String(
         validate=validate.OneOf(KINDS),
-        metadata=described("Only of this kind.", **one_of("TransactionKind", KINDS, OR_EMPTY)),
+        metadata=described(
+            "Only of this kind.", **one_of(KNOWN + "TransactionKind", KINDS, OR_EMPTY)
+        ),
     )
     since = Moment(
         data_key="from",

@@ -15,7 +15,7 @@ from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.paths import below
 from app.http.edge.problem_docs import ERRORS
-from app.http.edge.replies import NAME, OR
+from app.http.edge.replies import KNOWN, MORE_MAY_COME, NAME, OR
 from app.http.edge.request import REQUEST_ID
 from app.settings import Settings
 
@@ -207,6 +207,10 @@ def _named(part: Any, schemas: dict[str, Any]) -> Any:
         return told
     name, others = told.pop(NAME), told.pop(OR, [])
     around = {key: told.pop(key) for key in ("description", "examples", "default") if key in told}
+    if others == [MORE_MAY_COME]:  # Two names, or generators would make up one of them.
+        schemas[KNOWN + name] = told
+        told = {"anyOf": [{"$ref": SCHEMA_REF.format(name=KNOWN + name)}, *others]}
+        others = []
     schemas[name] = told
     reference = {"$ref": SCHEMA_REF.format(name=name)}
     return around | ({"anyOf": [reference, *others]} if others else reference)

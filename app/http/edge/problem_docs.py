@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 from uuid import UUID
 
@@ -127,30 +126,26 @@ def error_responses(problems: Iterable[Problem]) -> dict[int, dict[str, Any]]:
 
 def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
     bodies = {each.code: failure_body(each, META) for each in problems}
-    known = {"anyOf": [{"enum": [*bodies]}, MORE_MAY_COME]}
-    # The others are named because linters take a field that is not for unknown.
-    error = {"properties": {"code": known, "message": {}, "details": {}}}
-    code = {"properties": {"error": error}}
-    return documented(status, SHAPES.get(status, Error), bodies, code)
+    return documented(status, SHAPES.get(status, Error), bodies)
 
 
-def documented(
-    status: int,
-    shape: type[Struct],
-    bodies: Mapping[str, Struct],
-    more: Mapping[str, Any] = MappingProxyType({}),
-) -> dict[str, Any]:
-    """Return one response; `bodies` are examples by code, `more` is what its schema adds."""
+def documented(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
+    """Return one response; `bodies` are examples by code.
+
+    The codes of a response stand beside its schema: within it, generators would make a type of each
+    response.
+    """
     headers: dict[str, Any] = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers |= CHALLENGE
     if status in {409, 429, 502, 503}:
         headers |= RETRY_AFTER
     examples = {code: {"value": msgspec.to_builtins(body)} for code, body in bodies.items()}
-    schema = {"$ref": SCHEMA_REF.format(name=shape.__name__), **more}
+    schema = {"$ref": SCHEMA_REF.format(name=shape.__name__)}
     codes = ", ".join(f"`{code}`" for code in bodies)
     return {
         "description": f"{HTTPStatus(status).phrase}: {codes}.",
+        "x-error-codes": [*bodies],
         **({"headers": headers} if headers else {}),
         "content": {"application/json": {"schema": schema, "examples": examples}},
     }

@@ -33,6 +33,7 @@ def means(description: str | None = None, *, example: object = None, **schema: o
 NAME, OR = "x-schema-name", "x-schema-or"
 MORE_MAY_COME: Final = {"type": "string"}
 OR_EMPTY: Final = {"const": ""}
+KNOWN: Final = "Known"  # So begins the name of those values of an open enumeration that are known.
 
 
 def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[str, Any]:

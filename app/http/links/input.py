@@ -9,7 +9,7 @@ from marshmallow import Schema, ValidationError, fields, post_load, validate
 from marshmallow import validates_schema as validates_whole
 
 from app.http.edge.input import described, parse_id
-from app.http.edge.replies import OR_EMPTY, one_of
+from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.schemas import NO_NUL, PER_PAGE_MAX, PageQuery, WholeNumber
 from app.http.links.replies import STATUSES
 from domain.errors import NotFound
@@ -45,8 +45,8 @@ class Ids(fields.List[UUID]):
     """A list of few ids; `unique`: each only once. Too many ids are one error, not one for each."""
 
     def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata"), "maxItems": CHANGES_MAX, "uniqueItems": unique}
-        super().__init__(Id(), metadata=metadata, **kwargs)
+        metadata = {**kwargs.pop("metadata"), "minItems": 1, "maxItems": CHANGES_MAX}
+        super().__init__(Id(), metadata=metadata | {"uniqueItems": unique}, **kwargs)
         self.unique = unique
 
     def _deserialize(
@@ -87,7 +87,7 @@ class LinkQuery(PageQuery):
         validate=validate.OneOf(STATUSES),
         metadata=described(
             "Only those that had this status when last seen.",
-            **one_of("LinkStatus", STATUSES, OR_EMPTY),
+            **one_of(KNOWN + "LinkStatus", STATUSES, OR_EMPTY),
         ),
     )
     search = fields.String(
@@ -122,21 +122,10 @@ class LinkBody(Schema):
         return data | {"name": data["name"] or None}
 
 
-# Of the two lists together; one that is absent is empty.
-_NOTHING = {"properties": {"remove": {"maxItems": 0}, "add": {"maxItems": 0}}}
-_TOO_MUCH = [
-    {
-        "properties": {"remove": {"minItems": count}, "add": {"minItems": CHANGES_MAX + 1 - count}},
-        "required": ["remove", "add"],
-    }
-    for count in range(1, CHANGES_MAX + 1)
-]
-
-
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
 
-    in_document: ClassVar = {"not": {"anyOf": [_NOTHING, *_TOO_MUCH]}}
+    in_document: ClassVar = {"minProperties": 1}  # With `minItems`: a change of nothing is refused.
 
     remove = Ids(
         unique=True,

@@ -101,11 +101,6 @@ def _any_of(document: Document, wanted: list[Schema], value: Any, place: str) ->
         yield f"{place}: {value!r} is none of {wanted}"
 
 
-def _not(document: Document, wanted: Schema, value: Any, place: str) -> Problems:
-    if _fits(document, wanted, value):
-        yield f"{place}: {value!r} is just what it must not be"
-
-
 def _holds(is_wrong: Callable[[Any, Any], bool], kind: type | tuple[type, ...] = object) -> Any:
     def check(_: Document, wanted: Any, value: Any, place: str) -> Problems:
         if isinstance(value, kind) and is_wrong(wanted, value):
@@ -122,7 +117,6 @@ CHECKS: Mapping[str, Callable[[Document, Any, Any, str], Problems]] = {
     "additionalProperties": _others,
     "items": _items,
     "anyOf": _any_of,
-    "not": _not,
     "enum": _holds(lambda wanted, value: value not in wanted),
     "const": _holds(lambda wanted, value: value != wanted),
     "pattern": _holds(lambda wanted, value: not re.search(wanted.replace("$", r"\Z"), value), str),
@@ -131,6 +125,7 @@ CHECKS: Mapping[str, Callable[[Document, Any, Any, str], Problems]] = {
     "maxLength": _holds(lambda wanted, value: len(value) > wanted, str),
     "minItems": _holds(lambda wanted, value: len(value) < wanted, list),
     "maxItems": _holds(lambda wanted, value: len(value) > wanted, list),
+    "minProperties": _holds(lambda wanted, value: len(value) < wanted, dict),
     "uniqueItems": _holds(lambda wanted, value: wanted and len({*value}) < len(value), list),
     "required": _holds(lambda wanted, value: not {*wanted} <= value.keys(), dict),
 }

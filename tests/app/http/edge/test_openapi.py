@@ -144,7 +144,7 @@ def test_the_reasons_of_the_network_are_told(document: dict[str, Any]) -> None:
     for reason in ("network_unavailable", "deadline", "network_rejected", "no_esim_available"):
         assert f"`{reason}`" in document["info"]["description"]
     responses = document["paths"]["/v1/links"]["post"]["responses"]["502"]
-    described = document["components"]["schemas"]["NetworkReason"]["enum"]
+    described = document["components"]["schemas"]["KnownNetworkReason"]["enum"]
     assert set(described) == {UNREACHABLE, LATE, REJECTED, NO_ESIM}
     for example in responses["content"]["application/json"]["examples"].values():
         assert example["value"]["error"]["details"].keys() == {"reason", "refunded", "retryable"}
@@ -271,14 +271,13 @@ def test_every_example_is_what_its_schema_says(document: dict[str, Any]) -> None
 def test_an_operation_lists_its_error_codes_and_says_that_more_may_come(
     document: dict[str, Any],
 ) -> None:
-    known = document["components"]["schemas"]["ErrorCode"]["enum"]
+    known = document["components"]["schemas"]["KnownErrorCode"]["enum"]
     listed = set()
     for place, status, reply in replies(document):
         media = reply.get("content", {}).get("application/json", {})
         if "examples" not in media or place == "post /auth/token":
             continue
-        code = media["schema"]["properties"]["error"]["properties"]["code"]
-        assert code == {"anyOf": [{"enum": [*media["examples"]]}, {"type": "string"}]}, place
+        assert reply["x-error-codes"] == [*media["examples"]], place
         listed |= {(status, each) for each in media["examples"]}
     table = re.findall(r"^\| (\d{3}) \| (.+) \|$", DESCRIPTION.read_text("utf-8"), re.MULTILINE)
     told = {(status, each) for status, cell in table for each in re.findall("`([A-Z_]+)`", cell)}
@@ -296,8 +295,9 @@ def test_values_that_may_grow_are_open_in_replies(document: dict[str, Any], name
     ]
     assert found
     for each in found:
-        assert each["anyOf"][0].keys() == {"$ref"}, each
-        assert each["anyOf"][1] == {"type": "string"}, each
+        known, other = resolve(document, each)["anyOf"]
+        assert set(known) == {"$ref"}, each
+        assert other == {"type": "string"}, each
 
 
 def test_what_clients_generate_has_a_name_of_ours(document: dict[str, Any]) -> None:
@@ -398,12 +398,9 @@ def entries(count: int) -> list[str]:
         ({"remove": [], "add": []}, False),
         ({"remove": []}, False),
         ({"add": entries(1)}, True),
-        ({"remove": [], "add": entries(1)}, True),
         ({"remove": entries(10)}, True),
         ({"remove": entries(11)}, False),
         ({"remove": entries(4), "add": entries(6)}, True),
-        ({"remove": entries(4), "add": entries(7)}, False),
-        ({"remove": entries(10), "add": entries(1)}, False),
         ({"remove": entries(1) * 2}, False),
         ({"add": entries(1) * 2}, True),
     ],
