@@ -80,11 +80,11 @@ def load_networks(path: Path | None) -> Networks:
 
 def _read(lines: TextIO, file: str) -> Iterator[Network]:
     reader = csv.reader(lines, strict=True)
-    if tuple(next(reader, [])) != COLUMNS:
-        message = f"{file} line 1: the columns must be {','.join(COLUMNS)}"
-        raise ValueError(message)
     seen: set[tuple[str, str, str]] = set()
     try:
+        if tuple(next(reader, [])) != COLUMNS:
+            message = f"{file} line 1: the columns must be {','.join(COLUMNS)}"
+            raise ValueError(message)
         # Spreadsheet programs often end a file with empty lines.
         for values in filter(None, reader):
             network = _parse(values, f"{file} line {reader.line_num}")

@@ -1,5 +1,6 @@
 """The table of networks: when a code is certain, and how an operator's own file is refused."""
 
+import csv
 from pathlib import Path
 
 import phonenumbers
@@ -146,6 +147,20 @@ def test_a_bad_row_is_refused_in_one_line_with_its_place(
 def test_other_columns_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"line 1: the columns must be {HEADER}"):
         load_networks(write(tmp_path, "mcc,mnc", "639,02"))
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ";".join(f'"{column}"' for column in COLUMNS),
+        f'"{HEADER}',
+        "c" * (csv.field_size_limit() + 1),
+    ],
+    ids=["semicolons", "an open quote", "a field of endless length"],
+)
+def test_a_first_line_that_is_no_csv_is_refused_in_one_line(tmp_path: Path, header: str) -> None:
+    with pytest.raises(ValueError, match=r"^networks\.csv line \d: not a row of a CSV file$"):
+        load_networks(write(tmp_path, header, GOOD))
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
