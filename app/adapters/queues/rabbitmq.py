@@ -256,8 +256,12 @@ def parameters(url: str) -> pika.URLParameters:
     """Parse a URL. Raises WrongSetting without the URL, which may hold a password."""
     try:
         return pika.URLParameters(with_defaults(url))
-    except (ValueError, TypeError):
-        message = "BROKER_URL is not a URL of RabbitMQ: see its port, its path and its parameters"
+    except (ValueError, TypeError, AttributeError, SyntaxError, OSError):
+        # pika evaluates some parameters as Python, and opens the files that they name.
+        message = (
+            "BROKER_URL is not a URL of RabbitMQ: see its port, its path, its parameters and the "
+            "files that they name; a comma within a URL is written %2C"
+        )
         raise WrongSetting(message) from None
 
 

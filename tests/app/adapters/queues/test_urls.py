@@ -37,6 +37,11 @@ def test_tls_checks_the_certificate_and_its_name() -> None:
         "amqp://user:hush@host/v?unknown=1",
         "amqp://user:hush@host/v?heartbeat=often",
         "amqp://user:hush@[host/v",
+        "amqps://host/v?ssl_options={'password':'hush'",  # As cut at a comma of its own.
+        "amqps://host/v?ssl_options=['hush']",
+        "amqps://host/v?ssl_options={'ca_certs':'/nowhere/hush.pem'}",
+        "amqp://host/v?client_properties=hush hush",
+        "amqp://host/v?tcp_options={hush",
     ],
 )
 def test_a_wrong_url_is_refused_without_a_word_of_it(url: str) -> None:
