@@ -40,8 +40,8 @@ class EndedJobs:
 
     def keep(self, organization_id: UUID, job_id: UUID, shown: Shown) -> None:
         """Keep a reply; those that nobody has read for longest make room."""
-        self.drop(organization_id, job_id)
         with self._lock:
+            self._remove(organization_id, job_id)
             self._shown[organization_id, job_id] = shown
             self._bytes += len(shown.data)
             while self._bytes > self._bytes_max:
@@ -50,6 +50,9 @@ class EndedJobs:
 
     def drop(self, organization_id: UUID, job_id: UUID) -> None:
         with self._lock:
-            shown = self._shown.pop((organization_id, job_id), None)
-            if shown is not None:
-                self._bytes -= len(shown.data)
+            self._remove(organization_id, job_id)
+
+    def _remove(self, organization_id: UUID, job_id: UUID) -> None:
+        shown = self._shown.pop((organization_id, job_id), None)
+        if shown is not None:
+            self._bytes -= len(shown.data)

@@ -1,12 +1,15 @@
 """An ended job that was read before: the same bytes for its owner, and gone with an erasure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from threading import Lock
 from uuid import UUID, uuid4
 
 import pytest
 
 from app.bootstrap.container import Container
+from app.http.lookups import ended_jobs
 from app.http.lookups.ended_jobs import PART, EndedJobs, Shown
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
@@ -104,3 +107,32 @@ def test_what_was_unread_for_longest_makes_room() -> None:
     assert [jobs.find(owner, each) is not None for each in ids] == [True, False, True]
     jobs.keep(owner, ids[1], Shown(b"", b"12345678901", frozenset()))
     assert [jobs.find(owner, each) is not None for each in ids] == [False, False, False]
+
+
+class SlipIn:
+    """A lock that, when it is first let go, lets another caller in before anybody else."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self.other: Callable[[], None] | None = None
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+        other, self.other = self.other, None
+        if other is not None:
+            other()
+
+
+def test_a_job_that_two_readers_keep_at_once_is_counted_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lock, owner, ids = SlipIn(), uuid4(), [uuid4() for _ in range(2)]
+    monkeypatch.setattr(ended_jobs, "Lock", lambda: lock)
+    jobs, five = EndedJobs(bytes_max=10), Shown(b"", b"12345", frozenset())
+    lock.other = partial(jobs.keep, owner, ids[0], five)
+    for each in ids:
+        jobs.keep(owner, each, five)
+    assert [jobs.find(owner, each) for each in ids] == [five, five]
