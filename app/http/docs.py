@@ -26,6 +26,7 @@ from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"
 STATIC = Path(__file__).parent / "static"
+SWAGGER_UI_FILES = files("flask_swagger_ui") / "dist"  # A start without the package fails here.
 SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 TYPES = SWAGGER_UI | {
     "docs.css": "text/css",
@@ -86,7 +87,7 @@ def page_or_asset(name: str) -> Response:
 def asset(name: str) -> bytes:
     """Return a file that pages are made of; those of Swagger UI come from its package."""
     if name in SWAGGER_UI:
-        return (files("flask_swagger_ui") / "dist" / name).read_bytes()
+        return (SWAGGER_UI_FILES / name).read_bytes()
     return ((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes()
 
 

@@ -1,8 +1,10 @@
 """The pages for people: they load only what we ship, lead somewhere, and name every code."""
 
 import re
+import sys
 from html import unescape
 from html.parser import HTMLParser
+from importlib import import_module
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
@@ -66,6 +68,15 @@ def test_the_bare_host_leads_to_the_pages(make_service: MakeService) -> None:
         reply = client.get(root)
         assert (reply.status_code, reply.mimetype) == (302, "application/json")
         assert client.get(urljoin(root, reply.headers["Location"])).mimetype == "text/html"
+
+
+def test_an_environment_without_the_reference_ends_the_start_not_a_page(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "flask_swagger_ui", None)  # As if it were not installed.
+    monkeypatch.delitem(sys.modules, "app.http.docs")
+    with pytest.raises(ModuleNotFoundError, match="flask_swagger_ui"):
+        import_module("app.http.docs")
 
 
 @pytest.mark.parametrize("name", NAMES)
