@@ -45,8 +45,8 @@ class Ids(fields.List[UUID]):
     """A list of few ids; `unique`: each only once. Too many ids are one error, not one for each."""
 
     def __init__(self, *, unique: bool = False, **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata"), "minItems": 1, "maxItems": CHANGES_MAX}
-        super().__init__(Id(), metadata=metadata | {"uniqueItems": unique}, **kwargs)
+        metadata = {**kwargs.pop("metadata"), "maxItems": CHANGES_MAX, "uniqueItems": unique}
+        super().__init__(Id(), metadata=metadata, **kwargs)
         self.unique = unique
 
     def _deserialize(
@@ -125,7 +125,8 @@ class LinkBody(Schema):
 class LinkPlansBody(Schema):
     """The plans to remove from a link and those to add, in this order."""
 
-    in_document: ClassVar = {"minProperties": 1}  # With `minItems`: a change of nothing is refused.
+    # Either list may be empty beside the other one; what they hold together is said in words.
+    in_document: ClassVar = {"minProperties": 1}
 
     remove = Ids(
         unique=True,
