@@ -13,7 +13,8 @@ from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
 
-CALL_S = 5.0  # For one call of the network; a request makes at most three, and waits as long once.
+CALL_S = 5.0  # For one call of the network, and for the request before this one to end.
+WITHIN_S = 4 * CALL_S  # For a whole request: it waits once and makes three calls, or is beaten.
 UNCHANGED = "the status is unchanged"
 
 Target = Literal["active", "suspended"]
@@ -35,27 +36,26 @@ class LinkStatusSwitch:
         too many requests wait for it; the status is unchanged then.
         """
         with self.waiting.place(link.organization_id):
-            until_s = time.monotonic() + 4 * CALL_S
+            until_s = time.monotonic() + WITHIN_S
             beaten = ProvisioningError(LATE, UNCHANGED)
             return self.log.change(
                 link, lambda newest: self._run(newest, target, until_s, cause), beaten
             )
 
     def _run(self, link: Link, target: Target, until_s: float, cause: Cause) -> Link:
-        now_s = time.monotonic()
-        if now_s > until_s:  # Others have kept changing the link.
-            raise ProvisioningError(LATE, UNCHANGED)
-        link = wait_for(self.log, link, _has_no_intent, min(now_s + CALL_S, until_s))
+        link = wait_for(self.log, link, _has_no_intent, time.monotonic() + _left_s(until_s))
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
-        now_has = self._seen_or_known(link)
+        now_has = self._seen_or_known(link, until_s)
         self._keep(link, now_has, asked_at, cause)
         if link.status_intent is not None:  # Another request may still have its effect.
             raise ProvisioningError(LATE, UNCHANGED)
         if now_has == target:
             return link
+        if _left_s(until_s) < CALL_S:  # Others have kept changing the link.
+            raise ProvisioningError(LATE, UNCHANGED)
         link.request_status(target, self.clock() + timedelta(seconds=CALL_S), cause)
         self.log.claim(link)
-        return self._tell(link, target)
+        return self._tell(link, target, until_s)
 
     def _keep(self, link: Link, now_has: LinkStatus, asked_at: datetime, cause: Cause) -> None:
         """Record the network's status; closes an intent that it fulfils or that has run out."""
@@ -67,7 +67,7 @@ class LinkStatusSwitch:
         if link.pending_events:
             self.log.append(link)
 
-    def _tell(self, link: Link, target: Target) -> Link:
+    def _tell(self, link: Link, target: Target, until_s: float) -> Link:
         change = self.network.suspend if target == "suspended" else self.network.resume
         assert link.endpoint_id is not None
         assert link.status_intent is not None
@@ -79,7 +79,7 @@ class LinkStatusSwitch:
             change(link.endpoint_id, timeout_s=min(left_s, CALL_S))  # The clock may be set back.
         except OutcomeUnknown:
             # It may still happen; the sweep looks when the intent has run out.
-            if self._seen(link) != target:
+            if self._seen(link, until_s) != target:
                 raise ProvisioningError(LATE, UNCHANGED) from None
         except ProviderError as error:
             self._settle(link, link.status)
@@ -98,21 +98,30 @@ class LinkStatusSwitch:
 
         return self.log.change(link, settle)
 
-    def _seen_or_known(self, link: Link) -> LinkStatus:
+    def _seen_or_known(self, link: Link, until_s: float) -> LinkStatus:
         """Return the status at the network; if it cannot be read now, the log's."""
         try:
-            return self._seen(link)
+            return self._seen(link, until_s)
         except ProvisioningError:
             if link.status_intent is not None:
                 raise
             return link.status
 
-    def _seen(self, link: Link) -> LinkStatus:
+    def _seen(self, link: Link, until_s: float) -> LinkStatus:
         assert link.endpoint_id is not None
+        timeout_s = _left_s(until_s)
         try:
-            return self.network.usage(link.endpoint_id, timeout_s=CALL_S).status
+            return self.network.usage(link.endpoint_id, timeout_s=timeout_s).status
         except ProviderError as error:
             raise _refusal_of(error) from None
+
+
+def _left_s(until_s: float) -> float:
+    """Return how long a call may take now; raises ProvisioningError when the time is over."""
+    left_s = min(CALL_S, until_s - time.monotonic())
+    if left_s <= 0:
+        raise ProvisioningError(LATE, UNCHANGED)
+    return left_s
 
 
 def _refusal_of(error: ProviderError) -> ProvisioningError:

@@ -2,14 +2,15 @@
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from domain.errors import ProvisioningError, ServiceUnavailable
 from domain.links import status as link_status
 from domain.links.link import Link
-from domain.links.network import LinkStatus
-from domain.links.status import CALL_S, Target
+from domain.links.network import EsimNetwork, LinkStatus
+from domain.links.status import CALL_S, WITHIN_S, Target
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate, Patience, WatchedPlaces
@@ -36,6 +37,7 @@ def short_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 def long_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody who waits for others be late, however slow the machine is."""
     monkeypatch.setattr(link_status, "CALL_S", PATIENCE_S)
+    monkeypatch.setattr(link_status, "WITHIN_S", 4 * PATIENCE_S)
 
 
 @pytest.fixture
@@ -283,23 +285,57 @@ def test_a_request_that_is_still_under_way_lets_no_other_one_through(
     expect(buyer, link, "suspended")
 
 
+def note_otherwise(buyer: Buyer, link: Link) -> None:
+    """Note another status as another request does, which is faster."""
+    buyer.clock.forward(seconds=0.001)  # type: ignore[attr-defined]  # it can be moved
+    current = buyer.link(link.id)
+    other: LinkStatus = "active" if current.status == "inactive" else "inactive"
+    current.note_seen(other, None, None, buyer.process.cause())
+    buyer.process.log.append(current)
+
+
 def test_a_request_that_loses_race_after_race_ends_in_its_time(
     buyer: Buyer, link: Link, patience: Patience
 ) -> None:
     """Each look at the network takes its time, and each time another writer is faster."""
 
-    def note_otherwise() -> None:
-        current = buyer.link(link.id)
-        other: LinkStatus = "active" if current.status == "inactive" else "inactive"
-        current.note_seen(other, None, None, buyer.process.cause())
-        buyer.process.log.append(current)
+    def lose() -> None:
+        note_otherwise(buyer, link)
         patience.end()
 
-    buyer.network.after("usage", *[note_otherwise] * 3)
+    buyer.network.after("usage", *[lose] * 3)
     with pytest.raises(ProvisioningError):
         buyer.switch(link.id, "suspended")
     assert buyer.network.count("usage") == 1
     assert buyer.network.count("suspend") == 0
+
+
+class Slow:
+    """A network each of whose calls takes all the time that it is given."""
+
+    def __init__(self, inner: EsimNetwork, patience: Patience) -> None:
+        self._inner, self._patience = inner, patience
+
+    def __getattr__(self, call: str) -> Callable[..., Any]:
+        def called(*args: Any, timeout_s: float) -> Any:
+            answer = getattr(self._inner, call)(*args, timeout_s=timeout_s)
+            self._patience.ahead_s += timeout_s
+            return answer
+
+        return called
+
+
+@pytest.mark.parametrize(("races", "told"), [(0, 1), (2, 0), (3, 0)])
+def test_a_request_ends_in_its_time_though_each_call_takes_all_of_its_own(
+    buyer: Buyer, link: Link, patience: Patience, races: int, told: int
+) -> None:
+    buyer.network.inner = Slow(buyer.network.inner, patience)  # type: ignore[assignment]  # It has all calls.
+    buyer.network.after("usage", *[lambda: note_otherwise(buyer, link)] * races)
+    buyer.network.before("suspend", OutcomeUnknown("lost"))
+    with pytest.raises(ProvisioningError):
+        buyer.switch(link.id, "suspended")
+    assert patience.ahead_s <= WITHIN_S
+    assert buyer.network.count("suspend") == told
 
 
 def race(buyer: Buyer, link: Link, target: Callable[[int], Target]) -> list[Link | Exception]:
