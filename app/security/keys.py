@@ -38,6 +38,7 @@ __all__ = [
 
 State = Literal["signing", "verifying", "retired"]
 
+LOOK_S = 1.0  # A look takes milliseconds; nobody waits longer for that of another thread.
 PEPPER = "pepper"  # The name of its file.
 PEPPER_BYTES = 32
 
@@ -64,7 +65,7 @@ class KeyRing:
     `retire_after_s` is the lifetime of a token plus the leeway of its verification. Every process
     that signs calls `ensure` at its start. Each method raises SigningKeysError while no keys can be
     read. Once read, the last keys serve on while the directory is unreadable. Deleted keys are
-    gone; a directory without any key counts as unreadable.
+    gone; a directory without any key counts as unreadable. One that hangs holds one thread.
     """
 
     def __init__(
@@ -151,7 +152,7 @@ class KeyRing:
         may_wait()  # The directory may be on a mount that hangs.
         self._checked_at = now
         try:
-            self._look()
+            self._look(0 if self._outage.lasts else LOOK_S)
         except SigningKeysError as error:
             self._outage.began(error, "the keys read before stay in use" if self._keys else "")
             if not self._keys:
@@ -160,23 +161,30 @@ class KeyRing:
             self._outage.ended("the signing keys can be read again")
         return self._keys
 
-    def _look(self) -> None:
-        """Read the directory again if it has changed since it was read."""
-        with self._guard:
-            try:
-                # Before the listing, so that the next look finds what changes during it.
-                changed_ns = self._directory.stat().st_mtime_ns
-                if changed_ns != self._read_ns:
-                    self._keys = read_keys(self._directory, self._keys)
-                    self._read_ns = changed_ns
-            except (OSError, SigningKeysError) as error:
-                self._read_ns = None
-                if isinstance(error, OSError):
-                    raise SigningKeysError(self._directory, error.strerror) from error
-                raise
-            if not self._keys:
-                self._read_ns = None
-                raise SigningKeysError(self._directory, "holds no signing key")
+    def _look(self, wait_s: float = -1) -> None:
+        """Read the directory again if it has changed since it was read.
+
+        Raises SigningKeysError when another thread has looked for longer than `wait_s`.
+        """
+        if not self._guard.acquire(timeout=wait_s):
+            self._read_ns = None
+            raise SigningKeysError(self._directory, "does not answer")
+        try:
+            # Before the listing, so that the next look finds what changes during it.
+            changed_ns = self._directory.stat().st_mtime_ns
+            if changed_ns != self._read_ns:
+                self._keys = read_keys(self._directory, self._keys)
+                self._read_ns = changed_ns
+        except (OSError, SigningKeysError) as error:
+            self._read_ns = None
+            if isinstance(error, OSError):
+                raise SigningKeysError(self._directory, error.strerror) from error
+            raise
+        finally:
+            self._guard.release()
+        if not self._keys:
+            self._read_ns = None
+            raise SigningKeysError(self._directory, "holds no signing key")
 
 
 class Pepper:
@@ -212,16 +220,16 @@ class _Outage:
     """Logs once that something is broken, and once that it works again."""
 
     def __init__(self) -> None:
-        self._lasts = False
+        self.lasts = False
 
     def began(self, error: Exception, consequence: str) -> None:
-        if not self._lasts:
-            self._lasts = True
+        if not self.lasts:
+            self.lasts = True
             logger.error("%s", "; ".join(filter(None, (str(error), consequence))))
 
     def ended(self, message: str) -> None:
-        if self._lasts:
-            self._lasts = False
+        if self.lasts:
+            self.lasts = False
             logger.warning(message)
 
 

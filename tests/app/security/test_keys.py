@@ -1,7 +1,9 @@
 """The ring of signing keys: first start, rotation, retirement, and a directory that breaks."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 
@@ -10,7 +12,8 @@ from app.security.key_file import RECHECK, SETTLE
 from app.security.keys import KeyRing, SigningKeysError
 from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
-from tests.log_lines import records_of
+from tests.installation import PATIENCE_S
+from tests.log_lines import records_of, said_by
 
 
 def states(ring: KeyRing) -> list[str]:
@@ -254,3 +257,92 @@ def test_a_thread_that_must_not_wait_leaves_the_directory_to_others(
     assert ring.verification_key(kid) is not None  # Another thread has looked.
     with at_once():
         assert ring.verification_key(kid) is not None
+
+
+class Mount:
+    """A mount that hangs while a test wants it to."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reached, self.answers = Event(), Event()
+        stat = Path.stat
+
+        def hanging(path: Path, **options: bool) -> os.stat_result:
+            if path == directory:
+                self.reached.set()
+                assert self.answers.wait(PATIENCE_S)
+            return stat(path, **options)
+
+        monkeypatch.setattr(Path, "stat", hanging)
+
+    def __enter__(self) -> ThreadPoolExecutor:
+        self._pool = ThreadPoolExecutor(20)
+        return self._pool
+
+    def __exit__(self, *_: object) -> None:
+        self.answers.set()
+        self._pool.shutdown()
+
+
+@pytest.fixture
+def mount(
+    ring: KeyRing, directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> Mount:
+    """The mount of a ring whose next look is due."""
+    ring.signing_key()
+    clock.forward(seconds=1)
+    return Mount(directory, monkeypatch)
+
+
+def test_a_directory_that_hangs_holds_one_thread_and_is_said_once(
+    ring: KeyRing,
+    mount: Mount,
+    clock: HandClock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(keys, "LOOK_S", 0.01)
+    with mount as pool:
+        held = pool.submit(ring.signing_key)
+        assert mount.reached.wait(PATIENCE_S)
+        for number in range(6):
+            clock.forward(seconds=1)
+            kid = pool.submit(ring.signing_key).result(PATIENCE_S).kid
+            assert pool.submit(ring.verification_key, kid).result(PATIENCE_S) is not None
+            unknown = pool.submit(ring.verification_key, f"{number:032x}")
+            assert unknown.result(PATIENCE_S) is None
+        assert not held.done()
+        (told,) = said_by(caplog, keys.__name__)
+        assert "does not answer; the keys read before stay in use" in told
+    assert held.result().kid == kid
+    assert len(said_by(caplog, keys.__name__)) == 2
+
+
+def test_a_ring_that_has_read_nothing_says_that_its_directory_hangs(
+    directory: Path, mount: Mount, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keys, "LOOK_S", 0.01)
+    newcomer = ring_of(directory, clock)
+    with mount as pool:
+        held = pool.submit(newcomer.signing_key)
+        assert mount.reached.wait(PATIENCE_S)
+        with pytest.raises(SigningKeysError, match="does not answer"):
+            pool.submit(newcomer.signing_key).result(PATIENCE_S)
+    assert newcomer.signing_key() == held.result()
+
+
+def test_a_fresh_key_waits_for_the_look_of_another_thread_and_is_not_refused(
+    ring: KeyRing,
+    directory: Path,
+    clock: HandClock,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keys, "LOOK_S", PATIENCE_S)
+    new_kid = ring_of(directory, clock).rotate()
+    clock.forward(seconds=1)
+    mount = Mount(directory, monkeypatch)
+    with mount as pool:
+        held = pool.submit(ring.signing_key)
+        assert mount.reached.wait(PATIENCE_S)
+        fresh = pool.submit(ring.verification_key, new_kid)
+    assert held.result().kid == new_kid
+    assert fresh.result() is not None
