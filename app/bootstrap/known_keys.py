@@ -1,6 +1,6 @@
 """Signing keys and pepper at a start: created if missing, with a warning if clients lose by it.
 
-The database notes the keys with which the installation started. So new keys, or the directory of
+The database notes the key with which each directory of keys began. So new keys, or the directory of
 another installation, are not taken for the first ones.
 """
 
@@ -14,19 +14,20 @@ from domain.accounts.organization import ApiClient, api_client_id
 from projections.models.api_clients import ApiClientRow
 
 
-def ensure_keys(container: Container) -> bool:
-    """Create signing keys and pepper if they are missing; return whether there were no keys."""
-    made = container.keys.ensure()
+def ensure_keys(container: Container) -> None:
+    """Create signing keys and pepper if they are missing."""
+    container.keys.ensure()
     if not container.settings.secret_pepper:
         load_or_make_pepper(container.settings.signing_keys)
-    return made
 
 
-def note_keys(container: Container, *, made: bool) -> list[str]:
+def note_keys(container: Container) -> list[str]:
     """Note the keys in use; return in words what clients have lost by a change."""
-    notes = container.notes
-    if made or notes.newest("signing_keys") is None:
-        notes.add("signing_keys", container.keys.signing_key().kid, container.clock())
+    noted = {note.value for note in container.notes.all("signing_keys")}
+    first = container.keys.first_kid()
+    if not noted or (first is not None and first not in noted):
+        kid = first or container.keys.signing_key().kid
+        container.notes.add("signing_keys", kid, container.clock())
     note_pepper(container)
     return lost_keys(container)
 

@@ -24,7 +24,8 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
 
     Raises WrongSetting when a port is not available.
     """
-    for line in note_keys(container, made=ensure_keys(container)):
+    ensure_keys(container)
+    for line in note_keys(container):
         logger.warning(line)
     settings = container.settings
     listeners = bind(settings.host, settings.port)

@@ -35,16 +35,16 @@ logger = logging.getLogger(__name__)
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; replace workers that die."""
     container.check_settings()  # Its workers would end with a traceback each.
-    made = ensure_keys(container)  # First, because `/readyz` asks for the keys.
+    ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
-        _run(container, lambda _: None, made=made)
+        _run(container, lambda _: None)
         return
     files = WorkerFiles()
     try:
         port = partial(_missing_port, container)
         keys = partial(missing_keys, container)
         listen(container, "web", files, workers=files.missing, http=port, keys=keys)
-        _run(container, files.end, made=made)
+        _run(container, files.end)
     finally:
         files.close()
 
@@ -59,7 +59,7 @@ def _missing_port(container: Container) -> str | None:
     return None
 
 
-def _run(container: Container, on_end: Callable[[int], None], *, made: bool) -> None:
+def _run(container: Container, on_end: Callable[[int], None]) -> None:
     settings = container.settings
     stop = stop_on_signals()
     for number in ASKS:  # A second signal would leave workers behind for a while.
@@ -68,7 +68,7 @@ def _run(container: Container, on_end: Callable[[int], None], *, made: bool) -> 
     if not wait_until_ready(container, stop):
         return
     warn_at_start(settings)
-    for line in note_keys(container, made=made):
+    for line in note_keys(container):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
     # Workers are spawned, so they inherit nothing that is open here; metrics still need the

@@ -39,6 +39,7 @@ __all__ = [
 State = Literal["signing", "verifying", "retired"]
 
 LOOK_S = 1.0  # A look takes milliseconds; nobody waits longer for that of another thread.
+FIRST = "first"  # The name of the file with the kid of the key that was made when there was none.
 PEPPER = "pepper"  # The name of its file.
 PEPPER_BYTES = 32
 
@@ -81,11 +82,8 @@ class KeyRing:
         self._checked_at = _LONG_AGO
         self._outage = _Outage()
 
-    def ensure(self) -> bool:
-        """Create the directory and a first key of the algorithm, unless another process has.
-
-        Returns whether there was no key at all.
-        """
+    def ensure(self) -> None:
+        """Create the directory and a first key of the algorithm, unless another process has."""
         with locked(self._directory):
             newest = _newest(read_keys(self._directory, self._keys))
             if newest is None or newest.algorithm != self._algorithm:
@@ -94,7 +92,16 @@ class KeyRing:
                 # The lifetime was raised, so the key must also outlive the longer tokens.
                 save_key(self._directory, replace(newest, lifetime_s=self._retire_after_s))
         self._look()
-        return newest is None
+
+    def first_kid(self) -> str | None:
+        """Return the key with which the directory began; None for one of an older release."""
+        path = self._directory / FIRST
+        try:
+            return path.read_text("ascii")
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError) as error:
+            raise SigningKeysError(path, f"cannot be read: {type(error).__name__}") from None
 
     def rotate(self) -> str:
         """Make a new signing key, delete retired keys, and return the new kid."""
@@ -141,6 +148,9 @@ class KeyRing:
             # The newest key signs, so a new key must be the newest even if the clock was set back.
             now = max(now, newest.created_at + timedelta(microseconds=1))
         key = generate_key(self._algorithm, now, self._retire_after_s)
+        if newest is None:
+            # Before the key, so that no crash leaves a first key that is not known as such.
+            write_file(self._directory / FIRST, key.kid.encode())
         save_key(self._directory, key)
         return key
 

@@ -9,6 +9,7 @@ import pytest
 from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.cli.installation import cause_of
+from app.security.keys import FIRST
 from app.watch.database_clock import DatabaseClock
 from domain.accounts.organization import api_client_id
 from tests.installation import Installation, Process, SetClock
@@ -34,13 +35,24 @@ def started(installation: Installation, clock: SetClock) -> Process:
 def start(process: Process) -> list[str]:
     """Start as `web` and `serve` do."""
     process.projector.catch_up()
-    for name in ("keys", "secret_hasher"):
-        process.__dict__.pop(name, None)
-    return note_keys(process, made=ensure_keys(process))
+    forget_keys(process)
+    ensure_keys(process)
+    return note_keys(process)
 
 
 def keys_of(process: Process) -> Path:
     return process.settings.signing_keys
+
+
+def forget_keys(process: Process) -> None:
+    """Let a process read its keys again, as a new one does."""
+    for name in ("keys", "secret_hasher"):
+        process.__dict__.pop(name, None)
+
+
+def lose_keys(process: Process) -> None:
+    shutil.rmtree(keys_of(process))
+    forget_keys(process)
 
 
 def test_the_first_start_after_clients_were_made_is_no_loss(started: Process) -> None:
@@ -54,6 +66,14 @@ def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     assert start(started) == []
 
 
+def test_a_directory_of_a_release_that_did_not_name_its_first_key_is_no_loss(
+    started: Process,
+) -> None:
+    (keys_of(started) / FIRST).unlink()
+    started.keys.rotate()
+    assert start(started) == []
+
+
 def test_a_start_without_keys_says_what_clients_have_lost(
     started: Process, clock: SetClock
 ) -> None:
@@ -64,6 +84,22 @@ def test_a_start_without_keys_says_what_clients_have_lost(
     assert lost_keys(started) == [tokens, secrets]
     clock.forward(seconds=started.settings.token_ttl_s + 31)
     assert start(started) == [secrets], "every token of before would have ended by now"
+
+
+def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_next(
+    started: Process,
+) -> None:
+    lose_keys(started)
+    ensure_keys(started)
+    tokens, secrets = start(started)
+    assert "signing keys were made anew" in tokens
+    assert "secrets of 2 clients" in secrets
+
+
+def test_a_rotation_in_an_empty_directory_is_a_loss(started: Process) -> None:
+    lose_keys(started)
+    started.keys.rotate()
+    assert "signing keys were made anew" in start(started)[0]
 
 
 def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: SetClock) -> None:
@@ -104,10 +140,9 @@ def test_another_pepper_by_setting_is_noticed(installation: Installation, clock:
 def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
     started: Process, clock: SetClock
 ) -> None:
-    shutil.rmtree(keys_of(started))
+    lose_keys(started)
     ensure_keys(started)
-    for name in ("keys", "secret_hasher"):
-        started.__dict__.pop(name, None)
+    forget_keys(started)
     clock.forward(days=1)
     started.time = started.clock = DatabaseClock(clock, lambda: clock() - timedelta(seconds=2))
     with started.views.reading() as connection:
@@ -126,7 +161,7 @@ def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(
     process = installation.process(clock)
     process.client(process.organization())
     with monkeypatch.context() as both:
-        both.setattr(Notes, "newest", lambda *_: None)  # Each looks before the other one writes.
+        both.setattr(Notes, "all", lambda *_: [])  # Each looks before the other one writes.
         start(process)
         clock.forward(seconds=0.01)
         start(process)

@@ -27,7 +27,8 @@ def healthy(installation: Installation) -> Process:
     process = installation.process()
     process.client(process.organization())
     process.projector.catch_up()
-    note_keys(process, made=ensure_keys(process))
+    ensure_keys(process)
+    note_keys(process)
     process.notes.replace("backup", "1", process.clock())
     return process
 
@@ -61,7 +62,8 @@ def lose_keys(process: Process) -> None:
 
 def make_keys_anew(process: Process) -> None:
     lose_keys(process)
-    note_keys(process, made=ensure_keys(process))
+    ensure_keys(process)
+    note_keys(process)
 
 
 def stop_a_read_model(process: Process) -> None:

@@ -70,6 +70,30 @@ def test_a_clock_that_was_set_back_does_not_make_a_rotation_void(
     assert states(ring) == ["verifying", "signing"]
 
 
+def test_a_directory_names_its_first_key_for_good(ring: KeyRing, clock: HandClock) -> None:
+    first = ring.signing_key().kid
+    for _ in range(2):
+        ring.rotate()
+        clock.forward(days=1)
+    ring.rotate()
+    assert ring.verification_key(first) is None
+    assert ring.first_kid() == first
+
+
+def test_no_crash_leaves_a_first_key_that_is_not_named(
+    directory: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("write_file", "save_key"):  # It dies at the first, and then at the second step.
+        with monkeypatch.context() as dying:
+            dying.delattr(keys, name)
+            with pytest.raises(NameError):
+                ring_of(directory, clock).ensure()
+        assert not [*directory.glob("*.pem")]
+    ring = ring_of(directory, clock)
+    ring.ensure()
+    assert ring.first_kid() == ring.signing_key().kid
+
+
 def test_another_algorithm_adds_a_key_and_the_old_one_keeps_verifying(
     ring: KeyRing, directory: Path, clock: HandClock
 ) -> None:
