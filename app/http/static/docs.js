@@ -26,8 +26,8 @@ function show(language) {
     const blocks = [...group.querySelectorAll("pre")];
     const shown = blocks.find((each) => each.dataset.language === language) || blocks[0];
     for (const each of blocks) each.hidden = each !== shown;
-    for (const tab of group.querySelectorAll("[role=tab]")) {
-      tab.setAttribute("aria-selected", tab.value === shown.dataset.language);
+    for (const tab of group.querySelectorAll(".tabs button")) {
+      tab.setAttribute("aria-pressed", tab.value === shown.dataset.language);
     }
   }
 }
@@ -39,12 +39,12 @@ function group(first) {
     if (blocks.some((each) => each.dataset.language === next.dataset.language)) break;
     blocks.push(next);
   }
-  const tabs = make("div", { role: "tablist" });
+  const tabs = make("div", { className: "tabs" });
   const samples = make("div", { className: "samples" }, tabs);
   first.before(samples);
   for (const block of blocks) {
     const language = block.dataset.language;
-    const tab = make("button", { type: "button", role: "tab", value: language, textContent: NAMES[language] });
+    const tab = make("button", { type: "button", value: language, textContent: NAMES[language] });
     tab.addEventListener("click", () => show(remembered(language) || language));
     tabs.append(tab);
     samples.append(block);
