@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Iterable
 from html import unescape
 from html.parser import HTMLParser
 from importlib import import_module
@@ -9,9 +10,13 @@ from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
 
+from app.adapters.lookups.sandbox import MALFORMED, SECOND_ATTEMPT, SLOW, UNAVAILABLE
 from app.http.docs import GUIDES, HOME, STATIC, TYPES, asset, pages
 from app.http.edge import problems
 from app.http.edge.oauth_errors import OAuthRefused
+from domain.accounts.organization import SCOPES
+from domain.errors import LATE, NO_ESIM, REJECTED, UNREACHABLE
+from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service
 
@@ -155,6 +160,37 @@ def test_every_code_of_the_token_operation_is_explained() -> None:
     text = (GUIDES / "authentication.md").read_text("utf-8")
     for kind in OAuthRefused.__subclasses__():
         assert f"| {kind.status} `{kind.code}` |" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "part", "values"),
+    [
+        ("authentication", "## Scopes", SCOPES),
+        ("errors", "## The network failed", (UNREACHABLE, LATE, REJECTED, NO_ESIM)),
+        ("money", "## Look at it", KINDS),
+        ("sandbox", "## Numbers", (UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT)),
+    ],
+)
+def test_a_table_of_values_has_all_of_them(name: str, part: str, values: Iterable[str]) -> None:
+    text = (
+        (GUIDES / f"{name}.md").read_text("utf-8").partition(f"{part}\n")[2].partition("\n## ")[0]
+    )
+    first_cells = re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
+    assert {*re.findall(r"`([^`]+)`", " ".join(first_cells))} == {*values}
+
+
+def test_every_operation_that_takes_a_key_is_listed(service: Service) -> None:
+    listed = (GUIDES / "idempotency.md").read_text("utf-8").partition("## Where")[2]
+    paths = service.client.get("/openapi.json").json["paths"]
+    taken = {
+        f"{method.upper()} {path}"
+        for path, operations in paths.items()
+        for method, operation in operations.items()
+        if isinstance(operation, dict)
+        for parameter in operation.get("parameters", [])
+        if parameter.get("name") == "Idempotency-Key"
+    }
+    assert {*re.findall(r"^\| `(\w+ /[^`]+)` \|", listed, re.MULTILINE)} == taken
 
 
 def test_every_operation_that_a_guide_names_exists(service: Service) -> None:
