@@ -37,6 +37,7 @@ WHOLE_DIGITS_MAX = 9
 # The password in the URL of a database or broker: up to the last @ before a comma, or a parameter.
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
+EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 # A path that no proxy rewrites, and below it the first parts of paths that are taken.
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
@@ -140,6 +141,13 @@ def _is_plain_url(text: str) -> bool:
     return well_formed and plain and parts.scheme in {"http", "https"}
 
 
+def _email(text: str) -> str:
+    if text and not EMAIL.fullmatch(text):
+        message = "must be an e-mail address"
+        raise ValueError(message)
+    return text
+
+
 def _path(text: str) -> str:
     if not PATH.fullmatch(text) or text.split("/")[1] in OWN_SEGMENTS:
         message = "must be a path such as /bappy, of plain characters, that is not one of ours"
@@ -199,7 +207,7 @@ class Settings:
     auth_url: str = _setting("how clients reach /auth and /.well-known", "", _url)
     numbers_url: str = _setting("how clients reach /number-lookup", "", _url)
     base_url: str = _setting("how clients reach /v1", "", _url)
-    contact_email: str = _setting("whom partners ask; shown in the API's document", "", str)
+    contact_email: str = _setting("whom partners ask; shown in the API's document", "", _email)
     path_prefix: str = _setting("a path that all is served below too, such as /bappy", "", _prefix)
     token_paths: str = _setting("further paths of the token operation", "", _token_paths)
     request_read_s: int = _setting(

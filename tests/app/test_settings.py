@@ -91,6 +91,7 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("TOKEN_TTL_S", "9" * 5_000),
         ("TOKEN_ALGORITHM", "HS256"),
         ("TOKEN_ALGORITHM", "none"),
+        ("CONTACT_EMAIL", "partners at acme.test"),
         ("PUBLIC_URL", "api.example.com"),
         ("PUBLIC_URL", "ftp://api.example.com"),
         ("PUBLIC_URL", "https://api.example.com/?a=b"),

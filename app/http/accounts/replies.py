@@ -7,8 +7,10 @@ from msgspec import Struct
 
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
+    JOB_ID,
     META,
     MORE_MAY_COME,
+    TRANSACTION_ID,
     Amount,
     Currency,
     Moment,
@@ -26,7 +28,7 @@ KIND: Final = one_of("TransactionKind", transactions.KINDS, MORE_MAY_COME)
 class Wallet(Struct):
     """A balance."""
 
-    balance: Amount
+    balance: Annotated[Amount, means("What the wallet holds.")]
     currency: Currency
 
 
@@ -43,7 +45,7 @@ class Transaction(Struct):
     id: Annotated[UUID, means("The transaction.")]
     sequence: Annotated[int, means("1, 2, 3 … in each wallet, without a gap.")]
     kind: Annotated[str, means("What it was.", **KIND)]
-    amount: Amount
+    amount: Annotated[Amount, means("Never negative; `direction` says which way it went.")]
     direction: Annotated[
         str,
         means(
@@ -57,7 +59,7 @@ class Transaction(Struct):
     description: Annotated[str, means("The same, for people.")]
     reference: Reference
     metadata: Annotated[dict[str, Any], means("More about it, by kind.", additionalProperties=True)]
-    balance_after: Amount
+    balance_after: Annotated[Amount, means("What the wallet held then.")]
     position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
 
 
@@ -101,8 +103,6 @@ def show_transaction(entry: transactions.Transaction) -> Transaction:
     )
 
 
-JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
-TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
 _ENTRY: Final = Transaction(
     id=TRANSACTION_ID,
     sequence=7,

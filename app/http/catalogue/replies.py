@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from app.http.catalogue.countries import country_name
 from app.http.edge.paging import Page, PageMeta
-from app.http.edge.replies import META, Amount, Currency, Reply, means, one_of
+from app.http.edge.replies import META, PLAN_ID, Amount, Currency, Reply, means, one_of
 from domain import regions
 from domain.catalogue import plan
 from domain.money import format_amount
@@ -173,7 +173,6 @@ def _count_operators(terms: plan.PlanTerms) -> int:
     return sum(len(each.operators) for each in terms.coverage)
 
 
-PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
 PLAN: Final = PlanReply(
     data=Plan(
         id=PLAN_ID,

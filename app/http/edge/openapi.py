@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from flask import Flask, Response
@@ -15,7 +16,16 @@ from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.paths import below
 from app.http.edge.problem_docs import ERRORS
-from app.http.edge.replies import KNOWN, MORE_MAY_COME, NAME, OR
+from app.http.edge.replies import (
+    JOB_ID,
+    KNOWN,
+    LINK_ID,
+    MORE_MAY_COME,
+    NAME,
+    OR,
+    PLAN_ID,
+    TRANSACTION_ID,
+)
 from app.http.edge.request import REQUEST_ID
 from app.settings import Settings
 
@@ -30,18 +40,16 @@ SCOPES = {
     "links": "Buy, read and change links.",
     "wallet": "Read the balance and the transactions.",
 }
-_UUID = {"type": "string", "format": "uuid"}
-ID_PARAMETERS: Mapping[str, tuple[str, dict[str, Any]]] = {
+UUID_OR_ICCID = "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
+ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID]] = {
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
-        {
-            "type": "string",
-            "pattern": "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$",
-        },
+        {"pattern": UUID_OR_ICCID},
+        LINK_ID,
     ),
-    "job_id": ("The id of the job.", _UUID),
-    "plan_id": ("The id of the plan.", _UUID),
-    "transaction_id": ("The id of the transaction.", _UUID),
+    "job_id": ("The id of the job.", {"format": "uuid"}, JOB_ID),
+    "plan_id": ("The id of the plan.", {"format": "uuid"}, PLAN_ID),
+    "transaction_id": ("The id of the transaction.", {"format": "uuid"}, TRANSACTION_ID),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {
@@ -127,6 +135,7 @@ def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
     flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
     here = below(settings.public, root) if settings.public_url else root or "/"
     document["servers"] = [{"url": here}]
+    document["externalDocs"] = {"description": "Guides", "url": f"{here.rstrip('/')}/docs"}
     for path, operations in document["paths"].items():
         server = _server_of(path, settings)
         if server != settings.public:
@@ -151,7 +160,8 @@ def _add_security(api: _Api) -> None:
 def _complete(operations: dict[str, Any]) -> None:
     """Add what follows from the path: its ids, and the headers that every caller sends."""
     for parameter in operations.get("parameters", []):
-        parameter["description"], parameter["schema"] = ID_PARAMETERS[parameter["name"]]
+        parameter["description"], form, shown = ID_PARAMETERS[parameter["name"]]
+        parameter["schema"] = {"type": "string", **form, "examples": [str(shown)]}
     for method in HTTP_METHODS & operations.keys():
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))

@@ -76,7 +76,7 @@ class NetworkDetails(RetryDetails, kw_only=True):
             **one_of("NetworkReason", errors.NETWORK_REASONS, MORE_MAY_COME),
         ),
     ] = UNSET
-    refunded: Annotated[Amount | UnsetType, means("What went back to the wallet.")] = UNSET
+    refunded: Annotated[Amount, means("What went back to the wallet.")] | UnsetType = UNSET
     removed: Annotated[list[UUID] | UnsetType, means("Activations that were removed.")] = UNSET
     added: Annotated[list[UUID] | UnsetType, means("Activations that were added.")] = UNSET
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, TypeVar
+from uuid import UUID
 
 import msgspec
 from flask import Response
@@ -47,6 +48,12 @@ Amount = Annotated[
     means(
         "A decimal with two to six decimals.", example="12.50", pattern=r"^-?[0-9]+\.[0-9]{2,6}$"
     ),
+]
+Mcc = Annotated[
+    str, means("Mobile Country Code (ITU-T E.212).", example="208", pattern="^[0-9]{3}$")
+]
+Mnc = Annotated[
+    str, means("Mobile Network Code (ITU-T E.212).", example="01", pattern="^[0-9]{2,3}$")
 ]
 Currency = Annotated[str, means("ISO 4217.", example="USD", pattern="^[A-Z]{3}$")]
 
@@ -158,6 +165,11 @@ META: Final = ReplyMeta(
     response_time_ms=12.3,
     request_id="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
 )
+# In all examples one thing has one id, so that an example can be followed from one to the next.
+JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
+LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
+PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
+TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
 
 
 def format_time(moment: datetime) -> str:

@@ -10,7 +10,6 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import asdict, replace
 
 from app.http.accounts.replies import (
-    TRANSACTION_ID,
     Reference,
     Transaction,
     TransactionPage,
@@ -28,10 +27,14 @@ from app.http.catalogue.replies import (
 )
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
+    LINK_ID,
     META,
     MORE_MAY_COME,
+    TRANSACTION_ID,
     Amount,
     Currency,
+    Mcc,
+    Mnc,
     Moment,
     Reply,
     ReplyMeta,
@@ -162,8 +165,8 @@ class ServingNetwork(Struct):
 
     country_code: CountryCode
     operator: Annotated[str, means("Who runs it.", example="Orange")]
-    mcc: Annotated[str, means("Mobile Country Code (ITU-T E.212).", example="208")]
-    mnc: Annotated[str, means("Mobile Network Code (ITU-T E.212).", example="01")]
+    mcc: Mcc
+    mnc: Mnc
     radio: Annotated[str, means("Its generation.", example="5G")]
 
 
@@ -350,11 +353,10 @@ def _merge(operators: dict[str, plan.Operator], more: Sequence[plan.Operator]) -
 
 
 ACTIVATION_ID: Final = UUID("c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30")
-_LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
 _META: Final = LinkMeta(**asdict(META))
 _PLAN: Final = PLAN.data
 _LINK: Final = Link(
-    id=_LINK_ID,
+    id=LINK_ID,
     name="Van 12",
     iccid="8988399901234567897",
     status="active",
@@ -426,9 +428,9 @@ HISTORY: Final = TransactionPageReply(
                 charged_at="2026-11-21T03:04:05.040Z",
                 plan_name=_PLAN.name,
                 description=f"Activation: {_PLAN.name}",
-                reference=Reference("link", str(_LINK_ID)),
+                reference=Reference("link", str(LINK_ID)),
                 metadata={
-                    "link_id": str(_LINK_ID),
+                    "link_id": str(LINK_ID),
                     "plan_id": str(_PLAN.id),
                     "plan_name": _PLAN.name,
                 },
@@ -442,7 +444,7 @@ HISTORY: Final = TransactionPageReply(
 )
 NETWORK_STATUS: Final = NetworkStatusReply(
     data=NetworkStatus(
-        link_id=_LINK_ID,
+        link_id=LINK_ID,
         iccid=_LINK.iccid,
         status="active",
         connected=True,

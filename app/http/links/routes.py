@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 
 from app.http.accounts.replies import show_transaction
 from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
-from app.http.catalogue.replies import PLAN_ID, show_plan
+from app.http.catalogue.replies import show_plan
 from app.http.edge.age import wait_for
 from app.http.edge.idempotency import (
     IDEMPOTENCY_REPLAYED,
@@ -24,7 +24,7 @@ from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.paths import reached
 from app.http.edge.problems import problem_of
-from app.http.edge.replies import LOCATION, failure, success
+from app.http.edge.replies import LOCATION, PLAN_ID, failure, success
 from app.http.edge.request import container, current_cause
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (

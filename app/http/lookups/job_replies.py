@@ -7,9 +7,9 @@ import msgspec
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
-from app.http.accounts.replies import JOB_ID
 from app.http.edge.age import note_age, wait_for
 from app.http.edge.replies import (
+    JOB_ID,
     META,
     MORE_MAY_COME,
     Moment,

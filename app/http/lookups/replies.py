@@ -6,12 +6,14 @@ from uuid import UUID
 
 from msgspec import UNSET, Struct, UnsetType
 
-from app.http.accounts.replies import TRANSACTION_ID
 from app.http.edge.replies import (
     META,
+    TRANSACTION_ID,
     Amount,
     CommonMeta,
     Currency,
+    Mcc,
+    Mnc,
     Moment,
     Success,
     format_time,
@@ -41,22 +43,28 @@ class Carrier(Struct):
         str | UnsetType,
         means("The type of line.", **one_of("LineType", get_args(LineType)), example="mobile"),
     ] = UNSET
-    mcc: Annotated[
-        str | UnsetType,
-        means(
-            "Mobile Country Code (ITU-T E.212), three digits. Only where all networks that "
-            "carrier and country can mean have the same.",
-            example="424",
-        ),
-    ] = UNSET
-    mnc: Annotated[
-        str | UnsetType,
-        means(
-            "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
-            "country name exactly one network, so `mcc` may be there without it.",
-            example="02",
-        ),
-    ] = UNSET
+    mcc: (
+        Annotated[
+            Mcc,
+            means(
+                "Mobile Country Code (ITU-T E.212), three digits. Only where all networks that "
+                "carrier and country can mean have the same.",
+                example="424",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    mnc: (
+        Annotated[
+            Mnc,
+            means(
+                "Mobile Network Code (ITU-T E.212), two or three digits. Only where carrier and "
+                "country name exactly one network, so `mcc` may be there without it.",
+                example="02",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 class NumberResult(Struct):

@@ -119,7 +119,7 @@ def test_a_link_is_named_by_its_id_or_its_iccid(document: dict[str, Any]) -> Non
         for parameter in document["paths"][path].get("parameters", []):
             schema = parameter["schema"]
             if parameter["name"] != "identifier":
-                assert schema == {"type": "string", "format": "uuid"}, path
+                assert schema["format"] == "uuid", path
                 continue
             for named in ("8988399901234567897", str(uuid4()), str(uuid4()).upper()):
                 assert not [*problems(document, schema, named)]
@@ -354,7 +354,7 @@ def test_links_lead_from_a_reply_to_an_operation(document: dict[str, Any]) -> No
             value = reply["content"]["application/json"]["example"]
             for key in expression.removeprefix("$response.body#/").split("/"):
                 value = value[int(key)] if isinstance(value, list) else value[key]
-            assert not [*problems(document, parameter["schema"], value)]
+            assert parameter["schema"]["examples"] == [value], "an example that leads elsewhere"
             followed.add(link["operationId"])
     needing = {name for name, (path, _) in named.items() if "parameters" in path}
     assert needing - followed == {"reactivate_link"}
