@@ -61,7 +61,11 @@ REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Organization-Id": {
         "description": "The organization to act for. Only read for approved machine-to-machine "
         "clients, whose tokens name no organization.",
-        "schema": {"type": "string", "format": "uuid"},
+        # With the format `uuid` a generated client sends an object that is no text, and fails.
+        "schema": {
+            "type": "string",
+            "pattern": "^[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$",
+        },
     },
     "If-None-Match": {
         "description": "The `ETag` of a reply that you have: while it stands, the reply is a 304 "

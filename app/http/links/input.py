@@ -106,9 +106,9 @@ class LinkBody(Schema):
         required=True,
         metadata=described("The plan that it begins with."),
     )
+    # Without a default: generators of TypeScript demand each field that has one.
     name = fields.String(
         allow_none=True,
-        load_default=None,
         validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
         metadata=described(
             "How you want to call it, without control characters; empty or null: it has no name.",
@@ -119,7 +119,7 @@ class LinkBody(Schema):
     @post_load
     def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Treat an empty name as no name."""
-        return data | {"name": data["name"] or None}
+        return data | {"name": data.get("name") or None}
 
 
 class LinkPlansBody(Schema):

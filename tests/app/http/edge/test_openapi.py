@@ -312,6 +312,16 @@ def test_what_clients_generate_has_a_name_of_ours(document: dict[str, Any]) -> N
         assert "enum" not in parameter["schema"], place
 
 
+def test_a_generated_client_can_leave_out_and_send_what_it_may(document: dict[str, Any]) -> None:
+    """A field with a default becomes one that is demanded, a header with a format no text."""
+    components = document["components"]
+    schemas = components["schemas"].values()
+    fields = [each for schema in schemas for each in schema.get("properties", {}).values()]
+    assert [each for each in fields if "default" in each] == []
+    headers = [each["schema"] for each in components["parameters"].values()]
+    assert [each for each in headers if "format" in each] == []
+
+
 def test_every_reply_carries_the_id_of_its_request(document: dict[str, Any]) -> None:
     for place, status, reply in replies(document):
         assert "X-Request-Id" in reply["headers"], (place, status)
