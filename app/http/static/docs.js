@@ -1,7 +1,7 @@
 // What the guides gain where scripts run: tabs, copying, a list of the page's parts, and search.
 "use strict";
 
-const NAMES = { bash: "curl", python: "Python", javascript: "JavaScript" };
+const NAMES = { bash: "curl", python: "Python", javascript: "JavaScript", typescript: "TypeScript" };
 const FOUND_MAX = 12;
 
 function make(tag, properties = {}, ...children) {
