@@ -1,0 +1,277 @@
+"""A fuzzer over every operation of the OpenAPI document (schemathesis), on ids that exist.
+
+It sends what the document allows and what it forbids, and follows the document's links from reply
+to request. The same seed gives the same requests, apart from ids and tokens, which are random.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any
+
+import schemathesis
+from schemathesis import Case
+from schemathesis.checks import CheckContext
+from schemathesis.config import SchemathesisConfig
+from schemathesis.core import NOT_SET
+from schemathesis.core.failures import AcceptedNegativeData, Failure
+from schemathesis.core.transport import Response
+from schemathesis.engine import events, from_schema
+from schemathesis.openapi.checks import RejectedPositiveData
+from schemathesis.schemas import BaseSchema
+from werkzeug.test import TestResponse
+
+from app.http.catalogue.input import NOT_A_COUNTRY
+from app.http.docs import DOCUMENT
+from app.http.links.input import NO_CHANGE, TOO_MANY
+from app.http.lookups.input import MISSING
+from domain.errors import IdempotencyKeyReused
+from domain.links.change_plans import NOT_THERE
+from domain.links.offers import NOT_SOLD, UNKNOWN
+from domain.phone_number import is_e164
+from tests.app.http.buying import BASIC, MORE, Buyer
+
+KEY = "Idempotency-Key"
+NUMBERS = ["+14155552671", "+4915112345678"]
+KEYED = {
+    "POST /number-lookup",
+    "POST /number-lookup/bulk",
+    "POST /v1/links",
+    "PUT /v1/links/{identifier}/plans",
+}
+OFTEN, SOMETIMES = 0.7, 0.4  # How often an id that exists stands in for a made-up one.
+
+
+@dataclass
+class Outcome:
+    """What a run has sent, by operation, and what it has found."""
+
+    cases: Counter[str] = field(default_factory=Counter)
+    answered: Counter[str] = field(default_factory=Counter)
+    findings: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to send: `examples` bounds the requests to one operation in a phase.
+
+    `learn` puts what replies hold into later requests, which then depend on how quick replies are.
+    """
+
+    phases: Iterable[str]
+    examples: int
+    seed: int = 1
+    learn: bool = False
+
+
+def fuzz(buyer: Buyer, plan: Plan) -> Outcome:
+    """Send requests to every operation."""
+    schema = _schema_of(buyer, plan)
+    outcome = Outcome()
+    for event in from_schema(schema).execute():
+        if isinstance(event, events.FatalError):
+            raise event.exception
+        if isinstance(event, events.NonFatalError):
+            outcome.findings.append(f"{event.label}: {event.value!r}")
+        if isinstance(event, events.ScenarioFinished):
+            _note(outcome, event)
+    return outcome
+
+
+def _note(outcome: Outcome, event: events.ScenarioFinished) -> None:
+    told = event.recorder
+    for case_id, node in told.cases.items():
+        label, interaction = node.value.operation.label, told.interactions.get(case_id)
+        outcome.cases[label] += 1
+        if interaction is not None and interaction.response is not None:
+            outcome.answered[f"{label} {interaction.response.status_code}"] += 1
+        for check in told.checks.get(case_id, []):
+            if check.failure_info is not None:
+                failure, call = check.failure_info.failure, check.failure_info.code_sample
+                reply = interaction.response if interaction else None
+                text = f"{reply.status_code} {reply.text[:400]}" if reply else ""
+                found = f"{label}: {check.name}: {failure.title}\n{failure.message}\n{call}\n{text}"
+                outcome.findings.append(found)
+
+
+def _schema_of(buyer: Buyer, plan: Plan) -> BaseSchema:
+    service = buyer.service
+    document = json.loads(service.app.extensions[DOCUMENT][""])
+    # Only clients whose tokens name no organization have this header read, and the fuzzer is none.
+    del document["components"]["parameters"]["X-Organization-Id"]["schema"]["pattern"]
+    schema = schemathesis.openapi.from_dict(document, config=_config(buyer, plan))
+    schema.app = service.app
+    schema.hook("filter_failure")(_counts)
+    return schema
+
+
+def _config(buyer: Buyer, plan: Plan) -> SchemathesisConfig:
+    known = _what_exists(buyer)
+    token = buyer.headers["Authorization"].removeprefix("Bearer ")
+    secret = {"username": buyer.client_id, "password": f"s-{buyer.client_id}"}
+    learning = {
+        "examples": {"extra-data-sources": {"responses": plan.learn}},
+        "coverage": {"extra-data-sources": {"responses": plan.learn}},
+        "fuzzing": {
+            "extra-data-sources": {"responses": plan.learn},
+            "error-feedback": {"enabled": plan.learn},
+        },
+        "stateful": {},
+    }
+    return SchemathesisConfig.from_dict(
+        {
+            "seed": plan.seed,
+            "continue-on-failure": True,
+            "suppress-health-check": ["all"],  # They measure the load of the machine.
+            "cache": {"enabled": False},
+            "auth": {"openapi": {"oauth2": {"bearer": token}, "basic": secret}},
+            "dictionaries": {name: {"values": values} for name, values in known.items()},
+            "parameters": {
+                "path.identifier": _of("links", OFTEN),
+                "path.job_id": _of("jobs", OFTEN),
+                "path.plan_id": _of("plans", OFTEN),
+                "path.transaction_id": _of("transactions", OFTEN),
+                "query.phone_number": _of("numbers", SOMETIMES),
+                "query.country": _of("countries", OFTEN),
+                "body.phone_number": _of("numbers", SOMETIMES),
+                "body.plan_id": _of("plans", OFTEN),
+                "body.add[*]": _of("plans", OFTEN),
+            },
+            "generation": {"max-examples": plan.examples, "deterministic": True, "no-shrink": True},
+            "phases": {
+                name: {"enabled": name in plan.phases, **facts} for name, facts in learning.items()
+            },
+        }
+    )
+
+
+def _of(dictionary: str, probability: float) -> Mapping[str, Any]:
+    return {"dictionary": dictionary, "probability": probability}
+
+
+def _what_exists(buyer: Buyer) -> dict[str, list[str]]:
+    links = [buyer.link(), buyer.link(MORE)]
+    job = buyer.finished_job(NUMBERS)
+    buyer.service.until_projected("transactions", "links", "jobs")
+    return {
+        "links": [*(link["id"] for link in links), links[0]["iccid"]],
+        "jobs": [job["job_id"]],
+        "plans": [buyer.plans[BASIC], buyer.plans[MORE]],
+        "transactions": [each["id"] for each in buyer.transactions()[:3]],
+        "numbers": NUMBERS,
+        "countries": ["DE", "fr", "MC"],
+    }
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a request was refused: its code, and what a validation error says of the fields."""
+
+    case: Case
+    code: str
+    messages: set[str]
+
+
+# What a schema cannot say, so no request can be held to it. Each is as narrow as its reason.
+
+
+def _key_has_another_request(refusal: Refusal) -> bool:
+    """The fuzzer sends one key with many bodies, and of these only the first may be accepted."""
+    return refusal.code == IdempotencyKeyReused.code and KEY in refusal.case.headers
+
+
+def _names_what_is_not_there(refusal: Refusal) -> bool:
+    """A body may name ids of the right form that exist nowhere, or not on this link."""
+    return bool(refusal.messages) and refusal.messages <= {UNKNOWN, NOT_THERE, NOT_SOLD}
+
+
+def _two_lists_count_together(refusal: Refusal) -> bool:
+    """A change has 1 to 10 entries in two lists; a schema bounds each, a sentence both together."""
+    return refusal.messages in ({TOO_MANY}, {NO_CHANGE})
+
+
+def _letters_are_no_country(refusal: Refusal) -> bool:
+    """The pattern is two letters in either case; the text names ISO 3166-1, with 249 countries."""
+    return refusal.messages == {NOT_A_COUNTRY} and len(refusal.case.query["country"]) == len("DE")
+
+
+def _number_stands_nowhere(refusal: Refusal) -> bool:
+    """A lookup needs its number in the query or in the body; OpenAPI has no word for this `or`."""
+    in_query = "phone_number" in (refusal.case.query or {})
+    return refusal.messages == {MISSING} and not in_query and refusal.case.body is NOT_SET
+
+
+REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
+    _key_has_another_request,
+    _names_what_is_not_there,
+    _two_lists_count_together,
+    _letters_are_no_country,
+    _number_stands_nowhere,
+)
+
+
+def _query_wins(case: Case) -> bool:
+    """A number in the query makes that of the body ignored, whatever it is."""
+    number = (case.query or {}).get("phone_number")
+    others = case.body.keys() - {"phone_number"} if isinstance(case.body, dict) else {"a body"}
+    is_lookup = case.operation.label == "POST /number-lookup"
+    return is_lookup and isinstance(number, str) and is_e164(number) and not others
+
+
+def _counts(_: object, failure: Failure, case: Case, response: Response) -> bool:
+    """Tell whether a failure is one: nothing is dropped but what stands above."""
+    if isinstance(failure, AcceptedNegativeData):
+        return not _query_wins(case)
+    if not isinstance(failure, RejectedPositiveData):
+        return True
+    reply = response.json()
+    if not isinstance(reply["error"], dict):  # The token endpoint has errors of its own shape.
+        return True
+    messages = {each for values in reply.get("errors", {}).values() for each in values}
+    refusal = Refusal(case, reply["error"]["code"], messages)
+    return not any(excuse(refusal) for excuse in REFUSED_RIGHTLY)
+
+
+@schemathesis.check
+def a_token_is_needed(_: CheckContext, response: Response, case: Case) -> None:
+    """Send what was accepted without its token, and with a wrong one: both are refused.
+
+    The library's own check of this knows no OAuth 2.0.
+    """
+    if (
+        "Bearer" not in response.request.headers.get("Authorization", "")
+        or response.status_code >= HTTPStatus.MULTIPLE_CHOICES
+    ):
+        return
+    for changed in ({"Authorization": None}, {"Authorization": "Bearer wrong"}):
+        assert _again(response, case, changed).status_code == HTTPStatus.UNAUTHORIZED, changed
+
+
+@schemathesis.check
+def the_same_key_replays(_: CheckContext, response: Response, case: Case) -> None:
+    """Send what was accepted with a key once more: the outcome is the same, and marked as such."""
+    headers = response.request.headers
+    if (
+        case.operation.label not in KEYED
+        or KEY not in headers
+        or response.status_code >= HTTPStatus.MULTIPLE_CHOICES
+    ):
+        return
+    again = _again(response, case, {})
+    assert again.status_code == response.status_code, again.text
+    assert again.headers.get("Idempotency-Replayed") == "true", again.headers
+    first = response.json()["data"]
+    for name in {"id", "job_id", "phone_number", "amount_charged", "activations"} & first.keys():
+        assert again.json["data"][name] == first[name], name
+
+
+def _again(response: Response, case: Case, changed: Mapping[str, str | None]) -> TestResponse:
+    """Send a request once more with some headers changed."""
+    sent = response.request
+    headers = {**sent.headers, "Content-Length": None, **changed}
+    given = {name: value for name, value in headers.items() if value is not None}
+    client = case.operation.schema.app.test_client()
+    again: TestResponse = client.open(sent.url, method=sent.method, headers=given, data=sent.body)
+    return again

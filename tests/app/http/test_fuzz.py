@@ -1,0 +1,40 @@
+"""Every operation does what the OpenAPI document tells, whatever is sent to it."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.app.http.buying import Buyer
+from tests.app.http.fuzzing import Plan, fuzz
+from tests.app.http.service import Service
+from tests.seeds import sqlite_seed
+
+OPERATIONS = 25
+PHASES = {"coverage": ("examples", "coverage"), "random": ("fuzzing",), "links": ("stateful",)}
+
+
+@pytest.fixture(scope="module")
+def buyer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
+    """Someone who can pay for all of it, at a service whose network has all the time there is."""
+    directory = tmp_path_factory.mktemp("fuzz")
+    sqlite_seed().copy(directory)
+    settings = {"SANDBOX": "false", "PROVISIONING_DEADLINE_S": "60"}
+    service = Service(directory, **settings).start()
+    yield Buyer(service.tenant("1000000.00"))
+    service.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_document_holds_for_every_operation(buyer: Buyer, phase: str) -> None:
+    outcome = fuzz(buyer, Plan(PHASES[phase], examples=12))
+    assert not outcome.findings, "\n\n".join(outcome.findings)
+    assert phase == "links" or len(outcome.cases) == OPERATIONS
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("phase", PHASES)
+def test_the_document_holds_for_much_longer(buyer: Buyer, phase: str, seed: int) -> None:
+    outcome = fuzz(buyer, Plan(PHASES[phase], examples=200, seed=seed, learn=True))
+    assert not outcome.findings, "\n\n".join(outcome.findings[:20])
