@@ -54,8 +54,8 @@ ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID]] = {
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {
         "description": "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone "
-        "number). It is sent back, stored with what the request causes, and stands on our log "
-        "lines. Another one is replaced.",
+        "number and no ICCID). It is sent back, stored with what the request causes, and stands on "
+        "our log lines. Another one is replaced.",
         "schema": {"type": "string"},  # No pattern, because nothing is refused for it.
     },
     "X-Organization-Id": {

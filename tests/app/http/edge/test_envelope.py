@@ -33,7 +33,20 @@ def test_a_request_id_is_sent_back(acme: Tenant, given: str) -> None:
     assert reply.json["meta"]["request_id"] == given
 
 
-@pytest.mark.parametrize("given", ["", "r" * 129, "two words", 'quo"te', "tab\tbed", "é", "a,b"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        "r" * 129,
+        "two words",
+        'quo"te',
+        "tab\tbed",
+        "é",
+        "a,b",
+        "+447400123456",
+        "8944100000000000017",
+    ],
+)
 def test_an_unsafe_request_id_is_replaced(acme: Tenant, given: str) -> None:
     reply = acme.get("/v1/wallet", headers={"X-Request-Id": given})
     made = reply.headers["X-Request-Id"]
