@@ -4,9 +4,11 @@ from collections.abc import Iterable, Iterator
 
 from domain.accounts.ledger import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import Plan
+from domain.finance.month import Month
 from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
@@ -23,6 +25,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     BulkJob,
     Organization,
     ApiClient,
+    Operator,
     Plan,
     Link,
     Esim,
@@ -30,6 +33,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     MonthlyFee,
     Discontinuity,
     Ledger,
+    Month,
 )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+OPERATOR = "operator:"  # Before the id of an operator who is an actor.
 # Nothing is stamped or waits this far ahead; a later time was written before a clock was set back.
 AHEAD_MAX = timedelta(minutes=1)
 
@@ -18,12 +19,18 @@ class Clock(Protocol):
 class Cause:
     """The moment at which a command is decided, the request that asked for it, and who ran it.
 
-    `actor` is an operator, such as `os:alice`; None for everybody else.
+    `actor` is an operator, such as `operator:` and an id, or `os:alice` where there are no
+    operators; None for everybody else.
     """
 
     at: datetime
     request_id: str
     actor: str | None = None
+
+
+def is_operator(actor: str | None) -> bool:
+    """Tell whether an actor is a person with a key, and not a user of the operating system."""
+    return actor is not None and actor.startswith(OPERATOR)
 
 
 def utc_now() -> datetime:

@@ -1,10 +1,23 @@
-"""Money as an integer of micro-units (10⁻⁶ of the installation's currency)."""
+"""Money as an integer of micro-units (10⁻⁶ of a currency), and the currencies that there are."""
 
 import re
 
 MICROS = 1_000_000
 # A trillion: far more than any wallet holds, and well within 64 bits.
 AMOUNT_MICROS_MAX = 10**12 * MICROS
+
+# ISO 4217 list one, without metals and test codes.
+CURRENCIES = frozenset(
+    """
+    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP
+    BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP
+    GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR
+    KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK
+    MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR
+    SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS
+    UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    """.split()  # noqa: SIM905  # Two hundred quotation marks would hide a wrong code.
+)
 
 _AMOUNT = re.compile(r"(?P<whole>[0-9]{1,12})(?:\.(?P<fraction>[0-9]{1,6}))?", re.ASCII)
 

@@ -23,6 +23,13 @@ def months_after(month: str, last: str) -> Iterator[str]:
         yield month
 
 
+def months_before(month: str, end: str) -> Iterator[str]:
+    """Yield the months from `month` on that begin before `end`."""
+    while month < end:
+        yield month
+        month = next_month(month)
+
+
 def month_of(moment: datetime) -> str:
     """Return the month (UTC) as `YYYY-MM`; personal data is erased by whole months."""
     utc = moment.astimezone(UTC)

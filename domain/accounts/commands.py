@@ -8,6 +8,7 @@ from uuid import UUID
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
 from domain.accounts.organization import SCOPES, ApiClient, Organization, api_client_id
+from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
@@ -24,6 +25,7 @@ class Accounts:
     committer: Committer
     currency: Currency
     new_id: Callable[[], UUID]
+    approval_above_micros: int = 0  # 0: no correction needs approval.
 
     def register_organization(
         self,
@@ -117,26 +119,77 @@ class Accounts:
         cause: Cause,
         *,
         reference: str,
-    ) -> Wallet:
-        """Correct a balance by a signed amount, once per reference.
+    ) -> Adjustment:
+        """Correct a balance by a signed amount, or only propose that, once per reference.
 
         Raises InsufficientBalance if it would become negative, NotPossible if the reference had
         another amount or reason.
         """
-        made = Adjustment.make(organization_id, reference, amount_micros, reason, cause)
-        return self._book(made, lambda held: held.adjust(made, self.currency.code, cause))
+        needs_approval = 0 < self.approval_above_micros < abs(amount_micros)
+        given = (organization_id, reference, amount_micros, reason, cause)
+        asked = Adjustment.make(*given, needs_approval=needs_approval)
+        if needs_approval:
+            self._save_once(asked, lambda: self.log.append(asked))
+        else:
+            self._book(asked, lambda held: held.adjust(asked, self.currency.code, cause))
+        return self.log.get(Adjustment, asked.id)
+
+    def approve(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
+        """Book a proposed adjustment; raises NotPossible for the operator who proposed it."""
+
+        def decide(newest: Adjustment) -> Adjustment:
+            newest.approve(cause)
+            owner = wallet_id(newest.organization_id)
+            code = self.currency.code
+            self.committer.commit(owner, lambda held: held.adjust(newest, code, cause), newest)
+            return newest
+
+        return self.log.change(self._adjustment(adjustment_id), decide)
+
+    def reject(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
+        """Decide that a proposed adjustment is never booked."""
+
+        def decide(newest: Adjustment) -> Adjustment:
+            newest.reject(cause)
+            return newest
+
+        return self.log.change(self._adjustment(adjustment_id), decide)
+
+    def _adjustment(self, adjustment_id: UUID) -> Adjustment:
+        return self.log.get(Adjustment, adjustment_id, f"adjustment {adjustment_id}")
+
+    def refund(self, stream_id: UUID, asked: HandRefund, cause: Cause) -> RefundByHand:
+        """Give back a charge, or a part of it, by hand; `stream_id` is what was charged for.
+
+        The same reference again is the same refund. Raises NotPossible for more than is left.
+        """
+
+        def decide(newest: Refundable) -> RefundByHand:
+            refund = newest.refund_by_hand(asked, cause)
+            done = newest.done_by_hand(asked.transaction_id, asked.reference)
+            assert done is not None
+            if refund is not None:
+                self.committer.commit_entries(done.organization_id, [refund], cause, newest)
+            return done
+
+        charged_for = self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
+        return self.log.change(charged_for, decide)
 
     def _book(self, booking: Deposit | Adjustment, change: Change) -> Wallet:
         """Save a booking with its wallet entry, or find that it was saved before."""
-        organization_id = booking.organization_id
-        self.wallet(organization_id)
+        wallet = wallet_id(booking.organization_id)
+        self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
+        return self.wallet(booking.organization_id)
+
+    def _save_once(self, booking: Deposit | Adjustment, save: Callable[[], int]) -> None:
+        """Save a booking, or find that it was saved before."""
+        self.wallet(booking.organization_id)
         if not self._is_made(booking):
             try:
-                self.committer.commit(wallet_id(organization_id), change, booking)
+                save()
             except Conflict:
                 if not self._is_made(booking):  # A failover has lost the first booking.
                     raise
-        return self.wallet(organization_id)
 
     def wallet(self, organization_id: UUID) -> Wallet:
         """Return the wallet as the log has it now."""
@@ -161,6 +214,9 @@ class Accounts:
         earlier = self.log.find(type(booking), booking.id)
         if earlier is None:
             return False
+        if isinstance(earlier, Adjustment) and earlier.state == "rejected":
+            message = f"the adjustment with reference {booking.reference} was rejected"
+            raise NotPossible(message)
         for what in ("amount_micros", "reason"):
             if getattr(earlier, what, None) != getattr(booking, what, None):
                 noun, other = type(booking).TOPIC, what.removesuffix("_micros")

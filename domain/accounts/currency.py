@@ -60,10 +60,15 @@ class Currency:
         ledger = self._log.find(Ledger, ledger_id())
         if ledger is not None:
             return ledger.currency
-        first = self._log.first(Wallet.Opened, MonthlyFee.Due)  # Older releases wrote no ledger.
-        match first:
-            case Wallet.Opened():
-                return first.currency
-            case MonthlyFee.Due():
-                return first.price.currency
-        return None
+        # Older releases wrote no ledger.
+        return currency_of(self._log.first(Wallet.Opened, MonthlyFee.Due))
+
+
+def currency_of(event: object) -> str | None:
+    """Return the currency that an event fixes for its log."""
+    match event:
+        case Ledger.Opened() | Wallet.Opened():
+            return event.currency
+        case MonthlyFee.Due():
+            return event.price.currency
+    return None

@@ -1,19 +1,21 @@
 """What an organization owes for its active links of one calendar month (UTC)."""
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice
+from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root
 
 
-class MonthlyFee(Root):
+class MonthlyFee(Refundable):
     """An amount frozen as of the first instant of its month, and charged once, then or later."""
 
     TOPIC = "monthly_fee"
+    KIND = "monthly_fee"
 
     class Due(Created):
         """The links that were active at that instant, each for `fee_micros`; `month` as YYYY-MM."""
@@ -41,6 +43,9 @@ class MonthlyFee(Root):
 
         def apply(self, aggregate: "MonthlyFee") -> None:
             aggregate.is_charged = True
+
+    class RefundedByHand(RefundByHand):
+        TOPIC = "monthly_fee.refunded_by_hand"
 
     due: Due
     is_charged: bool
@@ -79,6 +84,12 @@ class MonthlyFee(Root):
         due = self.due
         facts = {"organization_id": due.organization_id, "month": due.month, "price": due.price}
         self.record(self.Charged, cause, **facts)
+
+    def paid(self) -> Iterable[Paid]:
+        return [Paid(self.due.price)] if self.is_charged else []
+
+    def owner(self) -> dict[str, Any]:
+        return {"organization_id": self.due.organization_id}
 
 
 def monthly_fee_id(organization_id: UUID, month: str) -> UUID:

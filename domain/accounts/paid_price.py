@@ -1,8 +1,19 @@
-"""What was paid and what was paid back, each with its transaction in the wallet."""
+"""What was paid and what was paid back, each with its transaction in the wallet, and why."""
 
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
 from uuid import UUID
 
 import msgspec
+
+from domain.errors import IncompleteNetworkAnswer
+from domain.log.aggregate import Event
+
+RefundReason = Literal[
+    "lookup_unavailable", "provisioning_failed", "provisioning_error", "cancelled", "by_hand"
+]
+REFUND_REASONS: tuple[RefundReason, ...] = get_args(RefundReason)
 
 
 class PaidPrice(msgspec.Struct, frozen=True):
@@ -18,3 +29,24 @@ class Repayment(msgspec.Struct, frozen=True):
 
     amount_micros: int
     transaction_id: UUID
+
+
+class Repaying(Event):
+    """An event in whose commit money goes back; the refunds come after it."""
+
+    @abstractmethod
+    def reasons(self) -> Mapping[UUID, RefundReason]:
+        """Return the reason of each of its refunds, by the transaction of the refund."""
+
+
+def refund_reason(code: str) -> RefundReason:
+    """Return why money goes back after the network has failed with this code of a refusal."""
+    failed = code == IncompleteNetworkAnswer.code
+    return "provisioning_failed" if failed else "provisioning_error"
+
+
+def reasons_of(
+    refunds: Sequence[Repayment | None], reason: RefundReason
+) -> Mapping[UUID, RefundReason]:
+    """Return one reason for all refunds that there are."""
+    return {each.transaction_id: reason for each in refunds if each is not None}

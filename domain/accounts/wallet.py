@@ -3,20 +3,30 @@
 Also the kind under which an entry is listed, and the links that it is about.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import field
 from functools import lru_cache
 from typing import Any, Literal, Self
 from uuid import UUID
 
 import msgspec
 
-from domain.cause import Cause
+from domain.accounts.paid_price import RefundReason
+from domain.cause import Cause, is_operator
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root
 from domain.money import AMOUNT_MICROS_MAX
 
 ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
+# The type of what money was for, and the kind of its charge.
+CHARGED_FOR: Mapping[str, ChargeKind] = {
+    "link": "activation",
+    "plan_change": "topup",
+    "monthly_fee": "monthly_link_fee",
+    "lookup": "lookup",
+    "job": "bulk_lookup",
+}
 # JSON values without personal data, because they are shown and kept for ever.
 Metadata = dict[str, Any]
 
@@ -49,6 +59,7 @@ class Refund(msgspec.Struct, frozen=True):
     currency: str
     reference: Reference
     description: str
+    reason: RefundReason
     metadata: Metadata = {}
 
 
@@ -118,6 +129,8 @@ class Wallet(LoadedFromNewest):
         TOPIC = "wallet.refunded"
 
         charge_id: UUID
+        # None in older events; then the event before it in its commit tells the reason.
+        reason: RefundReason | None = field(default=None, kw_only=True)
 
     organization_id: UUID
     currency: str
@@ -200,6 +213,7 @@ class Wallet(LoadedFromNewest):
             refund.amount_micros,
             transaction_id=refund.transaction_id,
             charge_id=refund.charge_id,
+            reason=refund.reason,
             reference=refund.reference,
             description=refund.description,
             metadata=refund.metadata,
@@ -281,26 +295,8 @@ def deposit_id(organization_id: UUID, reference: str) -> UUID:
     return derive_id("deposit", organization_id, reference)
 
 
-class Adjustment(Root):
-    """One correction of a balance by a signed amount, once per organization and reference."""
-
-    TOPIC = "adjustment"
-
-    class Made(Created, ByOperator):
-        TOPIC = "adjustment.made"
-
-        organization_id: UUID
-        reference: str
-        amount_micros: int
-        reason: str
-        transaction_id: UUID
-
-        def apply(self, aggregate: "Adjustment") -> None:
-            aggregate.organization_id = self.organization_id
-            aggregate.reference = self.reference
-            aggregate.amount_micros = self.amount_micros
-            aggregate.reason = self.reason
-            aggregate.transaction_id = self.transaction_id
+class OfAdjustment(ByOperator):
+    """What an adjustment is; each event that decides on one says all of it."""
 
     organization_id: UUID
     reference: str
@@ -308,15 +304,80 @@ class Adjustment(Root):
     reason: str
     transaction_id: UUID
 
+    def apply(self, aggregate: "Adjustment") -> None:
+        aggregate.organization_id = self.organization_id
+        aggregate.reference = self.reference
+        aggregate.amount_micros = self.amount_micros
+        aggregate.reason = self.reason
+        aggregate.transaction_id = self.transaction_id
+
+
+class Adjustment(Root):
+    """One correction of a balance by a signed amount, once per organization and reference.
+
+    One that needs approval is proposed by an operator, and moves money when another approves it.
+    """
+
+    TOPIC = "adjustment"
+
+    class Made(Created, OfAdjustment):
+        TOPIC = "adjustment.made"
+
+        def apply(self, aggregate: "Adjustment") -> None:
+            super().apply(aggregate)
+            aggregate.state = "made"
+
+    class Proposed(Created, OfAdjustment):
+        """Nothing has moved yet."""
+
+        TOPIC = "adjustment.proposed"
+
+        def apply(self, aggregate: "Adjustment") -> None:
+            super().apply(aggregate)
+            aggregate.state = "proposed"
+            aggregate.proposed_by = self.actor
+
+    class Approved(Root.Event, OfAdjustment):
+        """Another operator agreed; saved together with the wallet's entry."""
+
+        TOPIC = "adjustment.approved"
+
+        def apply(self, aggregate: "Adjustment") -> None:
+            aggregate.state = "made"
+
+    class Rejected(Root.Event, ByOperator):
+        TOPIC = "adjustment.rejected"
+
+        def apply(self, aggregate: "Adjustment") -> None:
+            aggregate.state = "rejected"
+
+    organization_id: UUID
+    reference: str
+    amount_micros: int
+    reason: str
+    transaction_id: UUID
+    state: Literal["made", "proposed", "rejected"]
+    proposed_by: str | None
+
     @classmethod
-    def make(
-        cls, organization_id: UUID, reference: str, amount_micros: int, reason: str, cause: Cause
+    def make(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
+        cls,
+        organization_id: UUID,
+        reference: str,
+        amount_micros: int,
+        reason: str,
+        cause: Cause,
+        *,
+        needs_approval: bool = False,
     ) -> Self:
-        """Record the correction; saved together with the wallet that it corrects."""
+        """Record the correction, saved together with the wallet that it corrects; or propose it."""
         assert amount_micros != 0, amount_micros
+        if needs_approval and not is_operator(cause.actor):
+            message = "an adjustment above ADJUSTMENT_APPROVAL_ABOVE needs operators: create them"
+            raise NotPossible(message)
         stream_id = adjustment_id(organization_id, reference)
         return cls.begin(
-            cls.Made,
+            cls.Proposed if needs_approval else cls.Made,
             cause,
             stream_id,
             organization_id=organization_id,
@@ -325,6 +386,25 @@ class Adjustment(Root):
             reason=reason,
             transaction_id=derive_id("transaction", stream_id),
         )
+
+    def approve(self, cause: Cause) -> None:
+        """Agree to a proposal of somebody else; saved together with the wallet that it corrects."""
+        self._refuse_decided()
+        if cause.actor == self.proposed_by or not is_operator(cause.actor):
+            message = "an adjustment is approved by another operator than the one who proposed it"
+            raise NotPossible(message)
+        names = ("organization_id", "reference", "amount_micros", "reason", "transaction_id")
+        self.record(self.Approved, cause, **{name: getattr(self, name) for name in names})
+
+    def reject(self, cause: Cause) -> None:
+        """Decide that a proposal never moves money."""
+        self._refuse_decided()
+        self.record(self.Rejected, cause)
+
+    def _refuse_decided(self) -> None:
+        if self.state != "proposed":
+            message = f"the adjustment with reference {self.reference} was {self.state} already"
+            raise NotPossible(message)
 
 
 def adjustment_id(organization_id: UUID, reference: str) -> UUID:

@@ -7,12 +7,14 @@ from uuid import UUID
 import msgspec
 
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
 from domain.regions import regions_of
 
 CoverageType = Literal["local", "regional", "global"]
+SIMULATED = "simulated"  # The network of plans that name none.
 COVERAGE_TYPES: tuple[CoverageType, ...] = ("local", "regional", "global")
 
 
@@ -38,8 +40,12 @@ class CountryCoverage(msgspec.Struct, frozen=True):
     operators: list[Operator]
 
 
-class PlanTerms(msgspec.Struct, frozen=True):
-    """Everything about a plan except who may see it. `data_mb` in MB, 1 GB = 1000 MB."""
+class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Everything about a plan except who may see it. `data_mb` in MB, 1 GB = 1000 MB.
+
+    `cost` is what the network takes for it, None if that is not known; no partner may see it.
+    `network` None is the simulated one.
+    """
 
     name: str
     provider_plan_id: str | None
@@ -50,6 +56,8 @@ class PlanTerms(msgspec.Struct, frozen=True):
     coverage_type: CoverageType
     sponsor_profiles: list[SponsorProfile]
     coverage: list[CountryCoverage]
+    cost: Cost | None = None
+    network: str | None = None
 
 
 class PlanKey(NamedTuple):

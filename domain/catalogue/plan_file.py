@@ -22,6 +22,7 @@ from domain.catalogue.checked_json import (
 )
 from domain.catalogue.plan import (
     COVERAGE_TYPES,
+    SIMULATED,
     CountryCoverage,
     Operator,
     PlanKey,
@@ -30,7 +31,9 @@ from domain.catalogue.plan import (
     coverage_type_of,
     key_of,
 )
+from domain.cost import Cost
 from domain.errors import NotPossible
+from domain.money import CURRENCIES, format_amount
 from domain.regions import is_country
 
 FILE = "the file"
@@ -47,6 +50,18 @@ class PlansRefused(NotPossible):
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = list(lines)
+
+
+@dataclass(frozen=True)
+class PlanRules:
+    """What an installation takes: its currency, its networks, of which the first is the default.
+
+    `below_cost`: whether a plan may be sold for less than its network takes.
+    """
+
+    currency: str
+    networks: Sequence[str] = (SIMULATED,)
+    below_cost: bool = False
 
 
 @dataclass(frozen=True)
@@ -71,18 +86,18 @@ class PlanEntry:
         return _place(self.index, self.terms.name)
 
 
-def read_plan_file(data: bytes, currency: str) -> list[PlanEntry]:
-    """Read a plan file in one currency; raises PlansRefused with every error."""
+def read_plan_file(data: bytes, rules: PlanRules) -> list[PlanEntry]:
+    """Read a plan file; raises PlansRefused with every error."""
     if len(data) > FILE_BYTES_MAX:
         raise PlansRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
     try:
         document = parse(data)
     except Wrong as wrong:
         raise PlansRefused(told(FILE, wrong.problems)) from None
-    return read_plans(document, currency)
+    return read_plans(document, rules)
 
 
-def read_plans(document: Any, currency: str) -> list[PlanEntry]:
+def read_plans(document: Any, rules: PlanRules) -> list[PlanEntry]:
     """Read a plan file that is parsed already; raises PlansRefused with every error."""
     try:
         plans = members({"plans": _list_of_plans})(document)["plans"]
@@ -92,7 +107,7 @@ def read_plans(document: Any, currency: str) -> list[PlanEntry]:
     lines: list[str] = []
     for index, plan in enumerate(plans):
         try:
-            entries.append(_entry(index, plan, currency))
+            entries.append(_entry(index, plan, rules))
         except Wrong as wrong:
             name = plan.get("name") if isinstance(plan, dict) else None
             lines += told(_place(index, name), wrong.problems)
@@ -117,9 +132,12 @@ def _place(index: int, name: object) -> str:
         return f"plans[{index}]"
 
 
-def _entry(index: int, value: Any, currency: str) -> PlanEntry:
-    said = members({**_REQUIRED, "currency": _only(currency)}, _OPTIONAL)(value)
-    problems = _contradictions(said)
+def _entry(index: int, value: Any, rules: PlanRules) -> PlanEntry:
+    required = {**_REQUIRED, "currency": _only(rules.currency)}
+    said = members(required, {**_OPTIONAL, "network": one_of(*rules.networks)})(value)
+    cost, problems = _cost(said, rules), _contradictions(said)
+    if cost is not None and not rules.below_cost:
+        problems += _losses(said, cost)
     if problems:
         raise Wrong(*problems)
     countries = [each.country_code for each in said["coverage"]]
@@ -133,6 +151,8 @@ def _entry(index: int, value: Any, currency: str) -> PlanEntry:
         coverage_type=said["coverage_type"] or coverage_type_of(countries),
         sponsor_profiles=said["sponsor_profiles"],
         coverage=said["coverage"],
+        cost=cost,
+        network=_unless_simulated(said["network"] or rules.networks[0]),
     )
     return PlanEntry(
         index=index,
@@ -155,7 +175,29 @@ def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
     if said["organization_id"] is not None and said["excluded_organizations"]:
         message = "must be empty beside an organization_id, since nobody else sees the plan"
         problems.append((("excluded_organizations",), message))
+    if said["cost_currency"] is not None and said["cost"] is None:
+        problems.append((("cost_currency",), "needs a cost beside it"))
     return problems
+
+
+def _cost(said: Mapping[str, Any], rules: PlanRules) -> Cost | None:
+    amount_micros = said["cost"]
+    if amount_micros is None:
+        return None
+    return Cost(amount_micros, said["cost_currency"] or rules.currency)
+
+
+def _losses(said: Mapping[str, Any], cost: Cost) -> list[Problem]:
+    """Refuse a price below the cost; other currencies have no rate by which they are compared."""
+    if cost.currency != said["currency"] or said["retail_price"] >= cost.amount_micros:
+        return []
+    taken = f"{format_amount(cost.amount_micros)} {cost.currency}"
+    return [(("retail_price",), f"is below the cost of {taken}; --below-cost allows that")]
+
+
+def _unless_simulated(network: str) -> str | None:
+    """Return how the terms name a network: plans from before there were several name none."""
+    return None if network == SIMULATED else network
 
 
 def _only(currency: str) -> Check[str]:
@@ -165,6 +207,12 @@ def _only(currency: str) -> Check[str]:
         return currency
 
     return check
+
+
+def _currency(value: Any) -> str:
+    if not isinstance(value, str) or value not in CURRENCIES:
+        raise Wrong(((), "must be a currency code of ISO 4217, such as EUR"))
+    return value
 
 
 def _uuid(value: Any) -> UUID:
@@ -212,6 +260,8 @@ _OPTIONAL = {
     "id": _uuid,
     "provider_plan_id": text,
     "coverage_type": one_of(*COVERAGE_TYPES),
+    "cost": amount,
+    "cost_currency": _currency,
     "organization_id": _uuid,
     "excluded_organizations": every(_uuid),
     "enabled": flag,

@@ -7,11 +7,15 @@ from uuid import UUID
 
 import msgspec
 
+from domain.cost import Cost
 from domain.links.network import AddonUsage, ProviderPlan
 
 
-class BoughtPlan(msgspec.Struct, frozen=True):
-    """A plan at the moment of purchase; later changes of the catalogue do not touch it."""
+class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A plan at the moment of purchase; later changes of the catalogue do not touch it.
+
+    `cost` and `network` are those of its terms.
+    """
 
     plan_id: UUID
     provider_plan_id: str
@@ -20,6 +24,8 @@ class BoughtPlan(msgspec.Struct, frozen=True):
     data_mb: int
     validity_days: int
     countries: list[str]
+    cost: Cost | None = None
+    network: str | None = None
 
     @property
     def at_provider(self) -> ProviderPlan:
@@ -27,6 +33,10 @@ class BoughtPlan(msgspec.Struct, frozen=True):
         return ProviderPlan(
             self.provider_plan_id, self.data_mb, self.validity_days, tuple(self.countries)
         )
+
+    def cost_of(self, reference: str | None) -> Cost | None:
+        """Return what the network takes for what it knows under this id, as far as it is known."""
+        return self.cost and msgspec.structs.replace(self.cost, reference=reference)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import PaidPrice, Repayment, refund_reason
 from domain.accounts.wallet import Metadata, Reference, Refund
 from domain.cause import Cause, Clock
 from domain.errors import (
@@ -185,6 +185,7 @@ def link_metadata(link: Link) -> Metadata:
 
 def _refund_of(link: Link, refund: Repayment) -> Refund:
     assert link.requested.price is not None
+    assert link.failure is not None
     return Refund(
         transaction_id=refund.transaction_id,
         charge_id=link.requested.price.transaction_id,
@@ -192,11 +193,13 @@ def _refund_of(link: Link, refund: Repayment) -> Refund:
         currency=link.requested.price.currency,
         reference=Reference("link", str(link.id)),
         description="Refund of a failed activation",
+        reason=refund_reason(link.failure.code),
         metadata=link_metadata(link),
     )
 
 
 def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
+    assert change.failure is not None
     paid = [each for each in change.requested.additions[len(change.added) :] if each.price]
     return [
         Refund(
@@ -206,6 +209,7 @@ def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
             currency=addition.price.currency,
             reference=Reference("plan_change", str(change.id)),
             description="Refund of a failed top-up",
+            reason=refund_reason(change.failure.code),
             metadata={
                 "link_id": str(change.link_id),
                 "plan_id": str(addition.plan.plan_id),

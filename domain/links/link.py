@@ -1,15 +1,24 @@
 """A link: an eSIM that an organization bought, from the request to its plans and status."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Self
 from uuid import UUID
 
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import (
+    PaidPrice,
+    RefundReason,
+    Repaying,
+    Repayment,
+    reasons_of,
+    refund_reason,
+)
+from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.network import Endpoint, LinkStatus
@@ -29,7 +38,7 @@ class Stage(StrEnum):
     ENDED = "ended"
 
 
-class Link(Root):
+class Link(Refundable):
     """What a partner bought. Its organization can see it only from its activation on.
 
     `requested` is what was asked for. `stage` is how far the provisioning has come, by the table in
@@ -37,6 +46,7 @@ class Link(Root):
     """
 
     TOPIC = "link"
+    KIND = "link"
 
     class Event(Root.Event):
         """Every event of a link names its organization."""
@@ -125,6 +135,7 @@ class Link(Root):
         plan: BoughtPlan
         activation_id: UUID
         lpa: Sealed | None
+        cost: Cost | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ACTIVE
@@ -135,7 +146,7 @@ class Link(Root):
                 self.activation_id, self.plan, self.timestamp, self.addon_id
             )
 
-    class ProvisioningFailed(Event):
+    class ProvisioningFailed(Event, Repaying):
         """`iccid` is the eSIM still to be freed, `settled_at` the latest moment for that."""
 
         TOPIC = "link.provisioning_failed"
@@ -149,6 +160,9 @@ class Link(Root):
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.FAILED if self.iccid is not None else Stage.ENDED
             aggregate.failure = self
+
+        def reasons(self) -> Mapping[UUID, RefundReason]:
+            return reasons_of([self.refund], refund_reason(self.code))
 
     class EndpointRemoved(Event):
         """A late endpoint of a failed link was found and removed."""
@@ -199,6 +213,7 @@ class Link(Root):
         activation_id: UUID
         plan: BoughtPlan
         addon_id: str | None
+        cost: Cost | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.activations[self.activation_id] = Activation(
@@ -298,6 +313,9 @@ class Link(Root):
         def apply(self, aggregate: "Link") -> None:
             aggregate.first_used_at = self.first_used_at
 
+    class RefundedByHand(RefundByHand):
+        TOPIC = "link.refunded_by_hand"
+
     requested: Requested
     stage: Stage
     iccid: str | None
@@ -394,6 +412,7 @@ class Link(Root):
             plan=self.requested.plan,
             activation_id=derive_id("activation", self.id, 0),
             lpa=lpa,
+            cost=self.requested.plan.cost_of(endpoint.addon_id or endpoint.endpoint_id),
         )
 
     def fail(
@@ -448,6 +467,7 @@ class Link(Root):
         assert self.open_change is not None
         assert activation_id not in self.activations, activation_id
         facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon_id}
+        facts["cost"] = plan.cost_of(addon_id)
         self._note(Link.PlanAdded, cause, change_id=self.open_change, **facts)
 
     def remove_plan(self, activation_id: UUID, cause: Cause) -> None:
@@ -491,6 +511,19 @@ class Link(Root):
             self._note(Link.Installed, cause, installed_at=installed_at)
         if first_used_at is not None and self.first_used_at is None:
             self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
+
+    def paid(self) -> Iterable[Paid]:
+        price, refund = self.requested.price, self.failure.refund if self.failure else None
+        is_paid = self.iccid is not None  # The eSIM was taken in the commit of the charge.
+        return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
+
+    def owner(self) -> dict[str, Any]:
+        return {"organization_id": self.organization_id}
+
+    def still_open(self) -> str | None:
+        if self.failure is None and not self.is_visible:
+            return "the link is not active yet, and may still fail"
+        return "a change of the link's plans is open" if self.open_change is not None else None
 
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
         self.record(event, cause, organization_id=self.organization_id, **facts)

@@ -33,6 +33,8 @@ def buy(plan_id: UUID, terms: PlanTerms) -> BoughtPlan:
         data_mb=terms.data_mb,
         validity_days=terms.validity_days,
         countries=[each.country_code for each in terms.coverage],
+        cost=terms.cost,
+        network=terms.network,
     )
 
 

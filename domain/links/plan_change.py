@@ -1,6 +1,6 @@
 """A change of the plans of a link: first the removals, then the paid additions, one step each."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from typing import Any, Self
@@ -8,7 +8,15 @@ from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import (
+    PaidPrice,
+    RefundReason,
+    Repaying,
+    Repayment,
+    reasons_of,
+    refund_reason,
+)
+from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
@@ -30,10 +38,11 @@ class Addition(msgspec.Struct, frozen=True):
     price: PaidPrice | None
 
 
-class PlanChange(Root):
+class PlanChange(Refundable):
     """A change of plans. Steps are known by index: the removals, then the additions, in order."""
 
     TOPIC = "plan_change"
+    KIND = "plan_change"
 
     class Event(Root.Event):
         organization_id: UUID
@@ -98,7 +107,7 @@ class PlanChange(Root):
             aggregate.done = self.index + 1
             aggregate.intent = None
 
-    class Failed(Event):
+    class Failed(Event, Repaying):
         """Step `index` and all later steps were not done; what they had cost is refunded.
 
         `settled_at` is when the network can no longer do that step; None if it cannot already.
@@ -116,6 +125,9 @@ class PlanChange(Root):
         def apply(self, aggregate: "PlanChange") -> None:
             aggregate.failure = self
 
+        def reasons(self) -> Mapping[UUID, RefundReason]:
+            return reasons_of(self.refunds, refund_reason(self.code))
+
     class Finished(Event):
         """Nothing of this change can happen any more, so the link can take another change."""
 
@@ -123,6 +135,11 @@ class PlanChange(Root):
 
         def apply(self, aggregate: "PlanChange") -> None:
             aggregate.finished_at = self.timestamp
+
+    class RefundedByHand(RefundByHand):
+        TOPIC = "plan_change.refunded_by_hand"
+
+        link_id: UUID
 
     requested: Requested
     done: int
@@ -256,9 +273,20 @@ class PlanChange(Root):
         assert self.finished_at is None
         self._note(self.Finished, cause)
 
+    def paid(self) -> Iterable[Paid]:
+        for addition in self.requested.additions:
+            if addition.price is not None:
+                failed = self.failure is not None and addition not in self.added
+                yield Paid(addition.price, addition.price.amount_micros if failed else 0)
+
+    def owner(self) -> dict[str, Any]:
+        return {"organization_id": self.organization_id, "link_id": self.link_id}
+
+    def still_open(self) -> str | None:
+        return "the change of plans has not finished" if self.finished_at is None else None
+
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
-        owner = {"organization_id": self.organization_id, "link_id": self.link_id}
-        self.record(event, cause, **owner, **facts)
+        self.record(event, cause, **self.owner(), **facts)
 
 
 def plan_change_id(organization_id: UUID, key: str, attempt: int) -> UUID:

@@ -8,9 +8,10 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
 from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
-from eventsourcing.utils import get_topic, resolve_topic
+from eventsourcing.utils import get_topic
 
 from domain.cause import Cause
+from domain.log.topics import class_of
 
 E = TypeVar("E", bound="Event")
 
@@ -35,7 +36,7 @@ class Created(Event, AggregateCreated):
     def mutate(self, aggregate: Any) -> Any:
         """Make the aggregate; the library's own way inspects signatures each time."""
         assert aggregate is None
-        kind: type[Root] = resolve_topic(self.originator_topic)
+        kind: type[Root] = class_of(self.originator_topic, Root)
         return kind.begun_by(self)
 
 

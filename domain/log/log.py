@@ -21,7 +21,7 @@ from eventsourcing.persistence import (
     PersistenceError,
     StoredEvent,
 )
-from eventsourcing.utils import Environment, EnvType, TopicError, get_topic, resolve_topic
+from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 
 from domain.at_once import may_wait
 from domain.cause import Cause, utc_now
@@ -30,6 +30,7 @@ from domain.log.aggregate import Event, LoadedFromNewest, Root
 from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
+from domain.log.topics import class_of
 
 MEET_AGAIN_S = 1.0  # Pause after a server could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Events for one statement; so many rows stay far below its time-out.
@@ -86,6 +87,16 @@ class Recorded(NamedTuple):
     def place(self) -> Place:
         """Its position and which event it is."""
         return Place(self.position, self.event.originator_id, self.event.originator_version)
+
+
+class Stored(NamedTuple):
+    """A row of the log: an event as it is stored, not decoded."""
+
+    position: int
+    stream_id: UUID
+    version: int
+    topic: str
+    state: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,9 +169,9 @@ class Log(Application[UUID]):
             raise NotFound(f"there is no {called}" if called else "")
         return aggregate
 
-    def history(self, stream_id: UUID) -> Sequence[Event]:
+    def history(self, stream_id: UUID, up_to_version: int | None = None) -> Sequence[Event]:
         """Return every event of a stream in order; none if the stream does not exist."""
-        return [*self._events_of(stream_id, None)]
+        return [*self._events_of(stream_id, None, up_to_version)]
 
     def append(self, *aggregates: Root) -> int:
         """Append the new events of aggregates other than wallets; return the last position.
@@ -292,6 +303,24 @@ class Log(Application[UUID]):
         """
         return [*self.follow(after, limit).events]
 
+    def stored(self, after: int, limit: int) -> list[Stored]:
+        """Return the next rows after a position, in order, with their bytes as they are.
+
+        Raises Poisoned for a stream id that is none; nothing else of a row is looked at.
+        """
+        try:
+            rows: Sequence[LogRow] = self.recorder.select_rows(after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
+        except PersistenceError as error:
+            raise ServiceUnavailable from error
+        stored = []
+        for position, stream, version, topic, state in rows:
+            try:
+                stored.append(Stored(position, _id(stream), version, topic, _bytes(state)))
+            except ValueError as error:
+                raise Poisoned(position, str(error)) from error
+        self._see(stored[-1].position if stored else 0)
+        return stored
+
     def follow(
         self,
         after: int,
@@ -413,11 +442,13 @@ class Log(Application[UUID]):
         remembered: int = getattr(self.recorder, "newest_position_given", self.head)()
         return remembered
 
-    def _events_of(self, stream_id: UUID, after_version: int | None) -> Iterable[Event]:
+    def _events_of(
+        self, stream_id: UUID, after_version: int | None, up_to_version: int | None = None
+    ) -> Iterable[Event]:
         """Return all events of a stream after a version, in order."""
         may_wait()
         try:
-            stored = self.recorder.select_events(stream_id, gt=after_version)
+            stored = self.recorder.select_events(stream_id, gt=after_version, lte=up_to_version)
         except PersistenceError as error:
             raise ServiceUnavailable from error
         decode = self.mapper.to_domain_event
@@ -431,6 +462,11 @@ def _id_of_text(text: str) -> UUID:
 
 def _id(stream: UUID | str) -> UUID:
     return stream if isinstance(stream, UUID) else _id_of_text(stream)
+
+
+def _bytes(state: object) -> bytes:
+    """Return stored bytes; SQLite holds text where somebody has changed a row by its functions."""
+    return state if isinstance(state, bytes) else str(state).encode()
 
 
 def _unobserved(_: Sequence[StoredEvent]) -> None:
@@ -450,10 +486,19 @@ def with_news(stored: Iterable[StoredEvent]) -> set[str]:
 def _is_step(topic: str) -> bool:
     """Tell whether an event is a mere step; one of an unknown kind may be an outcome."""
     try:
-        kind: type[Event] = resolve_topic(topic)
+        kind: type[Event] = class_of(topic, Event)
     except TopicError:
         return False
     return kind.IS_STEP
+
+
+def decoded(row: Stored) -> Recorded:
+    """Return the event in a row of the log; raises Poisoned if it cannot be decoded."""
+    position, stream_id, version, topic, state = row
+    try:
+        return Recorded(position, decode(stream_id, version, topic, state))
+    except (EventSourcingError, TopicError, ValueError) as error:
+        raise Poisoned(position, str(error)) from error
 
 
 def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = None) -> T:

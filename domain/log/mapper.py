@@ -18,7 +18,9 @@ from eventsourcing.persistence import (
     MapperDeserialisationError,
     StoredEvent,
 )
-from eventsourcing.utils import TopicError, get_topic, resolve_topic
+from eventsourcing.utils import TopicError, get_topic
+
+from domain.log.topics import class_of
 
 COLUMNS = ("originator_id", "originator_version")  # Columns of the log, not part of the state.
 
@@ -73,7 +75,7 @@ class MsgspecMapper(Mapper[UUID]):
 def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> Any:
     """Decode the event in a row of the log."""
     try:
-        event_class = _event_class(topic)
+        event_class = class_of(topic, AggregateEvent)
         state = _state(event_class, stored)
     except TopicError:
         raise
@@ -88,15 +90,6 @@ def decode(stream_id: UUID | str, version: int, topic: str, stored: bytes) -> An
     event: Any = object.__new__(event_class)
     object.__setattr__(event, "__dict__", state)
     return event
-
-
-@cache
-def _event_class(topic: str) -> type[AggregateEvent]:
-    event_class = resolve_topic(topic)
-    if not (isinstance(event_class, type) and issubclass(event_class, AggregateEvent)):
-        message = f"topic {topic!r} names no event"
-        raise TypeError(message)
-    return event_class
 
 
 def _state(event_class: type, stored: bytes) -> dict[str, Any]:

@@ -2,17 +2,20 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from domain.at_once import may_wait
 from domain.cause import Clock
+from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
+from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
 from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
@@ -24,12 +27,16 @@ UNAVAILABLE = "unavailable"  # What is counted as the source where there is no a
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """The facts of one number, their source, and as of when they are true."""
+    """The facts of one number, their source, and as of when they are true.
+
+    `cost` is what the provider takes for a live answer; None if that is not known.
+    """
 
     facts: NumberFacts
     source: Source
     provider: str
     as_of: datetime
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True)
@@ -37,13 +44,15 @@ class AnswerRules:
     """A `cache_ttl` of zero turns the cache off; `uncached` tells which numbers always skip it.
 
     A provider in this process is asked each time, because that costs less than the cache. `tell` is
-    called with each source and how many numbers it has answered.
+    called with each source and how many numbers it has answered. `costs` are those of one lookup by
+    the name of the provider.
     """
 
     cache_ttl: timedelta
     uncached: Callable[[str], bool]
     pause: Callable[[float], None]
     tell: Callable[[str, int], None] = lambda _source, _count: None
+    costs: Mapping[str, Cost] = field(default_factory=dict)
 
 
 class Answers:
@@ -133,4 +142,14 @@ class Answers:
             facts = self._provider.look_up(organization_id, phone_number)
         except Unavailable:
             return None
-        return Answer(facts, "live", self._provider.name, self._clock())
+        name = self._provider.name
+        return Answer(facts, "live", name, self._clock(), self._rules.costs.get(name))
+
+
+def asked_of(answers: Iterable[Answer]) -> list[Asked]:
+    """Return what the live ones among some answers have cost, provider by provider."""
+    live = Counter((each.provider, each.cost) for each in answers if each.source == "live")
+    return [
+        Asked(provider, count, cost and replace(cost, amount_micros=count * cost.amount_micros))
+        for (provider, cost), count in live.items()
+    ]

@@ -1,14 +1,23 @@
 """A bulk job: numbers looked up in slices, paid in advance; each failed item is refunded."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from datetime import datetime
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 import msgspec
 
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import (
+    PaidPrice,
+    RefundReason,
+    Repaying,
+    Repayment,
+    reasons_of,
+)
+from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created as FirstEvent
 from domain.log.aggregate import Root
@@ -30,10 +39,19 @@ class PersonalResults(msgspec.Struct, frozen=True):
     facts: list[NumberFacts]
 
 
-class BulkJob(Root):
+class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How many items a provider has answered, and what it takes for all of them, if known."""
+
+    provider: str
+    count: int
+    cost: Cost | None = None
+
+
+class BulkJob(Refundable):
     """A bulk job. Items are known by their index; personal data about them stays sealed."""
 
     TOPIC = "bulk_job"
+    KIND = "job"
 
     class Event(Root.Event):
         organization_id: UUID
@@ -69,17 +87,20 @@ class BulkJob(Root):
             aggregate.attempts[self.slice_index] = self.attempt
 
     class ItemsCompleted(Event):
+        """Items that `asked` leaves out were answered from the cache. Older events have None."""
+
         TOPIC = "bulk_job.items_completed"
 
         slice_index: int
         indexes: list[int]
         personal: Sealed
+        asked: list[Asked] | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.completed.update(self.indexes)
             aggregate.settlements.append(self)
 
-    class ItemsFailed(Event):
+    class ItemsFailed(Event, Repaying):
         """`errors` are messages without personal data, in the order of `indexes`."""
 
         TOPIC = "bulk_job.items_failed"
@@ -93,11 +114,17 @@ class BulkJob(Root):
             aggregate.failed.update(self.indexes)
             aggregate.settlements.append(self)
 
+        def reasons(self) -> Mapping[UUID, RefundReason]:
+            return reasons_of([self.refund], "lookup_unavailable")
+
     class Finished(Event):
         TOPIC = "bulk_job.finished"
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.finished_at = self.timestamp
+
+    class RefundedByHand(RefundByHand):
+        TOPIC = "bulk_job.refunded_by_hand"
 
     created: Created
     attempts: dict[int, int]
@@ -178,7 +205,12 @@ class BulkJob(Root):
         )
 
     def complete_items(
-        self, slice_index: int, indexes: Sequence[int], personal: Sealed, cause: Cause
+        self,
+        slice_index: int,
+        indexes: Sequence[int],
+        personal: Sealed,
+        cause: Cause,
+        asked: Sequence[Asked] | None = None,
     ) -> None:
         """End open items with an answer."""
         self._assert_open(indexes)
@@ -189,6 +221,7 @@ class BulkJob(Root):
             slice_index=slice_index,
             indexes=list(indexes),
             personal=personal,
+            asked=None if asked is None else list(asked),
         )
 
     def fail_items(
@@ -214,6 +247,16 @@ class BulkJob(Root):
         settled = len(self.completed) + len(self.failed)
         if settled == self.created.total_count and self.finished_at is None:
             self.record(self.Finished, cause, organization_id=self.organization_id)
+
+    def paid(self) -> Iterable[Paid]:
+        back_micros = len(self.failed) * self.created.item_price_micros
+        return [Paid(self.created.price, back_micros)] if self.created.price is not None else []
+
+    def owner(self) -> dict[str, Any]:
+        return {"organization_id": self.organization_id}
+
+    def still_open(self) -> str | None:
+        return "the job has not ended" if self.finished_at is None else None
 
     def _refund_of(self, indexes: Sequence[int]) -> Repayment | None:
         if self.created.price is None:

@@ -1,15 +1,19 @@
 """A single number lookup: answered and charged in one commit, or not at all."""
 
+from collections.abc import Iterable
+from dataclasses import field
 from datetime import datetime
-from typing import Literal, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 import msgspec
 
 from domain.accounts.paid_price import PaidPrice
+from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.cause import Cause
+from domain.cost import Cost
 from domain.ids import derive_id
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import Created
 from domain.lookups.ports import NumberFacts
 from domain.personal import Sealed
 
@@ -22,13 +26,17 @@ class PersonalAnswer(msgspec.Struct, frozen=True):
     facts: NumberFacts
 
 
-class NumberLookup(Root):
+class NumberLookup(Refundable):
     """One answer given to one organization."""
 
     TOPIC = "number_lookup"
+    KIND = "lookup"
 
     class Answered(Created):
-        """`price` is None when lookups were free at that time."""
+        """`price` is None when lookups were free at that time; `cost`, when it is not known.
+
+        An answer from the cache has cost nothing.
+        """
 
         TOPIC = "number_lookup.answered"
         IS_STEP = True
@@ -39,9 +47,13 @@ class NumberLookup(Root):
         provider: str
         price: PaidPrice | None
         personal: Sealed
+        cost: Cost | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "NumberLookup") -> None:
             aggregate.answer = self
+
+    class RefundedByHand(RefundByHand):
+        TOPIC = "number_lookup.refunded_by_hand"
 
     answer: Answered
 
@@ -57,6 +69,7 @@ class NumberLookup(Root):
         provider: str,
         price: PaidPrice | None,
         personal: Sealed,
+        cost: Cost | None = None,
     ) -> Self:
         """Give the answer; saved together with its charge."""
         return cls.begin(
@@ -69,7 +82,14 @@ class NumberLookup(Root):
             provider=provider,
             price=price,
             personal=personal,
+            cost=cost,
         )
+
+    def paid(self) -> Iterable[Paid]:
+        return [Paid(self.answer.price)] if self.answer.price is not None else []
+
+    def owner(self) -> dict[str, Any]:
+        return {"organization_id": self.answer.organization_id}
 
 
 def number_lookup_id(organization_id: UUID, key: str) -> UUID:

@@ -282,6 +282,7 @@ class SingleLookup:
             provider=answer.provider,
             price=price,
             personal=self.vault.seal(organization_id, month, stream_id, clear),
+            cost=answer.cost,
         )
 
 

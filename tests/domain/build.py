@@ -43,6 +43,7 @@ def refund(amount: str, charge_id: UUID) -> Refund:
         currency="EUR",
         reference=Reference("job", "1"),
         description="Failed items",
+        reason="lookup_unavailable",
     )
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from domain.months import first_instant, month_of, months_after, next_month
+from domain.months import first_instant, month_of, months_after, months_before, next_month
 
 INSTANT = timedelta(microseconds=1)
 
@@ -62,3 +62,8 @@ def test_a_moment_of_another_time_zone_counts_in_utc() -> None:
     east, west = timezone(timedelta(hours=14)), timezone(timedelta(hours=-11))
     assert month_of(datetime(2026, 3, 1, 13, 59, tzinfo=east)) == "2026-02"
     assert month_of(datetime(2026, 2, 28, 13, 0, tzinfo=west)) == "2026-03"
+
+
+def test_the_months_before_one_come_oldest_first_and_exclude_it() -> None:
+    assert list(months_before("2025-11", "2026-02")) == ["2025-11", "2025-12", "2026-01"]
+    assert list(months_before("2026-02", "2026-02")) == []

@@ -11,10 +11,16 @@ from typing import Any
 import msgspec
 
 from domain.accounts.ledger import Ledger
+from domain.accounts.monthly_fee import MonthlyFee
+from domain.accounts.operators import Operator as StaffOperator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.paid_price import Repayment
+from domain.accounts.refund_by_hand import Refundable
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from domain.catalogue.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
+from domain.finance.month import Month
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.discontinuity import Discontinuity
 from domain.lookups.bulk_job import BulkJob
@@ -68,6 +74,28 @@ def _moved(event_class: type[Wallet.Moved], amount_micros: int, /, **facts: Any)
 
 def _job(event_class: type[Event], /, **facts: Any) -> Event:
     return event(event_class, organization_id=ORGANIZATION, **facts)
+
+
+ADJUSTED: dict[str, Any] = {
+    "organization_id": ORGANIZATION,
+    "reference": "c-2",
+    "amount_micros": -5_000_000,
+    "reason": "Paid twice – ä",
+    "transaction_id": TRANSACTION,
+}
+
+
+def _by_hand(kind: type[Refundable], /, **facts: Any) -> Event:
+    return event(
+        kind.RefundedByHand,
+        organization_id=ORGANIZATION,
+        transaction_id=CHARGE,
+        refund=Repayment(1, TRANSACTION),
+        reference="ticket-ä-7",
+        reason="A complaint, half of it",
+        actor="operator:55555555-5555-5555-8555-555555555555",
+        **facts,
+    )
 
 
 EVENTS: tuple[Event, ...] = (
@@ -125,6 +153,25 @@ EVENTS: tuple[Event, ...] = (
         refund=Repayment(5_000, TRANSACTION),
     ),
     _job(BulkJob.Finished, at=WHOLE_SECOND),
+    *(_by_hand(each) for each in (NumberLookup, BulkJob, Link, MonthlyFee)),
+    _by_hand(PlanChange, link_id=CHARGE),
+    created(Adjustment.Proposed, "adjustment", **ADJUSTED, actor="operator:5"),
+    event(Adjustment.Approved, **ADJUSTED, actor="operator:6"),
+    event(Adjustment.Rejected, actor="operator:6"),
+    created(
+        StaffOperator.Registered,
+        "operator",
+        name="finance.anna",
+        may=["money", "keys"],
+        key_hash="0123456789abcdef" * 4,
+        actor="os:ærø",
+    ),
+    event(
+        StaffOperator.KeyRotated,
+        key_hash="fedcba9876543210" * 4,
+        actor="operator:55555555-5555-5555-8555-555555555555",
+    ),
+    event(StaffOperator.Revoked, actor="operator:55555555-5555-5555-8555-555555555555"),
     created(
         Organization.Registered,
         "organization",
@@ -164,6 +211,7 @@ EVENTS: tuple[Event, ...] = (
     event(Plan.OrganizationExcluded, organization_id=ORGANIZATION),
     event(Plan.OrganizationIncluded, organization_id=ORGANIZATION),
     *LINK_EVENTS,
+    created(Month.Closed, "month", month="2026-02"),
     created(
         Discontinuity.Noticed,
         "log",

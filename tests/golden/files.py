@@ -7,6 +7,7 @@ from domain.aggregates import AGGREGATES
 from domain.log.aggregate import Event, Root
 from domain.log.mapper import MsgspecMapper
 from tests.golden.examples import EVENTS
+from tests.golden.later_forms import LATER_FORMS
 
 FOLDER = Path(__file__).parent
 EVENTS_FOLDER = FOLDER / "events"
@@ -26,15 +27,21 @@ def event_classes() -> set[type[Event]]:
     return found - refined
 
 
-def file_name(event_class: type[Event]) -> str:
+def file_name(event_class: type[Event], form: str = "") -> str:
     topic: str = event_class.TOPIC  # type: ignore[attr-defined]  # every stored event has one
-    return f"{topic}.{getattr(event_class, 'class_version', 1)}.json"
+    return f"{topic}.{getattr(event_class, 'class_version', 1)}{form and f'+{form}'}.json"
+
+
+EXAMPLES: Mapping[str, Event] = {
+    file_name(type(event), form): event
+    for form, event in (*(("", each) for each in EVENTS), *LATER_FORMS)
+}
 
 
 def canonical_files() -> Mapping[Path, bytes]:
     """Return the bytes of every canonical example by the path of its file."""
     mapper = MsgspecMapper()
     return {
-        EVENTS_FOLDER / file_name(type(event)): mapper.to_stored_event(event).state
-        for event in EVENTS
+        EVENTS_FOLDER / name: mapper.to_stored_event(event).state
+        for name, event in EXAMPLES.items()
     }

@@ -8,24 +8,32 @@ import pytest
 
 from domain.catalogue import plan_file
 from domain.catalogue.plan import CountryCoverage, Operator, SponsorProfile
-from domain.catalogue.plan_file import PlanEntry, PlansRefused, read_plan_file, read_plans
+from domain.catalogue.plan_file import (
+    PlanEntry,
+    PlanRules,
+    PlansRefused,
+    read_plan_file,
+    read_plans,
+)
+from domain.cost import Cost
 from tests.plan_files import covering, plan, profile, written
 
 ID = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
 OWNER = "0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"
 TEXT = "must be text of 1 to 255 printable characters, no space around it"
 AMOUNT = 'must be a string with at most six decimals, such as "4.50"'
+RULES = PlanRules("USD")
 COUNTRY = "must be a country code of ISO 3166-1 alpha-2 (or XK), such as DE"
 
 
 def one(**changes: Any) -> PlanEntry:
-    (entry,) = read_plan_file(written(plan(**changes)), "USD")
+    (entry,) = read_plan_file(written(plan(**changes)), RULES)
     return entry
 
 
 def lines(data: bytes) -> list[str]:
     with pytest.raises(PlansRefused) as refused:
-        read_plan_file(data, "USD")
+        read_plan_file(data, RULES)
     assert str(refused.value).splitlines() == refused.value.lines
     return refused.value.lines
 
@@ -90,9 +98,34 @@ def test_limits_themselves_are_allowed() -> None:
     assert (least.data_mb, least.validity_days, least.retail_price_micros) == (1, 1, 0)
 
 
+def test_a_cost_is_in_the_currency_of_the_installation_unless_it_names_one() -> None:
+    assert one(cost="2.10").terms.cost == Cost(2_100_000, "USD")
+    assert one(cost="9.99", cost_currency="EUR").terms.cost == Cost(9_990_000, "EUR")
+    assert one(cost="0").terms.cost == Cost(0, "USD")
+    assert one().terms.cost is None
+
+
+def test_a_plan_without_a_network_is_of_the_first_one() -> None:
+    assert one().terms.network == one(network="simulated").terms.network is None
+    rules = PlanRules("USD", ["far", "simulated"])
+    named = [plan("A"), plan("B", network="simulated"), plan("C", network="far")]
+    networks = [each.terms.network for each in read_plan_file(written(*named), rules)]
+    assert networks == ["far", None, "far"]
+
+
+def test_a_price_below_the_cost_must_be_allowed() -> None:
+    cheap = written(plan("Cheap", retail_price="4.499999", cost="4.50"))
+    told = "is below the cost of 4.50 USD; --below-cost allows that"
+    assert lines(cheap) == [f'plans[0] "Cheap": retail_price: {told}']
+    assert read_plan_file(cheap, PlanRules("USD", below_cost=True))
+    assert one(retail_price="4.50", cost="4.50").terms.cost
+    # There is no rate by which two currencies could be compared.
+    assert one(retail_price="4.50", cost="5.00", cost_currency="EUR").terms.cost
+
+
 def test_an_empty_file_and_a_byte_order_mark_are_fine() -> None:
-    assert read_plan_file(written(), "USD") == []
-    assert read_plan_file(b"\xef\xbb\xbf" + written(), "USD") == []
+    assert read_plan_file(written(), RULES) == []
+    assert read_plan_file(b"\xef\xbb\xbf" + written(), RULES) == []
 
 
 WRONG: list[tuple[str, Any, str]] = [
@@ -102,6 +135,13 @@ WRONG: list[tuple[str, Any, str]] = [
         for value in ("", " ", "n" * 256, "a ", "\ta", "a\nb", "a\u2028b", "\ud800", "\0", 5, [])
     ],
     ("name", None, TEXT),
+    *[("cost", value, AMOUNT) for value in ("-1", 2.1, "")],
+    *[
+        ("cost_currency", value, "must be a currency code of ISO 4217, such as EUR")
+        for value in ("eur", "EURO", "", 1, ["EUR"])
+    ],
+    ("cost_currency", "EUR", "needs a cost beside it"),
+    *[("network", value, "must be one of: simulated") for value in ("far", "", 1)],
     *[
         ("retail_price", value, AMOUNT)
         for value in ("-1", "1e3", "0.0000001", "", " 1", "1,5", "\u0661", "1" * 13, 4.5, 4, None)
@@ -279,15 +319,15 @@ def test_more_plans_or_bytes_than_one_import_takes_are_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(plan_file, "PLANS_MAX", 2)
-    assert len(read_plan_file(written(plan(), plan()), "USD")) == 2
+    assert len(read_plan_file(written(plan(), plan()), RULES)) == 2
     assert "must be at most 2" in lines(written(plan(), plan(), plan()))[0]
     monkeypatch.setattr(plan_file, "FILE_BYTES_MAX", 10)
     assert lines(written()) == ["the file: is larger than 10 bytes"]
 
 
 def test_a_file_that_is_parsed_already_is_read_alike() -> None:
-    [entry] = read_plans({"plans": [plan(currency="EUR")]}, "EUR")
+    [entry] = read_plans({"plans": [plan(currency="EUR")]}, PlanRules("EUR"))
     assert entry.terms.currency == "EUR"
     assert (entry.index, entry.place) == (0, 'plans[0] "Germany 1 GB"')
     with pytest.raises(PlansRefused):
-        read_plans([], "EUR")
+        read_plans([], RULES)

@@ -4,8 +4,10 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.cost import Cost
 from domain.ids import derive_id
 from domain.links.link import Link, Stage, link_id
 from domain.links.network import Endpoint
@@ -252,3 +254,30 @@ def test_a_second_link_has_other_transactions() -> None:
     )
     assert other.requested.price is not None
     assert other.requested.price.transaction_id != TRANSACTION
+
+
+def test_an_active_link_keeps_what_the_network_takes_for_its_plan() -> None:
+    cost = Cost(2_100_000, "EUR")
+    link = new_link(replace(bought("4.00"), cost=cost))
+    Story(link).given(reserved, begun()).when(activated).then(
+        fact(Link.EndpointCreated),
+        fact(Link.Activated, cost=replace(cost, reference="addon-1")),
+    )
+
+
+def activated_without_addon(link: Link) -> None:
+    link.activate(Endpoint(ENDPOINT_ID, ICCID, str(LINK)), LPA, cause(3), adopted=False)
+
+
+def test_a_cost_without_an_add_on_is_that_of_the_endpoint() -> None:
+    link = new_link(replace(bought("4.00"), cost=Cost(0, "EUR")))
+    Story(link).given(reserved, begun()).when(activated_without_addon).then(
+        fact(Link.EndpointCreated),
+        fact(Link.Activated, cost=Cost(0, "EUR", ENDPOINT_ID)),
+    )
+
+
+def test_what_is_not_known_to_cost_anything_has_no_cost() -> None:
+    requested("4.00", reserved, begun()).when(activated).then(
+        fact(Link.EndpointCreated), fact(Link.Activated, cost=None)
+    )

@@ -3,7 +3,9 @@
 from uuid import uuid4
 
 import pytest
+from msgspec.structs import replace
 
+from domain.cost import Cost
 from domain.ids import derive_id
 from domain.links.link import Link
 from tests.domain.build import ORGANIZATION, cause
@@ -46,6 +48,13 @@ def test_a_closed_change_makes_room_for_another() -> None:
     story.then(fact(Link.ChangeClosed, change_id=CHANGE), open_change=None)
     other = uuid4()
     story.when(change_opened(other)).then(fact(Link.ChangeOpened), open_change=other)
+
+
+def test_an_added_plan_keeps_what_the_network_takes_for_it() -> None:
+    costly = replace(TOP_UP, cost=Cost(2_100_000, "EUR"))
+    active(change_opened()).when(plan_added(SECOND, costly)).then(
+        fact(Link.PlanAdded, cost=Cost(2_100_000, "EUR", "addon-2"))
+    )
 
 
 def test_an_added_plan_comes_after_those_that_are_there() -> None:

@@ -8,8 +8,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.answers import ATTEMPTS_MAX, CONCURRENCY_MAX, AnswerRules, Answers
+from domain.lookups.answers import ATTEMPTS_MAX, CONCURRENCY_MAX, AnswerRules, Answers, asked_of
+from domain.lookups.bulk_job import Asked
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
@@ -20,11 +22,23 @@ DAY = timedelta(days=1)
 class Desk:
     """Answers over a real cache, with everything else in the hands of the test."""
 
-    def __init__(self, process: Process, ttl: timedelta = DAY, *, remote: bool = True) -> None:
+    def __init__(
+        self,
+        process: Process,
+        ttl: timedelta = DAY,
+        *,
+        remote: bool = True,
+        cost: Cost | None = None,
+    ) -> None:
         self.provider = CountingProvider(remote=remote)
         self.clock = SetClock()
         self.pauses: list[float] = []
-        rules = AnswerRules(ttl, lambda number: number == "+15005550001", self.pauses.append)
+        rules = AnswerRules(
+            ttl,
+            lambda number: number == "+15005550001",
+            self.pauses.append,
+            costs={} if cost is None else {self.provider.name: cost},
+        )
         self.answers = Answers(self.provider, process.lookup_cache, self.clock, rules)
 
     def sources(self, *wanted: str, organization_id: UUID = ORGANIZATION) -> list[str | None]:
@@ -80,6 +94,23 @@ def test_a_provider_in_this_process_is_asked_every_time(
     assert [desk.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
     assert desk.sources(NUMBER, OTHER) == desk.sources(OTHER, NUMBER) == ["live", "live"]
     assert not process.lookup_cache.find(ORGANIZATION, [OTHER], desk.clock())
+
+
+def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(
+    make: Callable[..., Desk],
+) -> None:
+    cost = Cost(8_000, "USD")
+    answers = make(cost=cost).answers
+    live, kept = (answers.one(ORGANIZATION, NUMBER) for _ in range(2))
+    assert (live.cost, kept.cost) == (cost, None)
+    assert asked_of([live, kept, live]) == [Asked("counting", 2, Cost(16_000, "USD"))]
+    assert asked_of([kept]) == []
+
+
+def test_a_cost_that_is_not_known_is_not_made_up(desk: Desk) -> None:
+    answer = desk.answers.one(ORGANIZATION, NUMBER)
+    assert answer.cost is None
+    assert asked_of([answer]) == [Asked("counting", 1)]
 
 
 def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:

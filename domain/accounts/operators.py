@@ -1,0 +1,198 @@
+"""Operators: people with keys of their own, and what each of them may do at the command line.
+
+Streams are numbered from 1 on. So the log alone tells whether there is an operator at all, who they
+are, and which of two that register at once is the next one.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
+from typing import Literal, Self, get_args
+from uuid import UUID
+
+from domain.cause import OPERATOR, Cause, is_operator
+from domain.errors import NotPossible
+from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Created, Root
+from domain.log.log import Log, retry_on_conflict
+
+Right = Literal["money", "approve", "catalogue", "keys", "audit"]
+RIGHTS: tuple[Right, ...] = get_args(Right)
+MANAGES: Right = "keys"  # The right to create and revoke operators, and to give them keys.
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+
+
+class Operator(Root):
+    """One person at the command line. Only a keyed hash of the key is stored.
+
+    `name` is the name of an account. It stands unsealed in the log, because whoever audits it must
+    be able to read it for ever; so it should not be the name of a person.
+    """
+
+    TOPIC = "operator"
+
+    class Registered(Created, ByOperator):
+        TOPIC = "operator.registered"
+
+        name: str
+        may: list[Right]
+        key_hash: str
+
+        def apply(self, aggregate: "Operator") -> None:
+            aggregate.name = self.name
+            aggregate.may = self.may
+            aggregate.revoked = False
+            aggregate.locked_out_at = None
+            aggregate.key = self
+
+    class KeyRotated(Root.Event, ByOperator):
+        """The key before it is refused from now on."""
+
+        TOPIC = "operator.key_rotated"
+
+        key_hash: str
+
+        def apply(self, aggregate: "Operator") -> None:
+            aggregate.key = self
+            if not is_operator(self.actor):
+                aggregate.locked_out_at = self.timestamp
+
+    class Revoked(Root.Event, ByOperator):
+        TOPIC = "operator.revoked"
+
+        def apply(self, aggregate: "Operator") -> None:
+            aggregate.revoked = True
+
+    name: str
+    may: list[Right]
+    revoked: bool
+    locked_out_at: datetime | None  # When a key was last made without one.
+    key: "Operator.Registered | Operator.KeyRotated"  # The event that gave the present key.
+
+    @classmethod
+    def register(
+        cls, stream_id: UUID, cause: Cause, *, name: str, may: Sequence[Right], key_hash: str
+    ) -> Self:
+        return cls.begin(
+            cls.Registered, cause, stream_id, name=name, may=list(may), key_hash=key_hash
+        )
+
+    @property
+    def actor(self) -> str:
+        """How events name this operator as the one who caused them."""
+        return f"{OPERATOR}{self.id}"
+
+    @property
+    def manages(self) -> bool:
+        """Tell whether this operator can create others."""
+        return MANAGES in self.may and not self.revoked
+
+    @property
+    def has_own_key(self) -> bool:
+        """Tell whether nobody else can know the key: who makes a key for somebody sees it."""
+        return self.key.actor == self.actor
+
+    def rotate_key(self, key_hash: str, cause: Cause) -> None:
+        """Replace the key; the one before it is refused at once."""
+        self._refuse_revoked()
+        self.record(self.KeyRotated, cause, key_hash=key_hash)
+
+    def revoke(self, cause: Cause) -> None:
+        """Refuse this operator for ever; doing it again changes nothing."""
+        if not self.revoked:
+            self.record(self.Revoked, cause)
+
+    def require(self, right: Right) -> None:
+        """Raise NotPossible unless this operator has a right."""
+        self._refuse_revoked()
+        if right not in self.may:
+            message = f"operator {self.name} may not do this: it needs the right {right}"
+            raise NotPossible(message)
+
+    def _refuse_revoked(self) -> None:
+        if self.revoked:
+            message = f"operator {self.name} is revoked"
+            raise NotPossible(message)
+
+
+@dataclass(frozen=True)
+class Operators:
+    """All operators, read from the log itself; a read model could be out of date."""
+
+    log: Log
+
+    def all(self) -> list[Operator]:
+        """Return all operators in the order in which they were registered."""
+        return [*self._each()]
+
+    def exist(self) -> bool:
+        """Tell whether there was ever an operator, revoked ones included."""
+        return next(self._each(), None) is not None
+
+    def managed(self) -> bool:
+        """Tell whether somebody can create others; two who revoke each other at once leave none."""
+        return any(each.manages for each in self._each())
+
+    def get(self, operator_id: UUID) -> Operator:
+        """Return an operator; raises NotFound."""
+        return self.log.get(Operator, operator_id, f"operator {operator_id}")
+
+    def register(
+        self, cause: Cause, *, name: str, may: Sequence[Right], key_for: Callable[[UUID], str]
+    ) -> Operator:
+        """Register an operator under the next number; `key_for` returns the hash of a new key.
+
+        Raises NotPossible for a name that is taken, and if nobody could register the next one.
+        """
+        if not _NAME.fullmatch(name):
+            message = "a name is 1 to 64 lower-case letters, digits, dots, dashes and underscores"
+            raise NotPossible(message)
+
+        def attempt() -> Operator:
+            known = self.all()
+            if any(each.name == name for each in known):
+                message = f"there is an operator {name} already"
+                raise NotPossible(message)
+            if MANAGES not in may and not any(each.manages for each in known):
+                message = f"this operator needs the right {MANAGES}: nobody else has it"
+                raise NotPossible(message)
+            stream_id = operator_id(len(known) + 1)
+            key_hash = key_for(stream_id)
+            made = Operator.register(stream_id, cause, name=name, may=may, key_hash=key_hash)
+            self.log.append(made)
+            return made
+
+        return retry_on_conflict(attempt)
+
+    def rotate_key(self, operator_id: UUID, key_hash: str, cause: Cause) -> Operator:
+        """Give an operator a new key."""
+        return self._change(operator_id, lambda newest: newest.rotate_key(key_hash, cause))
+
+    def revoke(self, operator_id: UUID, cause: Cause) -> Operator:
+        """Revoke an operator; raises NotPossible for the last one who can create others."""
+        others = (each.manages for each in self._each() if each.id != operator_id)
+        if self.get(operator_id).manages and not any(others):
+            message = f"this is the last operator with the right {MANAGES}: create another first"
+            raise NotPossible(message)
+        return self._change(operator_id, lambda newest: newest.revoke(cause))
+
+    def _change(self, operator_id: UUID, change: Callable[[Operator], None]) -> Operator:
+        def decide(newest: Operator) -> Operator:
+            change(newest)
+            return newest
+
+        return self.log.change(self.get(operator_id), decide)
+
+    def _each(self) -> Iterator[Operator]:
+        for number in count(1):
+            found = self.log.find(Operator, operator_id(number))
+            if found is None:
+                return
+            yield found
+
+
+def operator_id(number: int) -> UUID:
+    return derive_id("operator", number)

@@ -1,0 +1,150 @@
+"""Refunds that an operator decides, as events on the stream of what was charged for.
+
+So one stream bounds all refunds of a charge, those of failures and those by hand.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, cast
+from uuid import UUID
+
+from domain.accounts.paid_price import (
+    PaidPrice,
+    RefundReason,
+    Repaying,
+    Repayment,
+    reasons_of,
+)
+from domain.accounts.wallet import Metadata, Reference, Refund
+from domain.cause import Cause
+from domain.errors import NotFound, NotPossible
+from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Root
+from domain.money import format_amount
+
+
+class RefundByHand(Root.Event, Repaying, ByOperator):
+    """An operator gave money back; saved together with the wallet's entry.
+
+    `transaction_id` is that of the charge. Each kind of stream has a topic of its own for it.
+    """
+
+    organization_id: UUID
+    transaction_id: UUID
+    refund: Repayment
+    reference: str
+    reason: str
+
+    def reasons(self) -> Mapping[UUID, RefundReason]:
+        return reasons_of([self.refund], "by_hand")
+
+    def apply(self, aggregate: "Refundable") -> None:
+        aggregate.by_hand = (*aggregate.by_hand, self)
+
+
+@dataclass(frozen=True)
+class HandRefund:
+    """What an operator asks for; `amount_micros` is None for all that is left.
+
+    `metadata` is that of the charge, so that the refund is listed with the same links.
+    """
+
+    transaction_id: UUID
+    reference: str
+    reason: str
+    amount_micros: int | None
+    metadata: Metadata
+
+
+class Paid(NamedTuple):
+    """A charge, and what failures have given back of it."""
+
+    price: PaidPrice
+    given_back_micros: int = 0
+
+
+class Refundable(Root):
+    """What a wallet was charged for."""
+
+    KIND: ClassVar[str]  # The type in the references of its charges and refunds.
+    RefundedByHand: ClassVar[type[RefundByHand]]
+
+    by_hand = cast("tuple[RefundByHand, ...]", ())  # No annotation, so that it is not a field.
+
+    @abstractmethod
+    def paid(self) -> Iterable[Paid]:
+        """Return the charges for it."""
+
+    @abstractmethod
+    def owner(self) -> dict[str, Any]:
+        """Return the organization, and what else each of its events names."""
+
+    def still_open(self) -> str | None:
+        """Say why it may still give money back by itself; None when it cannot."""
+        return None
+
+    def refund_by_hand(self, asked: HandRefund, cause: Cause) -> Refund | None:
+        """Give money back, once per charge and reference; None if that was done before.
+
+        Raises NotPossible for more than is left, while its own refunds may still come, and for a
+        reference that had another amount or reason.
+        """
+        if self._is_done(asked):
+            return None
+        if (reason := self.still_open()) is not None:
+            raise NotPossible(reason)
+        price, left_micros = self._left(asked.transaction_id)
+        amount_micros = left_micros if asked.amount_micros is None else asked.amount_micros
+        if not 0 < amount_micros <= left_micros:
+            left = f"{format_amount(left_micros)} {price.currency}"
+            message = f"no more than {left} is left of this charge" if left_micros else NOTHING_LEFT
+            raise NotPossible(message)
+        transaction_id = derive_id("refund_by_hand", asked.transaction_id, asked.reference)
+        self.record(
+            self.RefundedByHand,
+            cause,
+            **self.owner(),
+            transaction_id=asked.transaction_id,
+            refund=Repayment(amount_micros, transaction_id),
+            reference=asked.reference,
+            reason=asked.reason,
+        )
+        return Refund(
+            transaction_id=transaction_id,
+            charge_id=asked.transaction_id,
+            amount_micros=amount_micros,
+            currency=price.currency,
+            reference=Reference(self.KIND, str(self.id)),
+            description=asked.reason,
+            reason="by_hand",
+            metadata=asked.metadata,
+        )
+
+    def done_by_hand(self, transaction_id: UUID, reference: str) -> RefundByHand | None:
+        """Return the refund of a charge that has this reference."""
+        sought = (transaction_id, reference)
+        return next((e for e in self.by_hand if (e.transaction_id, e.reference) == sought), None)
+
+    def _is_done(self, asked: HandRefund) -> bool:
+        done = self.done_by_hand(asked.transaction_id, asked.reference)
+        if done is None:
+            return False
+        same_amount = asked.amount_micros in (None, done.refund.amount_micros)
+        if not same_amount or asked.reason != done.reason:
+            other = "reason" if same_amount else "amount"
+            message = f"the refund with reference {asked.reference} has another {other}"
+            raise NotPossible(message)
+        return True
+
+    def _left(self, transaction_id: UUID) -> tuple[PaidPrice, int]:
+        for price, given_back_micros in self.paid():
+            if price.transaction_id == transaction_id:
+                by_hand = (e for e in self.by_hand if e.transaction_id == transaction_id)
+                given = given_back_micros + sum(each.refund.amount_micros for each in by_hand)
+                return price, price.amount_micros - given
+        message = f"there is no charge {transaction_id}"
+        raise NotFound(message)
+
+
+NOTHING_LEFT = "nothing is left of this charge: it has been refunded"

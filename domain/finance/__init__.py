@@ -1,0 +1,1 @@
+"""The books of the whole installation: its months, and the statements of each."""

@@ -1,0 +1,39 @@
+"""A calendar month (UTC) of the books, which is closed once and for ever."""
+
+from typing import Self
+from uuid import UUID
+
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.log.aggregate import Created, Root
+
+
+class Month(Root):
+    """A month that is closed; an open one has no stream.
+
+    What reaches the log behind the event belongs to a later month, whatever its time says.
+    """
+
+    TOPIC = "month"
+
+    class Closed(Created):
+        """`month` as YYYY-MM."""
+
+        TOPIC = "month.closed"
+
+        month: str
+
+        def apply(self, aggregate: "Month") -> None:
+            aggregate.month = self.month
+
+    month: str
+
+    @classmethod
+    def close(cls, month: str, cause: Cause) -> Self:
+        """Close a month; a second close collides, because the id is derived."""
+        return cls.begin(cls.Closed, cause, month_id(month), month=month)
+
+
+def month_id(month: str) -> UUID:
+    """Return the stream of a month."""
+    return derive_id("month", month)

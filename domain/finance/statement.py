@@ -1,0 +1,110 @@
+"""The statement of a wallet for one month, entry by entry, and the rule of which month that is."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
+from typing import Self
+from uuid import UUID
+
+from domain.accounts.wallet import Wallet, kind_and_direction
+from domain.months import month_of, next_month
+
+
+def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
+    """Return the month of an entry as YYYY-MM.
+
+    `previous` is that of the wallet's entry before it, `closed` the last month that was closed
+    before its position; "" for none. So nothing joins a month that is closed, and the entries of a
+    wallet have their months in their order, whatever the clocks said.
+    """
+    return max(month_of(charged_at), previous, next_month(closed) if closed else "")
+
+
+@dataclass(slots=True)
+class Line:
+    """The entries of one kind; the balances are those before the first and after the last one."""
+
+    opening_micros: int
+    closing_micros: int
+    first_sequence: int
+    last_sequence: int
+    first_position: int
+    last_position: int
+    count: int = 0
+    debit_micros: int = 0
+    credit_micros: int = 0
+
+    def enter(self, position: int, entry: Wallet.Moved, direction: str) -> None:
+        """Count the next entry of this kind."""
+        self.last_sequence, self.last_position = entry.sequence, position
+        self.closing_micros = entry.balance_micros
+        self.count += 1
+        if direction == "debit":
+            self.debit_micros += abs(entry.amount_micros)
+        else:
+            self.credit_micros += abs(entry.amount_micros)
+
+
+@dataclass(slots=True)
+class Statement:
+    """What happened in a wallet within a month, by kind; without entries the places are None."""
+
+    organization_id: UUID
+    month: str
+    currency: str
+    opening_micros: int
+    lines: dict[str, Line] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, organization_id: UUID, month: str, currency: str, lines: dict[str, Line]) -> Self:
+        """Return the statement that has these lines, one at least."""
+        first = min(lines.values(), key=attrgetter("first_sequence"))
+        return cls(organization_id, month, currency, first.opening_micros, lines)
+
+    @classmethod
+    def begin(cls, month: str, entry: Wallet.Moved) -> Self:
+        """Return the statement that this entry will be the first of; it has yet to be entered."""
+        return cls(entry.organization_id, month, entry.currency, _before(entry))
+
+    def enter(self, position: int, entry: Wallet.Moved) -> None:
+        """Count the next entry of the month."""
+        kind, direction = kind_and_direction(entry)
+        line = self.lines.get(kind)
+        if line is None:
+            micros, sequence = _before(entry), entry.sequence
+            line = Line(micros, micros, sequence, sequence, position, position)
+            self.lines[kind] = line
+        line.enter(position, entry, direction)
+
+    def empty_in(self, month: str) -> Self:
+        """Return the statement of a later month without an entry."""
+        return type(self)(self.organization_id, month, self.currency, self.closing_micros)
+
+    @property
+    def closing_micros(self) -> int:
+        """The balance after the last entry."""
+        last = max(self.lines.values(), key=attrgetter("last_sequence"), default=None)
+        return self.opening_micros if last is None else last.closing_micros
+
+    @property
+    def sequences(self) -> tuple[int, int] | tuple[None, None]:
+        """The first and last sequence."""
+        if not self.lines:
+            return None, None
+        lines = self.lines.values()
+        return min(e.first_sequence for e in lines), max(e.last_sequence for e in lines)
+
+    @property
+    def positions(self) -> tuple[int, int] | tuple[None, None]:
+        """The first and last position."""
+        if not self.lines:
+            return None, None
+        lines = self.lines.values()
+        return min(e.first_position for e in lines), max(e.last_position for e in lines)
+
+
+def _before(entry: Wallet.Moved) -> int:
+    """Return the balance before an entry."""
+    _, direction = kind_and_direction(entry)
+    amount = abs(entry.amount_micros)
+    return entry.balance_micros + (amount if direction == "debit" else -amount)

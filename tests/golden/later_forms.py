@@ -1,0 +1,50 @@
+"""Events with the optional fields that they have got since their golden file was written.
+
+Each form has a name and a file of its own, such as `link.activated.1+cost.json`. The file without
+a name shows that the field is left out where it is None.
+"""
+
+from typing import Any, cast
+
+from eventsourcing.domain import AggregateEvent
+from msgspec.structs import replace
+
+from domain.accounts.wallet import Wallet
+from domain.catalogue.plan import Plan
+from domain.cost import Cost
+from domain.links.link import Link
+from domain.links.plan_change import Addition, PlanChange
+from domain.log.aggregate import Event
+from domain.lookups.bulk_job import Asked, BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from tests.golden.building import PRICE
+from tests.golden.examples import EVENTS, TERMS
+from tests.golden.link_examples import ACTIVATION, PLAN
+
+COST = Cost(2_100_000, "EUR")
+TOLD = Cost(2_099_999, "USD", "order-ä-7", estimated=False)
+COSTLY_TERMS = replace(TERMS, cost=COST, network="bics")
+COSTLY_PLAN = replace(PLAN, cost=COST, network="bics")
+
+
+def _with(kind: type[AggregateEvent], **facts: Any) -> Event:
+    """Return the first example of a kind with some facts changed."""
+    known: dict[type, Event] = {type(each): each for each in reversed(EVENTS)}
+    return cast("Event", kind(**{**vars(known[kind]), **facts}))
+
+
+LATER_FORMS: tuple[tuple[str, Event], ...] = (
+    ("reason", _with(Wallet.Refunded, reason="provisioning_failed")),
+    ("cost", _with(NumberLookup.Answered, source="live", cost=COST)),
+    ("cost", _with(BulkJob.ItemsCompleted, asked=[Asked("offline", 1), Asked("far", 1, COST)])),
+    ("cached", _with(BulkJob.ItemsCompleted, asked=[])),
+    ("cost", _with(Plan.Published, terms=COSTLY_TERMS)),
+    ("cost", _with(Plan.Changed, terms=COSTLY_TERMS)),
+    ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
+    ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),
+    ("cost", _with(Link.PlanAdded, plan=COSTLY_PLAN, cost=TOLD)),
+    (
+        "cost",
+        _with(PlanChange.Requested, additions=[Addition(ACTIVATION, COSTLY_PLAN, PRICE)]),
+    ),
+)
