@@ -1,11 +1,14 @@
 """The auditor reads the whole log and checks its order, every invariant, and every read model."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
+from domain.errors import ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
-from domain.log.log import Log, Poisoned
-from projections.audit.invariants import Invariants
+from domain.log.log import Log, Poisoned, Stored, decoded
+from projections.audit.invariants import Invariants, Order
+from projections.audit.report import Failure, Report
+from projections.audit.tree import leaf_hash
+from projections.audit.witnesses import Witness
 from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.read_model import ReadModel
@@ -13,46 +16,18 @@ from projections.engine.rebuild import Progress, ignore_progress
 from projections.engine.verify import differences
 
 BATCH_EVENTS_MAX = 2_000
-FAILURES_MAX = 100  # The first failures show how a log is broken; it need not be listed whole.
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """What is wrong, and the position at which it shows (0: at no single position)."""
-
-    position: int
-    reason: str
-
-
-@dataclass
-class Report:
-    """The outcome of an audit over the events up to a position."""
-
-    events: int = 0
-    position: int = 0
-    losses: list[Failure] = field(default_factory=list)  # Known losses, which are not failures.
-    failures: list[Failure] = field(default_factory=list)
-
-    @property
-    def ok(self) -> bool:
-        """Tell whether nothing is wrong."""
-        return not self.failures
-
-    def note(self, position: int, reasons: Sequence[str]) -> None:
-        """Add failures, up to `FAILURES_MAX`."""
-        room = FAILURES_MAX - len(self.failures)
-        self.failures.extend(Failure(position, reason) for reason in reasons[:room])
-
-
-def verify(
+def verify(  # noqa: PLR0913  # All that there is to look at.
     log: Log,
     database: Database,
     positions: Positions,
     models: Sequence[ReadModel],
     progress: Progress = ignore_progress,
+    witnesses: Sequence[Witness] = (),
 ) -> Report:
     """Check the log up to its present head, then every read model up to its own position."""
-    report = check_log(log, progress)
+    report = check_log(log, progress, witnesses)
     if not report.ok:
         return report
     for model in models:
@@ -60,37 +35,88 @@ def verify(
     return report
 
 
-def check_log(log: Log, progress: Progress = ignore_progress) -> Report:
+def check_log(
+    log: Log, progress: Progress = ignore_progress, witnesses: Sequence[Witness] = ()
+) -> Report:
     """Check order and invariants of every event up to the present head."""
-    report, goal = Report(), log.head()
-    invariants = Invariants()
-    while report.position < goal:
+    check = LogCheck(log, witnesses)
+    while check.step():
+        progress(check.report.position, check.goal)
+    if check.report.position:
+        progress(check.report.position, check.goal)
+    return check.report
+
+
+class LogCheck:
+    """One walk through the log up to its present head, batch by batch.
+
+    Behind a position that is `trusted` only the order and the witnesses are looked at, because an
+    invariant needs to know all that went before.
+    """
+
+    def __init__(self, log: Log, witnesses: Sequence[Witness] = (), trusted: int = 0) -> None:
+        self._log = log
+        self._witnesses = witnesses
+        self._rules = Order() if trusted else Invariants(log.history)
+        self._poisoned = False
+        self.report = Report(position=trusted, trusted=trusted)
+        self.goal = log.head()
+
+    def step(self) -> bool:
+        """Check the next batch; return False at the end, when the report is complete."""
+        report = self.report
         try:
-            batch = log.read(report.position, BATCH_EVENTS_MAX)
+            rows = self._log.stored(report.position, BATCH_EVENTS_MAX)
         except Poisoned as error:
             report.note(error.position, [error.reason])
-            return report
-        for recorded in batch:
-            if recorded.position > goal:
+            rows, self._poisoned = [], True
+        for row in rows:
+            if row.position > self.goal:
                 break
-            if recorded.position <= report.position:
-                report.note(recorded.position, ["the position does not rise"])
-            report.note(recorded.position, invariants.check(recorded))
-            if isinstance(recorded.event, Discontinuity.Noticed):
-                report.losses.append(Failure(recorded.position, _loss(recorded.event)))
+            if not self._poisoned:
+                self._check(row)
+            if self._poisoned and not self._witnesses:
+                break
+            if self._witnesses:
+                leaf = leaf_hash(*row)
+                for witness in self._witnesses:
+                    witness.see(row, leaf)
             report.events += 1
-            report.position = recorded.position
-        if not batch:
-            break
-        progress(report.position, goal)
-    given, head = log.given(), log.head()  # In this order, because others may append in between.
-    if head < given:
-        report.note(
-            head + 1, [f"the log ends before it, but positions up to {given} were given out"]
-        )
-    for position, reason in invariants.check_end():
-        report.note(position, [reason])
-    return report
+            report.position = row.position
+        stopped = self._poisoned and not self._witnesses
+        if rows and not stopped and report.position < self.goal:
+            return True
+        self._finish()
+        return False
+
+    def _check(self, row: Stored) -> None:
+        try:
+            recorded = decoded(row)
+        except Poisoned as error:
+            self.report.note(error.position, [error.reason])
+            self._poisoned = True
+            return
+        try:
+            wrong = self._rules.check(recorded)
+        except ServiceUnavailable:
+            raise
+        except Exception as error:  # noqa: BLE001  # A rule that reads on may meet what cannot be.
+            wrong = [f"it does not fit to what is before it ({type(error).__name__})"]
+        self.report.note(row.position, wrong)
+        if isinstance(recorded.event, Discontinuity.Noticed):
+            self.report.losses.append(Failure(row.position, _loss(recorded.event)))
+
+    def _finish(self) -> None:
+        report = self.report
+        if not self._poisoned:
+            given, head = self._log.given(), self._log.head()  # In this order: others append.
+            if head < given:
+                missing = f"the log ends before it, but positions up to {given} were given out"
+                report.note(head + 1, [missing])
+            for position, reason in self._rules.check_end():
+                report.note(position, [reason])
+        for witness in self._witnesses:
+            witness.testify(report)
 
 
 def _loss(event: Discontinuity.Noticed) -> str:

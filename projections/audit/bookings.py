@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from domain.accounts.paid_price import PaidPrice, Repayment
-from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
+from domain.accounts.paid_price import PaidPrice, RefundReason, Repaying, Repayment
+from domain.accounts.wallet import Deposit, OfAdjustment, Reference, Wallet
 from projections.audit.promises import Promises
 
 # For each kind of entry: its name, what announces it, and what is wrong if it is missing.
@@ -55,6 +55,11 @@ class Bookings:
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
         self._charges: dict[UUID, _Charge] = {}
+        self._reasons: dict[UUID, RefundReason] = {}  # Of refunds that are announced.
+
+    def announce_reasons(self, event: Repaying) -> None:
+        """Remember why the refunds come that follow in the commit of this event."""
+        self._reasons |= event.reasons()
 
     def announce_charge(self, reason: Reason, price: PaidPrice) -> None:
         entry = _Entry(
@@ -79,7 +84,7 @@ class Bookings:
         )
         self._announce(reason.position, refund.transaction_id, entry)
 
-    def announce_booking(self, position: int, event: Deposit.Made | Adjustment.Made) -> None:
+    def announce_booking(self, position: int, event: Deposit.Made | OfAdjustment) -> None:
         """Expect the entry of an operator's deposit or correction."""
         is_deposit = isinstance(event, Deposit.Made)
         entry = _Entry(
@@ -87,7 +92,7 @@ class Bookings:
             event.organization_id,
             event.amount_micros,
             Reference("deposit" if is_deposit else "adjustment", event.reference),
-            description=event.reason if isinstance(event, Adjustment.Made) else None,
+            description=event.reason if isinstance(event, OfAdjustment) else None,
         )
         self._announce(position, event.transaction_id, entry)
 
@@ -119,7 +124,11 @@ class Bookings:
             yield from self._check_refund(event)
 
     def _check_refund(self, event: Wallet.Refunded) -> Iterator[str]:
+        if event.reason not in {None, self._reasons.pop(event.transaction_id, None)}:
+            yield f"refund {event.transaction_id} has another reason than its failure gives"
         charge = self._charges.get(event.charge_id)
+        if charge is None and event.reason == "by_hand":
+            return  # Its charge is forgotten here; the refund was held against its stream.
         if charge is None or charge.reference != event.reference:
             yield f"refund {event.transaction_id} names no charge of its reason"
             return

@@ -100,6 +100,14 @@ class Database:
             told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
             return told.astimezone(UTC)  # It comes in the time zone of the session.
 
+    def waits_for_standby(self) -> bool:
+        """Tell whether a commit that anybody can see is also on a standby of PostgreSQL."""
+        if self._keeps:
+            return False
+        with self.reading() as connection:
+            named = select(func.current_setting("synchronous_standby_names"))
+            return bool(connection.execute(named).scalar_one())
+
     def wipe(self) -> bool:
         """Remove deleted data from SQLite's write-ahead log; False if a reader prevents it."""
         if not self._keeps:

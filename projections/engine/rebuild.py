@@ -15,6 +15,7 @@ from domain.log.log import Log, Place, Stretch
 from projections.engine.database import Database, is_outage
 from projections.engine.positions import Positions
 from projections.engine.read_model import Batch, ReadModel, unused_by
+from projections.engine.sql_views import detached
 
 # Larger than the projector's, because nobody waits for a single row of a rebuild.
 BATCH_EVENTS_MAX = 2_000
@@ -216,10 +217,11 @@ def _take_over(  # noqa: PLR0913  # Both sides of one rebuild.
 
 
 def _swap(connection: Connection, fresh: ReadModel) -> None:
-    for new in fresh.names(connection):
-        old = new.removesuffix(fresh.named(""))
-        connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))
-        connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
+    names = {new.removesuffix(fresh.named("")): new for new in fresh.names(connection)}
+    with detached(connection, [*names]):
+        for old, new in names.items():
+            connection.execute(text(f'DROP TABLE IF EXISTS "{old}"'))
+            connection.execute(text(f'ALTER TABLE "{new}" RENAME TO "{old}"'))
 
 
 def _read(log: Log, last: Place | None, until: int, models: Iterable[ReadModel]) -> Stretch:

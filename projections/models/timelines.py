@@ -10,7 +10,9 @@ import msgspec
 from sqlalchemy import BigInteger, Column, Connection, String, Table, Uuid, select
 
 from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Wallet, kind_and_direction, links_of
+from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
 from domain.links.link import Link
@@ -46,6 +48,9 @@ SHOWN = (
 )
 
 
+BY_HAND = (Link.RefundedByHand, PlanChange.RefundedByHand)
+
+
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
     """One event; `what` is its topic, `facts` are JSON values."""
@@ -60,7 +65,7 @@ class Timelines(ReadModel):
     """A row per link and event."""
 
     name = "timelines"
-    uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved)
+    uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved, *BY_HAND)
 
     def build(self) -> Sequence[Table]:
         """Define the table, which is read by its primary key."""
@@ -101,9 +106,11 @@ def _links_of(event: Event) -> list[UUID]:
     match event:
         case Wallet.Moved():  # Most of them are.
             return links_of(event)
-        case Link.Event():
+        case Link.Event() | Link.RefundedByHand():
             return [event.originator_id]
-        case PlanChange.Event() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
+        case PlanChange.Event() | PlanChange.RefundedByHand():
+            return [event.link_id]
+        case Esim.Reserved() | Esim.Quarantined() | Esim.Released():
             return [event.link_id]
         case _:
             return []
@@ -123,6 +130,8 @@ def _facts(event: Event) -> Facts:
     facts = {name: fields[name] for name in SHOWN if fields.get(name) is not None}
     if isinstance(event, PlanChange.Event):
         facts["change_id"] = event.originator_id
+    if isinstance(event, RefundByHand):
+        facts |= {"reference": event.reference, "reason": event.reason}
     if isinstance(event, Wallet.Moved):
         facts |= _entry(event)
     for value in fields.values():
@@ -153,6 +162,8 @@ def _bought(value: object) -> Facts:
         case PaidPrice():
             paid = {"amount": format_amount(value.amount_micros), "currency": value.currency}
             return {**paid, "transaction_id": value.transaction_id}
+        case Cost():
+            return {"cost": f"{format_amount(value.amount_micros)} {value.currency}"}
         case Repayment():
             # The currency is in the wallet's entry of the same commit.
             back = format_amount(value.amount_micros)

@@ -1,14 +1,15 @@
-"""The transactions: every entry of every wallet in log order, and counters of them by hour.
+"""The transactions: every entry of every wallet in log order, and sums of them by hour.
 
 The time of an entry is that of its request, on the clock of one of several machines. So times do
 not rise with the sequence, and no index on times has the entries in their order. For each hour the
-counters hold the first and last sequence: all entries of the hour lie between these two, whatever
-the clocks say.
+sums hold the first and last sequence: all entries of the hour lie between these two, whatever the
+clocks say. The sums over all wallets hold positions in their place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -27,7 +28,9 @@ from sqlalchemy import (
     true,
 )
 
+from domain.accounts.paid_price import RefundReason, Repaying
 from domain.accounts.wallet import Metadata, Reference, Wallet, kind_and_direction, links_of
+from domain.log.aggregate import ByOperator, Event
 from domain.log.log import Recorded
 from projections.engine.database import from_micros, to_micros
 from projections.engine.inserting import Row as Values
@@ -36,7 +39,9 @@ from projections.engine.read_model import ReadModel
 
 HOUR = 3_600_000_000  # Microseconds.
 FOREVER = 2**62 // HOUR * HOUR
-ADDED, KEPT = frozenset({"count"}), frozenset({"first"})
+ADDED, KEPT = frozenset({"count", "debit_micros", "credit_micros"}), frozenset({"first"})
+# Owns the sums over all wallets, so that nobody adds up the hours of every organization.
+EVERYBODY = UUID(int=0)
 
 
 class Span(NamedTuple):
@@ -47,8 +52,32 @@ class Span(NamedTuple):
     last: int
 
 
+class Tally:
+    """The entries of one kind and hour, of one organization or of everybody."""
+
+    __slots__ = ("count", "credit", "debit", "first", "last", "organization_id", "positions")
+
+    def __init__(self, organization_id: UUID, place: int, position: int) -> None:
+        self.organization_id = organization_id
+        self.first = self.last = place
+        self.positions = (position, position)
+        self.count = self.debit = self.credit = 0
+
+    def row(self, kind: str, hour: int) -> Values:
+        return {
+            "organization_id": self.organization_id,
+            "kind": kind,
+            "hour": hour,
+            "count": self.count,
+            "first": self.first,
+            "last": self.last,
+            "debit_micros": self.debit,
+            "credit_micros": self.credit,
+        }
+
+
 class TransactionHours:
-    """A row per organization, kind and hour in which there is an entry."""
+    """A row per organization, kind and hour in which there is an entry; and per kind and hour."""
 
     def __init__(self, model: ReadModel) -> None:
         self.rows: Table = model.table(
@@ -59,23 +88,31 @@ class TransactionHours:
             Column("count", BigInteger, nullable=False),
             Column("first", BigInteger, nullable=False),
             Column("last", BigInteger, nullable=False),
+            Column("debit_micros", BigInteger, nullable=False),
+            Column("credit_micros", BigInteger, nullable=False),
         )
 
     def add(self, connection: Connection, entries: Sequence[Values]) -> None:
-        """Count new entries, which must be in log order, so each wallet's by sequence."""
-        hours: dict[tuple[int, str, int], dict[str, Any]] = {}
+        """Add new entries, which must be in log order, so each wallet's by sequence."""
+        tallies: dict[tuple[int, str, int], Tally] = {}
         for entry in entries:
-            organization_id, kind = entry["organization_id"], entry["kind"]
-            sequence, hour = entry["sequence"], entry["charged_at"] // HOUR
             # An int, because UUIDs are hashed by slow Python code.
-            key = (organization_id.int, kind, hour)
-            row = hours.get(key)
-            if row is None:
-                owner = {"organization_id": organization_id, "kind": kind, "hour": hour}
-                row = hours[key] = {**owner, "count": 0, "first": sequence}
-            row["count"] += 1
-            row["last"] = sequence
-        upsert(connection, self.rows, [*hours.values()], added=ADDED, kept=KEPT)
+            key = (entry["organization_id"].int, entry["kind"], entry["charged_at"] // HOUR)
+            position = entry["position"]
+            tally = tallies.get(key)
+            if tally is None:
+                owner = entry["organization_id"]
+                tally = tallies[key] = Tally(owner, entry["sequence"], position)
+            tally.count += 1
+            tally.last = entry["sequence"]
+            tally.positions = (tally.positions[0], position)
+            if entry["direction"] == "debit":
+                tally.debit += entry["amount_micros"]
+            else:
+                tally.credit += entry["amount_micros"]
+        rows = [tally.row(kind, hour) for (_, kind, hour), tally in tallies.items()]
+        rows += [tally.row(kind, hour) for (kind, hour), tally in _of_everybody(tallies).items()]
+        upsert(connection, self.rows, rows, added=ADDED, kept=KEPT)
 
     def span(
         self,
@@ -141,6 +178,23 @@ class TransactionHours:
         return Span(*connection.execute(statement).one())
 
 
+def _of_everybody(
+    tallies: Mapping[tuple[int, str, int], Tally],
+) -> Mapping[tuple[str, int], Tally]:
+    totals: dict[tuple[str, int], Tally] = {}
+    for (_, kind, hour), tally in tallies.items():
+        first, last = tally.positions
+        total = totals.get((kind, hour))
+        if total is None:
+            total = totals[kind, hour] = Tally(EVERYBODY, first, first)
+        total.first, total.last = min(total.first, first), max(total.last, last)
+        total.count += tally.count
+        total.debit += tally.debit
+        total.credit += tally.credit
+    return totals
+
+
+REPLAYED = (Wallet.Moved, Repaying, ByOperator)
 KINDS = (
     "activation",
     "topup",
@@ -170,6 +224,8 @@ class Transaction:
     description: str
     reference: Reference
     metadata: Metadata
+    refund_of: UUID | None = None
+    reason: str | None = None  # Of a refund.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,11 +245,11 @@ class Transactions(ReadModel):
     """
 
     name = "transactions"
-    version = 3
-    uses = (Wallet.Moved,)
+    version = 5
+    uses = (Wallet.Moved, Repaying)
 
     def build(self) -> Sequence[Table]:
-        """Define the tables; every index of the entries begins with the organization."""
+        """Define the tables; the last index of the entries serves pages over all organizations."""
         self.rows = self.table(
             "transactions",
             Column("id", Uuid, primary_key=True),
@@ -210,9 +266,12 @@ class Transactions(ReadModel):
             Column("reference_type", String, nullable=False),
             Column("reference_id", String, nullable=False),
             Column("metadata", String, nullable=False),
+            Column("refund_of", Uuid),
+            Column("reason", String),
             self.index("transactions_by_sequence", "organization_id", "sequence", unique=True),
             self.index("transactions_by_kind", "organization_id", "kind", "sequence"),
             self.index("transactions_by_reference", "organization_id", "reference_id", "sequence"),
+            self.index("transactions_by_position", "kind", "position"),
         )
         self.links = self.table(
             "transaction_links",
@@ -220,22 +279,51 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
         )
         self.hours = TransactionHours(self)
+        # Why the refunds come whose commit was cut by the end of a batch.
+        self.reasons = self.table(
+            "refund_reasons",
+            Column("transaction_id", Uuid, primary_key=True),
+            Column("reason", String, nullable=False),
+        )
         # In the order in which readers lock them, so that a swap cannot deadlock with a reader.
-        return [self.links, self.hours.rows, self.rows]
+        return [self.links, self.hours.rows, self.reasons, self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
         """Insert the entries of the batch in one statement, their links and counts in others."""
         rows: list[Values] = []
         links: list[dict[str, Any]] = []
+        reasons = self._reasons(connection, [each.event for each in batch])
         for recorded in batch:
             event = recorded.event
             if isinstance(event, Wallet.Moved):
-                rows.append(_row(recorded.position, event))
+                rows.append(_row(recorded.position, event, reasons))
                 entry = event.transaction_id
                 links += [{"link_id": each, "transaction_id": entry} for each in links_of(event)]
         insert_many(connection, self.rows, rows)
         insert_many(connection, self.links, links)
         self.hours.add(connection, rows)
+
+    def _reasons(
+        self, connection: Connection, events: Sequence[Event]
+    ) -> Mapping[UUID, RefundReason]:
+        """Return the reasons of the refunds in a batch, as the events of their failures tell them.
+
+        A failure comes before its refunds, in the same commit. Where the batch ends between them
+        the reason is kept until the next one.
+        """
+        told: dict[UUID, RefundReason] = {}
+        for event in events:
+            if isinstance(event, Repaying):
+                told |= event.reasons()
+        refunds = {e.transaction_id for e in events if isinstance(e, Wallet.Refunded)}
+        kept = [{"transaction_id": e, "reason": told[e]} for e in told.keys() - refunds]
+        insert_many(connection, self.reasons, kept)
+        if untold := refunds - told.keys():
+            columns = self.reasons.c
+            taken = self.reasons.delete().where(columns.transaction_id.in_(untold))
+            found = connection.execute(taken.returning(columns.transaction_id, columns.reason))
+            told |= dict(map(tuple, found.all()))
+        return told
 
     def get(
         self, connection: Connection, organization_id: UUID, transaction_id: UUID
@@ -244,6 +332,12 @@ class Transactions(ReadModel):
         statement = select(self.rows).where(
             columns.id == transaction_id, columns.organization_id == organization_id
         )
+        row = connection.execute(statement).one_or_none()
+        return _read(row) if row else None
+
+    def of_any(self, connection: Connection, transaction_id: UUID) -> Transaction | None:
+        """Return a transaction, whoever owns it."""
+        statement = select(self.rows).where(self.rows.c.id == transaction_id)
         row = connection.execute(statement).one_or_none()
         return _read(row) if row else None
 
@@ -259,7 +353,7 @@ class Transactions(ReadModel):
         """Return one page of transactions, newest first, and how many match in all."""
         columns = self.rows.c
         own = columns.organization_id == organization_id
-        span = self._span(connection, organization_id, wanted)
+        span = self.span(connection, organization_id, wanted)
         # Entries between the first and last match that do not match.
         others = span.last - span.first + 1 - span.matching
         lowest = max(span.first, span.last - offset - limit + 1 - others)
@@ -274,7 +368,22 @@ class Transactions(ReadModel):
         rows = select(self.rows).where(own, page).order_by(columns.sequence.desc())
         return [_read(row) for row in connection.execute(rows)], span.matching
 
-    def _span(self, connection: Connection, organization_id: UUID, wanted: Filter) -> Span:
+    def listed(
+        self,
+        connection: Connection,
+        organization_id: UUID,
+        wanted: Filter,
+        within: tuple[int, int],
+        limit: int,
+    ) -> list[Transaction]:
+        """Return transactions of some sequences, newest first, so that a long list can be sent."""
+        columns = self.rows.c
+        conditions = (columns.organization_id == organization_id, columns.sequence.between(*within))
+        rows = select(self.rows).where(*conditions, *self._conditions(wanted))
+        rows = rows.order_by(columns.sequence.desc()).limit(limit)
+        return [_read(row) for row in connection.execute(rows)]
+
+    def span(self, connection: Connection, organization_id: UUID, wanted: Filter) -> Span:
         """Return how many entries match, and the first and last sequence among them."""
         if wanted.reference is None and wanted != Filter():
             kinds = KINDS if wanted.kind is None else [wanted.kind]
@@ -331,14 +440,35 @@ class Transactions(ReadModel):
         return conditions
 
 
+def replayed(events: Iterable[Recorded]) -> Iterator[tuple[Transaction, str | None]]:
+    """Yield the transactions of a log, each with the operator whose command made it, if any.
+
+    `events` are those of `REPLAYED`, from the first one on. No read model is needed.
+    """
+    reasons: dict[UUID, RefundReason] = {}
+    request_id, actor = "", None
+    for position, event in events:
+        if isinstance(event, Repaying):
+            reasons |= event.reasons()
+        if isinstance(event, ByOperator):
+            request_id, actor = event.request_id, event.actor
+        if isinstance(event, Wallet.Moved):
+            row = SimpleNamespace(**_row(position, event, reasons))
+            reasons.pop(event.transaction_id, None)
+            yield _read(row), actor if event.request_id == request_id else None
+
+
 def _within(wanted: Filter) -> tuple[int, int]:
     """Return the filter's time range in microseconds; an open end becomes the widest bound."""
     since = 0 if wanted.since is None else to_micros(wanted.since)
     return since, FOREVER if wanted.until is None else to_micros(wanted.until)
 
 
-def _row(position: int, event: Wallet.Moved) -> dict[str, Any]:
+def _row(
+    position: int, event: Wallet.Moved, reasons: Mapping[UUID, RefundReason]
+) -> dict[str, Any]:
     kind, direction = kind_and_direction(event)
+    refund = event if isinstance(event, Wallet.Refunded) else None
     return {
         "id": event.transaction_id,
         "organization_id": event.organization_id,
@@ -354,10 +484,12 @@ def _row(position: int, event: Wallet.Moved) -> dict[str, Any]:
         "reference_type": event.reference.type,
         "reference_id": event.reference.id,
         "metadata": msgspec.json.encode(event.metadata).decode(),
+        "refund_of": refund and refund.charge_id,
+        "reason": refund and (refund.reason or reasons.get(refund.transaction_id)),
     }
 
 
-def _read(row: Row[tuple[Any, ...]]) -> Transaction:
+def _read(row: Row[tuple[Any, ...]] | SimpleNamespace) -> Transaction:
     return Transaction(
         id=row.id,
         organization_id=row.organization_id,
@@ -372,4 +504,6 @@ def _read(row: Row[tuple[Any, ...]]) -> Transaction:
         description=row.description,
         reference=Reference(row.reference_type, row.reference_id),
         metadata=msgspec.json.decode(row.metadata),
+        refund_of=row.refund_of,
+        reason=row.reason,
     )

@@ -10,7 +10,8 @@ from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.personal import Sealed
-from projections.audit.auditor import Failure, check_log
+from projections.audit.auditor import check_log
+from projections.audit.report import Failure
 from tests.installation import Process
 from tests.projections.histories import forge
 
@@ -110,6 +111,7 @@ class Forger:
             currency=job.created.price.currency,
             reference=Reference("job", str(job.id)),
             description="Refund",
+            reason="lookup_unavailable",
         )
         self.wallet.refund(back, self.cause)
         return self._only(self.wallet, Wallet.Refunded)

@@ -33,6 +33,7 @@ def refund_of(
         currency=price.currency,
         reference=Reference(TYPES[kind], str(stream_id)),
         description="Refund",
+        reason="provisioning_error",
         metadata=metadata,
     )
 

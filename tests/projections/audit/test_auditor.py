@@ -4,7 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from projections.audit.auditor import BATCH_EVENTS_MAX, FAILURES_MAX, check_log, verify
+from projections.audit.auditor import BATCH_EVENTS_MAX, check_log, verify
+from projections.audit.report import FAILURES_MAX
 from tests.installation import Process
 from tests.projections.forgery import Forger
 from tests.projections.histories import Life, write_row

@@ -13,13 +13,24 @@ from tests.projections.crimes import (
     link_plans,
     links,
     monthly_fees,
+    months,
     plan_changes,
+    refunds_by_hand,
     wallets_and_jobs,
 )
 from tests.projections.forgery import ITEM_MICROS
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
-KINDS = (wallets_and_jobs, links, link_plans, plan_changes, esims, monthly_fees)
+KINDS = (
+    wallets_and_jobs,
+    links,
+    link_plans,
+    plan_changes,
+    esims,
+    monthly_fees,
+    months,
+    refunds_by_hand,
+)
 CRIMES = [(crime, reason) for kind in KINDS for crime, reason in kind.CRIMES.items()]
 
 pytestmark = sqlite_only("the auditor reads events, whatever holds them")

@@ -101,6 +101,13 @@ def a_refund_of_another_sum(forger: LinkForger) -> int:
     return forger.write(forger.refund_for(job, failed, **more))
 
 
+def a_refund_for_another_reason(forger: LinkForger) -> int:
+    job = forger.job()
+    failed = forger.failed(job, 0)
+    forger.write(failed)
+    return forger.write(forger.refund_for(job, failed, reason="by_hand"))
+
+
 def a_refund_of_more_than_was_charged(forger: LinkForger) -> int:
     job = forger.job(count=2)
     failed = forger.failed(job, 0, refund=Repayment(3 * ITEM_MICROS, uuid4()))
@@ -180,6 +187,7 @@ CRIMES: dict[Crime, str] = {
     a_deposit_that_nobody_paid: "has no payment that names it",
     a_refund_without_a_failure: "has no failure that names it",
     a_refund_of_another_sum: "has no failure that names it",
+    a_refund_for_another_reason: "has another reason than its failure gives",
     a_refund_of_more_than_was_charged: "keeps another sum than its items are worth",
     a_refund_of_a_charge_that_was_never_taken: "names no charge of its reason",
     a_refund_of_the_charge_of_another_job: "",

@@ -4,12 +4,16 @@ import shutil
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import Connection
 
 from app.processes.migrate import migrate
+from domain.accounts.wallet import Adjustment
+from domain.finance.month import Month
 from domain.log.log import Recorded
+from domain.months import first_instant, month_of, next_month
 from projections.audit.auditor import verify
 from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
 from projections.models.wallets import Wallets
@@ -32,6 +36,15 @@ def rebuild_them(process: Process) -> None:
     assert reached == {model.name: process.log.head() for model in process.models}
 
 
+def end_books(process: Process) -> None:
+    """Propose an adjustment that waits for another operator, and close the month."""
+    owner, cause = process.organization("5.00"), replace(process.cause(), actor="operator:1")
+    gift = Adjustment.make(owner, "gift", 2_000_000, "a gift", cause, needs_approval=True)
+    month = month_of(cause.at)
+    later = replace(cause, at=first_instant(next_month(month)))
+    process.log.append(gift, Month.close(month, later))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -> None:
@@ -40,9 +53,11 @@ def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -
         life.go_on(15)
         process.projector.step()
     life.finish()
+    end_books(process)
     process.projector.catch_up()
     live = rows(process)
-    assert all(live.values())
+    # Reasons lie there only between a batch that was cut and the next one.
+    assert [name for name, found in live.items() if not found] == ["refund_reasons"]
     for _ in range(2):
         rebuild_them(process)
         assert rows(process) == live

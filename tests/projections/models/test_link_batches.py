@@ -7,6 +7,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from sqlalchemy import select
 
 from domain.accounts.wallet import Wallet
 from domain.links.link import Link
@@ -15,10 +16,11 @@ from domain.log.log import Recorded
 from projections.engine.read_model import ReadModel
 from projections.models.links import Links
 from tests.installation import Installation, Process
+from tests.projections.forgery import forged
 from tests.projections.histories import Life
 from tests.projections.looking import Rows, rows
 
-MODELS = ("links", "link_spans", "timelines", "unfinished", "transactions")
+MODELS = ("links", "link_spans", "timelines", "unfinished", "transactions", "statements", "usage")
 
 
 @pytest.fixture(scope="module", params=range(2))
@@ -69,6 +71,25 @@ def test_batches_can_be_cut_anywhere(process: Process, events: list[Recorded], n
         assert projected(process, model, events, cuts, f"cut{trial}") == whole
     singly = range(1, len(events))
     assert projected(process, model, events, singly, "singly") == whole
+
+
+def test_why_an_older_refund_came_follows_from_the_failure_before_it(
+    process: Process, events: list[Recorded]
+) -> None:
+    older = [
+        Recorded(position, forged(event, reason=None))
+        if isinstance(event, Wallet.Refunded)
+        else Recorded(position, event)
+        for position, event in events
+    ]
+    found = projected(process, process.transactions, older, range(1, len(older)), "older")
+    assert found == projected(process, process.transactions, events, [], "newer")
+    assert found["refund_reasons"] == []
+    with process.views.reading() as connection:
+        rows = connection.execute(select(process.transactions.rows)).all()
+    told = {(row.reference_type, row.reason) for row in rows if row.kind == "refund"}
+    assert told >= {("job", "lookup_unavailable"), ("plan_change", "provisioning_error")}
+    assert all((row.refund_of is None) == (row.kind != "refund") for row in rows)
 
 
 def ids(events: Sequence[Recorded], kind: type[Link.Event] | type[PlanChange.Event]) -> set[UUID]:

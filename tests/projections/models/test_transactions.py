@@ -79,6 +79,8 @@ def test_an_entry_names_its_reason_and_what_it_is_made_of(
     assert charge.reference.type == "job"
     assert charge.metadata == {"count": 2, "price_per_lookup": "0.005"}
     assert refund.metadata == {"count": 1}
+    assert (refund.refund_of, refund.reason) == (charge.id, "lookup_unavailable")
+    assert (charge.refund_of, charge.reason) == (None, None)
     assert adjustment.description == "a correction"
     assert refund.charged_at == clock.now
 

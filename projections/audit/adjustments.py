@@ -1,0 +1,42 @@
+"""Checks deposits and adjustments; what is proposed another operator decides, once, as it is."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment
+from domain.cause import is_operator
+from projections.audit.bookings import Bookings
+
+
+@dataclass
+class AdjustmentInvariants:
+    """Every adjustment that waits, and what deposits and decided adjustments announce."""
+
+    _bookings: Bookings
+    _open: dict[UUID, Adjustment.Proposed] = field(default_factory=dict)
+
+    def check(
+        self, position: int, event: Deposit.Made | OfAdjustment | Adjustment.Rejected
+    ) -> Iterator[str]:
+        stream = event.originator_id
+        if isinstance(event, Adjustment.Proposed):
+            self._open[stream] = event
+            return
+        if not isinstance(event, Adjustment.Rejected):
+            self._bookings.announce_booking(position, event)
+        if isinstance(event, Deposit.Made | Adjustment.Made):
+            return
+        proposed = self._open.pop(stream, None)
+        if proposed is None:
+            yield f"adjustment {stream} is decided before it is proposed, or twice"
+        elif isinstance(event, Adjustment.Approved):
+            if _facts(event) != _facts(proposed):
+                yield f"adjustment {stream} is approved otherwise than it was proposed"
+            if event.actor == proposed.actor or not is_operator(event.actor):
+                yield f"adjustment {stream} is not approved by another operator"
+
+
+def _facts(event: OfAdjustment) -> tuple[object, ...]:
+    facts = event.organization_id, event.reference, event.amount_micros, event.reason
+    return *facts, event.transaction_id

@@ -1,0 +1,154 @@
+"""The log as a ledger of Beancount: double entry, exact to the micro-unit.
+
+An entry is dated within the month of its statement, so the balance that is asserted at each month's
+end is the closing balance of the statement.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+from uuid import UUID
+
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet
+from domain.finance.month import Month
+from domain.finance.statement import statement_month
+from domain.log.aggregate import Event
+from domain.log.log import Log, Recorded
+from domain.money import format_amount
+from domain.months import month_of, next_month
+from projections.audit.accounts import WALLETS, Side, other_side, sides_of
+from projections.audit.costs import COSTLY, work_of
+from projections.audit.selection import Selection
+from projections.audit.walk import walk
+from projections.engine.read_model import Uses
+from projections.engine.rebuild import Progress
+
+LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
+# Of every account, because an entry may be dated before one that is ahead of it in the log.
+BEGINNING = "1970-01-01"
+LEFT_OUT = "Equity:Left-Out"  # Entries between two that are wanted, or before the first one.
+
+Postings = tuple[Side, ...]
+
+
+@dataclass(slots=True)
+class _Book:
+    """One wallet as far as it is written."""
+
+    account: str
+    currency: str
+    month: str = ""  # Of the newest entry's statement.
+    written: str = ""  # That of the newest entry that was wanted.
+    balance_micros: int = 0
+
+
+@dataclass
+class Ledger:
+    """Give it every event of `LEDGER` in order, from the first one on; it yields the text."""
+
+    selection: Selection
+    _books: dict[UUID, _Book] = field(default_factory=dict)
+    _names: dict[UUID, str] = field(default_factory=dict)
+    _opened: set[str] = field(default_factory=set)
+    _closed: str = ""
+
+    def add(self, recorded: Recorded) -> Iterator[str]:
+        """Yield what an event adds to the ledger."""
+        position, event = recorded
+        match event:
+            case Month.Closed():
+                self._closed = event.month
+            case Organization.Registered():
+                self._names[event.originator_id] = event.name
+            case Wallet.Moved():
+                yield from self._move(position, event)
+            case _:
+                if self.selection.wants(event.organization_id, event.timestamp, position):  # type: ignore[attr-defined]  # all work is for one
+                    yield from self._work(position, event)
+
+    def end(self) -> Iterator[str]:
+        """Yield the assertions of the newest month of each wallet."""
+        for book in self._books.values():
+            yield from _asserted(book)
+
+    def _move(self, position: int, entry: Wallet.Moved) -> Iterator[str]:
+        organization_id = entry.organization_id
+        book = self._books.get(organization_id)
+        if book is None:
+            account = f"{WALLETS}:{str(organization_id).upper()}"
+            book = self._books[organization_id] = _Book(account, entry.currency)
+        book.month = statement_month(entry.timestamp, book.month, self._closed)
+        if not self.selection.wants(organization_id, entry.timestamp, position):
+            return
+        if book.month > book.written:
+            yield from _asserted(book)
+        book.written = book.month
+        other, micros = other_side(entry)
+        day, before = _day(entry.timestamp, book.month), entry.balance_micros - micros
+        yield from self._open(book.account, self._names.get(organization_id))
+        yield from self._open(other)
+        if before != book.balance_micros:
+            yield from self._open(LEFT_OUT)
+            missing = before - book.balance_micros
+            sides = (book.account, -missing), (LEFT_OUT, missing)
+            yield _transaction(day, "Not in this file", "", sides, book.currency)
+        links = f" ^{entry.transaction_id}"
+        links += f" ^{entry.charge_id}" if isinstance(entry, Wallet.Refunded) else ""
+        more = (
+            f"{links}\n  position: {position}\n  charged_at: {_text(entry.timestamp.isoformat())}"
+        )
+        sides = (book.account, -micros), (other, micros)
+        yield _transaction(day, entry.description, more, sides, book.currency)
+        book.balance_micros = entry.balance_micros
+
+    def _work(self, position: int, event: Event) -> Iterator[str]:
+        day = _day(event.timestamp, statement_month(event.timestamp, "", self._closed))
+        for work in work_of(event):
+            sides = sides_of(work)
+            if work.cost is None or not sides:
+                continue
+            for account, _ in sides:
+                yield from self._open(account)
+            more = f"\n  position: {position}"
+            more += f"\n  reference: {_text(work.reference)}" if work.reference else ""
+            told = "Provider cost, estimated" if work.cost.estimated else "Provider cost"
+            yield _transaction(day, told, more, sides, work.cost.currency)
+
+    def _open(self, account: str, name: str | None = None) -> Iterator[str]:
+        if account not in self._opened:
+            self._opened.add(account)
+            yield f"{BEGINNING} open {account}\n" + (f"  name: {_text(name)}\n" if name else "")
+
+
+def _asserted(book: _Book) -> Iterator[str]:
+    """Yield the balance at the end of the month that was written last; exact, hence `~ 0`."""
+    if book.written:
+        amount = format_amount(-book.balance_micros)
+        day = f"{next_month(book.written)}-01"  # Balances are those at the beginning of a day.
+        yield f"{day} balance {book.account}  {amount} ~ 0 {book.currency}\n"
+
+
+def _transaction(day: str, told: str, more: str, sides: Postings, currency: str) -> str:
+    postings = "".join(f"  {name}  {format_amount(micros)} {currency}\n" for name, micros in sides)
+    return f"{day} * {_text(told)}{more}\n{postings}"
+
+
+def _day(at: datetime, month: str) -> str:
+    return at.date().isoformat() if month_of(at) == month else f"{month}-01"
+
+
+def _text(words: str) -> str:
+    escaped = words.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{" ".join(escaped.split())}"'
+
+
+def ledger_lines(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
+    """Yield the text of the ledger, in one pass through the log."""
+    ledger = Ledger(selection)
+    yield b'option "title" "Carrier Lookup, Plans and Links"\n'
+    for recorded in walk(log, LEDGER, progress, selection.last_position):
+        for text in ledger.add(recorded):
+            yield text.encode()
+    for text in ledger.end():
+        yield text.encode()

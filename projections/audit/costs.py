@@ -1,0 +1,51 @@
+"""What providers have done and what they take for it, event by event."""
+
+from dataclasses import dataclass
+
+from domain.catalogue.plan import SIMULATED
+from domain.cost import Cost
+from domain.links.bought_plan import BoughtPlan
+from domain.links.link import Link
+from domain.log.aggregate import Event
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from projections.engine.read_model import Uses
+
+COSTLY: Uses = (NumberLookup.Answered, BulkJob.ItemsCompleted, Link.Activated, Link.PlanAdded)
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """So many things that a provider has done; `cost` is that of all, None if it is not known.
+
+    `provider` is None for items of jobs of earlier releases, some of which came from the cache.
+    `reference` is the provider's id of it; lookups have none.
+    """
+
+    provider: str | None
+    count: int
+    cost: Cost | None
+    reference: str | None = None
+    plan: BoughtPlan | None = None
+
+
+def work_of(event: Event) -> list[Work]:
+    """Return what an event tells of the work of providers; an answer of the cache is none."""
+    match event:
+        case NumberLookup.Answered():
+            return [Work(event.provider, 1, event.cost)] if event.source == "live" else []
+        case BulkJob.ItemsCompleted(asked=None):
+            return [Work(None, len(event.indexes), None)]
+        case BulkJob.ItemsCompleted():
+            return [Work(each.provider, each.count, each.cost) for each in event.asked or ()]
+        case Link.Activated():
+            return [_bought(event.plan, event.cost, event.addon_id or event.endpoint_id)]
+        case Link.PlanAdded():
+            return [_bought(event.plan, event.cost, event.addon_id)]
+        case _:
+            return []
+
+
+def _bought(plan: BoughtPlan, cost: Cost | None, known_as: str | None) -> Work:
+    reference = cost.reference if cost is not None else None
+    return Work(plan.network or SIMULATED, 1, cost, reference or known_as, plan)

@@ -1,0 +1,107 @@
+"""A reconciliation: what somebody else has written against what the log knows, by reference."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from domain.accounts.wallet import Wallet
+from domain.log.log import Log
+from domain.months import month_of
+from projections.audit.amounts_file import Theirs, WrongFile
+from projections.audit.costs import COSTLY, work_of
+from projections.audit.walk import walk
+from projections.engine.rebuild import Progress, ignore_progress
+
+
+@dataclass(frozen=True, slots=True)
+class Ours:
+    """What the log knows under a reference; `amount_micros` is None for a cost that is not known.
+
+    `position` and `at` are those of its first event.
+    """
+
+    position: int
+    at: datetime
+    reference: str
+    amount_micros: int | None
+    currency: str | None
+
+
+@dataclass(frozen=True)
+class Reconciliation:
+    """The references that agree, and all that do not."""
+
+    matched: int
+    missing_here: list[Theirs]
+    missing_there: list[Ours]
+    different: list[tuple[Theirs, Ours]]
+
+    @property
+    def ok(self) -> bool:
+        return not (self.missing_here or self.missing_there or self.different)
+
+
+def reconcile(
+    theirs: Sequence[Theirs], ours: Iterable[Ours], month: str | None = None
+) -> Reconciliation:
+    """Compare the sums of each reference. With a month, theirs need not have what is of others."""
+    there = _by_reference(theirs)
+    here: dict[str, Ours] = {}
+    for each in ours:
+        if month is None or each.reference in there or month_of(each.at) == month:
+            before = here.get(each.reference)
+            here[each.reference] = each if before is None else _sum(before, each)
+    both = [(each, here[name]) for name, each in there.items() if name in here]
+    different = [
+        (a, b) for a, b in both if (a.amount_micros, a.currency) != (b.amount_micros, b.currency)
+    ]
+    nameless = [each for each in theirs if not each.reference]
+    return Reconciliation(
+        matched=len(both) - len(different),
+        missing_here=[*(each for name, each in there.items() if name not in here), *nameless],
+        missing_there=[each for name, each in here.items() if name not in there],
+        different=different,
+    )
+
+
+def _by_reference(theirs: Iterable[Theirs]) -> dict[str, Theirs]:
+    """Add up the lines of each reference, such as an order and its credit."""
+    found: dict[str, Theirs] = {}
+    for each in theirs:
+        before = found.get(each.reference)
+        if before is not None and before.currency != each.currency:
+            message = (
+                f"line {each.line}: line {before.line} has this reference in {before.currency}"
+            )
+            raise WrongFile(message)
+        if before is not None:
+            micros = before.amount_micros + each.amount_micros
+            found[each.reference] = replace(before, amount_micros=micros)
+        elif each.reference:
+            found[each.reference] = each
+    return found
+
+
+def _sum(one: Ours, other: Ours) -> Ours:
+    if one.amount_micros is None or other.amount_micros is None or one.currency != other.currency:
+        return replace(one, amount_micros=None, currency=None)
+    return replace(one, amount_micros=one.amount_micros + other.amount_micros)
+
+
+def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> Iterator[Ours]:
+    """Yield what a provider takes for all that it has an id for; lookups have none."""
+    for position, event in walk(log, COSTLY, progress):
+        for work in work_of(event):
+            if work.provider == provider and work.reference is not None:
+                micros = work.cost.amount_micros if work.cost is not None else None
+                currency = work.cost.currency if work.cost is not None else None
+                yield Ours(position, event.timestamp, work.reference, micros, currency)
+
+
+def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:
+    """Yield every deposit, of all organizations."""
+    for position, event in walk(log, (Wallet.Deposited,), progress):
+        if isinstance(event, Wallet.Deposited):
+            yield Ours(
+                position, event.timestamp, event.reference.id, event.amount_micros, event.currency
+            )

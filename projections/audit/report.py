@@ -1,0 +1,54 @@
+"""What an audit has found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+FAILURES_MAX = 100  # The first failures show how a log is broken; it need not be listed whole.
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is wrong, and the position at which it shows (0: at no single position)."""
+
+    position: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Whether the log is what a checkpoint signed; `reason` says why not."""
+
+    name: str
+    position: int
+    size: int
+    holds: bool
+    reason: str = ""
+
+
+@dataclass
+class Report:
+    """The outcome of an audit over the events up to a position.
+
+    `trusted` is the position up to which nothing was looked at, `leaves` the number of events that
+    were compared with what the auditor had kept of them. `explained` counts checkpoints that do not
+    hold and accuse nobody, because the log tells of a loss: whoever wrote the log also wrote that.
+    """
+
+    events: int = 0
+    position: int = 0
+    trusted: int = 0
+    leaves: int = 0
+    explained: int = 0
+    losses: list[Failure] = field(default_factory=list)  # Known losses, which are not failures.
+    failures: list[Failure] = field(default_factory=list)
+    checkpoints: list[Verdict] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Tell whether nothing is wrong."""
+        return not self.failures
+
+    def note(self, position: int, reasons: Sequence[str]) -> None:
+        """Add failures, up to `FAILURES_MAX`."""
+        room = FAILURES_MAX - len(self.failures)
+        self.failures.extend(Failure(position, reason) for reason in reasons[:room])

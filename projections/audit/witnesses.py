@@ -1,0 +1,230 @@
+"""Those who saw the log earlier: the leaves that the auditor has kept, and checkpoints.
+
+An audit shows them each row of the log with its leaf. At the end they say what is not as it was.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Annotated, Protocol
+
+import msgspec
+
+from domain.log.discontinuity import Discontinuity
+from domain.log.log import Stored
+from projections.audit.checkpoint import Checkpoint
+from projections.audit.kept_tree import TILE, KeptTree, Leaf
+from projections.audit.report import FAILURES_MAX, Failure, Report, Verdict
+from projections.audit.tree import CompactRange, leaf_hash
+from projections.engine.database import Database
+
+# A loss is noticed when somebody next asks the new server. One that is said to have been noticed
+# long after a checkpoint was made, or before, explains nothing: it would excuse any month.
+NOTICED_WITHIN = timedelta(days=1)
+
+
+class Witness(Protocol):
+    """Holds the log against what was seen of it before."""
+
+    def see(self, row: Stored, leaf: bytes) -> None:
+        """Look at the next row of the log."""
+        ...
+
+    def testify(self, report: Report) -> None:
+        """Add to the report what is not as it was."""
+        ...
+
+
+class KeptLeaves:
+    """The kept tree: it says at which position something was changed, removed, put in or moved."""
+
+    def __init__(self, database: Database, tree: KeptTree, first: int = 0) -> None:
+        """Begin at the leaf of index `first`; what is kept from now on does not matter."""
+        self._database = database
+        self._tree = tree
+        with database.reading() as connection:
+            self._size, self._end = tree.end(connection)
+        self._leaves = self._read(first)
+        self._next = next(self._leaves, None)
+        self._compared = 0
+        self._faults: list[Failure] = []
+        self._strange: list[Stored] = []  # Rows of the log that were not seen so.
+        self._missed: list[Leaf] = []  # Leaves to which the log has no such row.
+
+    def see(self, row: Stored, leaf: bytes) -> None:
+        """Walk through log and leaves by position."""
+        while self._next is not None and self._next[0] < row.position:
+            self._miss(self._next)
+            self._next = next(self._leaves, None)
+        if self._next is not None and self._next[0] == row.position:
+            self._compared += 1
+            if self._next[1] != leaf:
+                self._miss(self._next)
+                self._wonder(row)
+            self._next = next(self._leaves, None)
+        elif row.position <= self._end:
+            self._wonder(row)
+
+    def testify(self, report: Report) -> None:
+        """Say what is strange, in the order of positions."""
+        while self._next is not None and len(self._missed) < FAILURES_MAX:
+            self._miss(self._next)
+            self._next = next(self._leaves, None)
+        report.leaves = self._compared
+        found = sorted([*self._faults, *self._strangers()], key=lambda failure: failure.position)
+        report.failures[:0] = found[:FAILURES_MAX]
+
+    def _strangers(self) -> Iterator[Failure]:
+        seen = dict(self._missed)
+        now = {row.position for row in self._strange}
+        for row in self._strange:
+            origin = self._origin(row)
+            if origin is not None:
+                yield Failure(row.position, f"the event that stood at position {origin} is here")
+            elif row.position in seen:
+                reason = "the event is not what it was when it was first seen"
+                yield Failure(row.position, reason)
+            else:
+                reason = "the event was put in: others had been seen behind it before"
+                yield Failure(row.position, reason)
+        for position in seen.keys() - now:
+            yield Failure(position, "the event that was first seen here is gone")
+
+    def _origin(self, row: Stored) -> int | None:
+        """Return where an event was seen that is now elsewhere."""
+        _, *rest = row
+        for position, leaf in self._missed:
+            if position != row.position and leaf_hash(position, *rest) == leaf:  # type: ignore[arg-type]  # All but its position.
+                return position
+        return None
+
+    def _miss(self, leaf: Leaf) -> None:
+        if len(self._missed) < FAILURES_MAX:
+            self._missed.append(leaf)
+
+    def _wonder(self, row: Stored) -> None:
+        if len(self._strange) < FAILURES_MAX:
+            self._strange.append(row)
+
+    def _read(self, first: int) -> Iterator[Leaf]:
+        for number in range(first // TILE, -(-self._size // TILE)):
+            with self._database.reading() as connection:
+                tile = self._tree.tile(connection, number)
+            leaves = tile.leaves if tile is not None else ()
+            skipped, place = first - number * TILE, number * TILE
+            for index, leaf in enumerate(leaves):
+                if index >= skipped and place + index < self._size:
+                    yield leaf
+            if tile is not None and tile.fault is not None and len(self._faults) < FAILURES_MAX:
+                self._faults.append(Failure(leaves[0][0] if leaves else 0, tile.fault))
+
+
+class Spoiled:
+    """Witnesses that can say nothing any more, which is what they tell."""
+
+    def __init__(self, faults: Sequence[Failure]) -> None:
+        self._faults = faults
+
+    def see(self, row: Stored, leaf: bytes) -> None:
+        """Look at nothing."""
+
+    def testify(self, report: Report) -> None:
+        """Add each of them as a failure."""
+        for fault in self._faults:
+            report.note(fault.position, [fault.reason])
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A checkpoint that somebody holds against the log; `fault`: why its signature is not ours."""
+
+    name: str
+    checkpoint: Checkpoint
+    fault: str | None = None
+
+
+class _Noticed(msgspec.Struct):
+    """The fields of a known loss that may explain a checkpoint."""
+
+    timestamp: Annotated[datetime, msgspec.Meta(tz=True)]
+    last_position: int
+
+
+class Claims:
+    """Checkpoints: the tree is built from the rows anew and compared at each of their sizes."""
+
+    def __init__(
+        self, claims: Iterable[Claim], before: CompactRange | None = None, *, listed: bool = True
+    ) -> None:
+        """`before` is the tree of what precedes the first row, if not all rows are shown.
+
+        Of claims that are not `listed` the report has only the failures.
+        """
+        self._listed = listed
+        self._tree = before or CompactRange()
+        ordered = sorted(claims, key=lambda claim: claim.checkpoint.size)
+        self._open = deque(each for each in ordered if each.checkpoint.size >= self._tree.size)
+        self._losses: list[tuple[int, _Noticed]] = []
+        # For each position that was signed the last row up to it: what was lost is not there.
+        self._signed = deque(sorted(each.checkpoint.position for each in self._open))
+        self._last_up_to: dict[int, int] = {}
+        self._position = 0
+        self._judged: list[tuple[Claim, bool]] = []
+        self._judge(0)
+
+    def see(self, row: Stored, leaf: bytes) -> None:
+        """Grow by a leaf."""
+        while self._signed and self._signed[0] < row.position:
+            self._last_up_to[self._signed.popleft()] = self._position
+        self._position = row.position
+        self._tree.append(leaf)
+        if self._open and self._open[0].checkpoint.size == self._tree.size:
+            self._judge(row.position)
+        if row.topic == Discontinuity.Noticed.TOPIC:
+            with suppress(msgspec.MsgspecError):  # Bytes that nobody can read explain nothing.
+                self._losses.append((row.position, msgspec.json.decode(row.state, type=_Noticed)))
+
+    def testify(self, report: Report) -> None:
+        """Give a verdict on each; the first that fails names the range in which the change lies."""
+        held, changed = report.trusted, False
+        self._judged += [(claim, False) for claim in self._open]
+        for claim, is_same in self._judged:
+            name, checkpoint = claim.name, claim.checkpoint
+            loss = None if is_same else self._loss_that_explains(checkpoint)
+            reason = claim.fault or ""
+            if reason:
+                report.note(checkpoint.position, [f"{name}: {reason}"])
+            elif is_same:
+                held = max(held, checkpoint.position)
+            elif loss is not None:
+                reason = f"explained by the loss that was noticed at position {loss}"
+                report.explained += 1
+                report.losses.append(Failure(loss, f"{name} signed events that were lost"))
+            else:
+                between = f"after position {held} and up to {checkpoint.position}"
+                reason = f"what it signed {between} is not what the log holds"
+                if not changed:  # Those behind it fail with it.
+                    report.note(held + 1, [f"{name}: {reason}"])
+                changed = True
+            if self._listed:
+                place = checkpoint.position, checkpoint.size
+                report.checkpoints.append(Verdict(name, *place, not reason, reason))
+
+    def _judge(self, position: int) -> None:
+        while self._open and self._open[0].checkpoint.size == self._tree.size:
+            claim = self._open.popleft()
+            same = (claim.checkpoint.root, claim.checkpoint.position) == (
+                self._tree.root(),
+                position or claim.checkpoint.position,
+            )
+            self._judged.append((claim, same))
+
+    def _loss_that_explains(self, checkpoint: Checkpoint) -> int | None:
+        there = self._last_up_to.get(checkpoint.position, self._position)
+        for position, loss in self._losses:
+            is_within = there <= loss.last_position < checkpoint.position < position
+            if is_within and abs(loss.timestamp - checkpoint.at) <= NOTICED_WITHIN:
+                return position
+        return None

@@ -1,0 +1,333 @@
+"""What the finance view reads; every figure comes from a SQL view that others can read too."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ColumnElement, Row, Select, case, cast, func, select, union_all
+
+from domain.money import MICROS
+from projections.audit.covering import ChangedCheckpoint, covering, signed_in
+from projections.engine.database import Database, to_micros
+from projections.finance.views import (
+    AUDITS,
+    BESIDE_THE_LOG,
+    CHECKPOINTS,
+    COSTS,
+    DAILY,
+    EVENTS,
+    OVER_READ_MODELS,
+    STATEMENT_LINES,
+    STATEMENTS,
+    TOTALS,
+    TRANSACTIONS,
+    WALLETS,
+)
+from projections.models.transactions import KINDS
+
+NEAR = 200  # Events of one commit stand closer than this; those of others may stand between.
+EVENTS_MAX = 500
+SAME_MAX = 500  # Entries for one thing: the slices of a job can each have a refund.
+DAY_MICROS = 24 * 60 * 60 * MICROS  # Added so, because no day follows the last one.
+DOWNLOAD_ROWS = 2_000  # Read at once for a download.
+
+_WALLET, _ENTRY, _EVENT = WALLETS.table, TRANSACTIONS.table, EVENTS.table
+_STATEMENT, _LINE, _CHECKPOINT = STATEMENTS.table, STATEMENT_LINES.table, CHECKPOINTS.table
+
+Found = Row[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which entries to list, by whole days (UTC); `before` is where the page before has ended.
+
+    Entries are ordered, newest first, by position, or within an organization by sequence.
+    """
+
+    organization_id: UUID | None = None
+    kind: str | None = None
+    since: date | None = None
+    until: date | None = None  # Inclusive.
+    reference: str | None = None
+    before: int | None = None
+
+
+class Figures:
+    """Reads the views; no read takes longer because there are more entries."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def _all(self, statement: Select[*tuple[Any, ...]]) -> list[Found]:
+        with self.database.reading() as connection:
+            return [*connection.execute(statement)]
+
+    def _one(self, statement: Select[*tuple[Any, ...]]) -> Found | None:
+        found = self._all(statement)
+        return found[0] if found else None
+
+    def require_views(self) -> None:
+        """Raise the error of the database if a view is not there, or not as this release has it."""
+        with self.database.reading() as connection:
+            for view in (*OVER_READ_MODELS, *BESIDE_THE_LOG):
+                connection.execute(select(view.table).limit(0))
+
+    # Wallets.
+
+    def wallets(self, name: str, offset: int, limit: int) -> list[Found]:
+        """Return wallets by the name of their organization, of which `name` is a part."""
+        statement = select(_WALLET).order_by(_WALLET.c.organization, _WALLET.c.organization_id)
+        if name:
+            part = func.lower(_WALLET.c.organization).contains(name.lower(), autoescape=True)
+            statement = statement.where(part)
+        return self._all(statement.offset(offset).limit(limit))
+
+    def wallet(self, organization_id: UUID) -> Found | None:
+        return self._one(select(_WALLET).where(_WALLET.c.organization_id == organization_id))
+
+    def held(self) -> Found:
+        """Return what all wallets hold, and how many there are."""
+        total = cast(func.coalesce(func.sum(_WALLET.c.balance_micros), 0), BigInteger)
+        columns = total.label("balance_micros"), func.count().label("wallets")
+        statement: Select[*tuple[Any, ...]] = select(*columns).select_from(_WALLET)
+        found = self._one(statement)
+        assert found is not None
+        return found
+
+    def days(self, organization_id: UUID | None, since: date) -> list[Found]:
+        """Return sums by day and kind from a day on; None: of all wallets."""
+        view = TOTALS.table if organization_id is None else DAILY.table
+        statement = select(view).where(view.c.day >= since).order_by(view.c.day)
+        if organization_id is not None:
+            statement = statement.where(view.c.organization_id == organization_id)
+        return self._all(statement)
+
+    # The stream.
+
+    def entries(self, wanted: Wanted, limit: int) -> list[Found]:
+        """Return entries, newest first; a reference is sought within an organization only."""
+        assert wanted.organization_id is not None or wanted.reference is None
+        place = _ENTRY.c.position if wanted.organization_id is None else _ENTRY.c.sequence
+        conditions = [*self._conditions(wanted, place)]
+        if wanted.organization_id is not None:
+            statement = select(_ENTRY).where(*conditions).order_by(place.desc()).limit(limit)
+            return self._all(statement)
+        # The index has each kind in order, so each gives its newest, and of these the newest count.
+        kinds = KINDS if wanted.kind is None else (wanted.kind,)
+        parts = [
+            select(_ENTRY)
+            .where(_ENTRY.c.kind == kind, *conditions)
+            .order_by(place.desc())
+            .limit(limit)
+            .subquery()
+            for kind in kinds
+        ]
+        found = union_all(*(select(part) for part in parts)).subquery()
+        return self._all(select(found).order_by(found.c.position.desc()).limit(limit))
+
+    def every_entry(self, wanted: Wanted) -> Iterator[Found]:
+        """Yield all entries that are wanted, newest first, a few at a time."""
+        while True:
+            found = self.entries(wanted, DOWNLOAD_ROWS)
+            yield from found
+            if len(found) < DOWNLOAD_ROWS:
+                return
+            wanted = replace(wanted, before=place_of(wanted, found[-1]))
+
+    def _conditions(
+        self, wanted: Wanted, place: ColumnElement[int]
+    ) -> Iterator[ColumnElement[bool]]:
+        if wanted.organization_id is not None:
+            yield _ENTRY.c.organization_id == wanted.organization_id
+            if wanted.kind is not None:
+                yield _ENTRY.c.kind == wanted.kind
+        if wanted.reference is not None:
+            yield _ENTRY.c.reference_id == wanted.reference
+        if wanted.before is not None:
+            yield place < wanted.before
+        if wanted.since is not None or wanted.until is not None:
+            yield place.between(*self._bounds(wanted))
+        if wanted.since is not None:
+            yield _ENTRY.c.charged_at_micros >= _midnight(wanted.since)
+        if wanted.until is not None:
+            yield _ENTRY.c.charged_at_micros < _midnight(wanted.until) + DAY_MICROS
+
+    def _bounds(self, wanted: Wanted) -> tuple[int, int]:
+        """Return the first and last place that an entry of these days can have."""
+        own = wanted.organization_id is not None
+        view = DAILY.table if own else TOTALS.table
+        first, last = (
+            ("first_sequence", "last_sequence") if own else ("first_position", "last_position")
+        )
+        statement: Select[*tuple[Any, ...]] = select(
+            func.min(view.c[first]).label("first"), func.max(view.c[last]).label("last")
+        )
+        if own:
+            statement = statement.where(view.c.organization_id == wanted.organization_id)
+        if wanted.kind is not None:
+            statement = statement.where(view.c.kind == wanted.kind)
+        if wanted.since is not None:
+            statement = statement.where(view.c.day >= wanted.since)
+        if wanted.until is not None:
+            statement = statement.where(view.c.day <= wanted.until)
+        found = self._one(statement)
+        assert found is not None
+        return (0, -1) if found.first is None else (found.first, found.last)
+
+    # Statements.
+
+    def statements(self, month: str, offset: int, limit: int) -> list[Found]:
+        """Return the statements of a month by the name of their organization."""
+        statement = select(_STATEMENT).where(_STATEMENT.c.month == month)
+        statement = statement.order_by(_STATEMENT.c.organization, _STATEMENT.c.organization_id)
+        return self._all(statement.offset(offset).limit(limit))
+
+    def every_statement(self, month: str) -> Iterator[Found]:
+        """Yield all statements of a month, a few at a time."""
+        for offset in count(0, DOWNLOAD_ROWS):
+            found = self.statements(month, offset, DOWNLOAD_ROWS)
+            yield from found
+            if len(found) < DOWNLOAD_ROWS:
+                return
+
+    def statement(self, organization_id: UUID, month: str) -> Found | None:
+        """Return the statement of a month, or the newest one before it; None before the first."""
+        own = _STATEMENT.c.organization_id == organization_id
+        statement = select(_STATEMENT).where(own, _STATEMENT.c.month <= month)
+        return self._one(statement.order_by(_STATEMENT.c.month.desc()).limit(1))
+
+    def statements_of(self, organization_id: UUID, limit: int) -> list[Found]:
+        """Return the newest statements of an organization."""
+        own = _STATEMENT.c.organization_id == organization_id
+        statement = select(_STATEMENT).where(own).order_by(_STATEMENT.c.month.desc())
+        return self._all(statement.limit(limit))
+
+    def lines(self, organization_id: UUID, month: str) -> list[Found]:
+        """Return the lines of a statement, one for each kind."""
+        own = _LINE.c.organization_id == organization_id
+        return self._all(select(_LINE).where(own, _LINE.c.month == month).order_by(_LINE.c.kind))
+
+    # What others can check.
+
+    def newest_event(self) -> Found | None:
+        return self._one(select(_EVENT).order_by(_EVENT.c.position.desc()).limit(1))
+
+    def checkpoints(self, limit: int) -> list[Found]:
+        """Return the newest checkpoints, newest first."""
+        return self._all(select(_CHECKPOINT).order_by(_CHECKPOINT.c.number.desc()).limit(limit))
+
+    def checkpoint(self, number: int) -> Found | None:
+        return self._one(select(_CHECKPOINT).where(_CHECKPOINT.c.number == number))
+
+    def delivered(self) -> Found | None:
+        """Return the newest checkpoint that has reached its place outside."""
+        accepted = select(_CHECKPOINT).where(_CHECKPOINT.c.delivered_at.is_not(None))
+        return self._one(accepted.order_by(_CHECKPOINT.c.number.desc()).limit(1))
+
+    def checkpoint_covering(self, position: int) -> Found | None:
+        """Return the first checkpoint that vouches for a position; None if it was changed."""
+        found = self._one(covering(_CHECKPOINT, position))
+        with suppress(ChangedCheckpoint):  # The audit tells it.
+            if found is not None:
+                signed_in(found)
+                return found
+        return None
+
+    def audit(self) -> Found | None:
+        """Return the newest audit of a night."""
+        return self._one(select(AUDITS.table).order_by(AUDITS.table.c.at.desc()).limit(1))
+
+    # What was earned.
+
+    def costs(self, since: date) -> list[Found]:
+        """Return what providers take for their work since a day, by provider and kind of work.
+
+        The log is read from the first position that a transaction of these days can have.
+        """
+        totals, work = TOTALS.table.c, COSTS.table.c
+        before = select(func.coalesce(func.max(totals.last_position), 0)).where(totals.day < since)
+        first = select(func.min(totals.first_position)).where(totals.day >= since)
+        with self.database.reading() as connection:
+            begun = connection.execute(before).scalar_one()
+            begins = connection.execute(first).scalar_one()
+        unknown = case((work.cost_micros.is_(None), work.count), else_=0)
+        groups = work.provider, work.work, work.currency, work.estimated
+        statement: Select[*tuple[Any, ...]] = select(
+            *groups,
+            cast(func.sum(work.count), BigInteger).label("times"),
+            cast(func.sum(unknown), BigInteger).label("unknown"),
+            cast(func.coalesce(func.sum(work.cost_micros), 0), BigInteger).label("cost_micros"),
+        )
+        statement = statement.where(
+            work.position > min(begun, (begins or begun + 1) - 1), work.at >= _moment(since)
+        )
+        return self._all(statement.group_by(*groups).order_by(*groups))
+
+    # One entry's story.
+
+    def entry(self, transaction_id: UUID) -> Found | None:
+        return self._one(select(_ENTRY).where(_ENTRY.c.id == transaction_id))
+
+    def for_the_same(self, entry: Found) -> list[Found]:
+        """Return the entries of this organization for what this entry was for, oldest first."""
+        statement = select(_ENTRY).where(
+            _ENTRY.c.organization_id == entry.organization_id,
+            _ENTRY.c.reference_id == entry.reference_id,
+        )
+        return self._all(statement.order_by(_ENTRY.c.sequence).limit(SAME_MAX))
+
+    def owner_of(self, stream: UUID) -> UUID | None:
+        """Return the organization that a thing belongs to, as its first event says."""
+        found = self._one(select(_EVENT).where(_EVENT.c.stream == stream).limit(1))
+        return None if found is None else found.organization_id
+
+    def events(self, entry: Found) -> list[Found]:
+        """Return the events of what an entry was for, and those that were decided with it.
+
+        Request ids are the callers' own and may repeat, so the moment counts as well.
+        """
+        near = _EVENT.c.position.between(entry.position - NEAR, entry.position + NEAR)
+        around = self._all(select(_EVENT).where(near))
+        own = {(e.request_id, e.at) for e in around if e.position == entry.position}
+        found = {e.position: e for e in around if (e.request_id, e.at) in own}
+        if (stream := as_id(entry.reference_id)) is not None:
+            of_it = select(_EVENT).where(_EVENT.c.stream == stream).limit(EVENTS_MAX)
+            found |= {each.position: each for each in self._all(of_it)}
+        return [found[position] for position in sorted(found)]
+
+
+def place_of(wanted: Wanted, entry: Found) -> int:
+    """Return the place of an entry in a list."""
+    return int(entry.position if wanted.organization_id is None else entry.sequence)
+
+
+def as_id(text: str) -> UUID | None:
+    """Return the id that a text is, if it is one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+def balances(days: Sequence[Found], now_micros: int, since: date, today: date) -> list[int]:
+    """Return what was held at the end of each day, from what is held now and the sums since."""
+    net: dict[date, int] = {}
+    for each in days:
+        net[each.day] = net.get(each.day, 0) + each.net_micros
+    held, found = now_micros, list[int]()
+    for back in range((today - since).days + 1):
+        found.append(held)
+        held -= net.get(today - timedelta(days=back), 0)
+    return found[::-1]
+
+
+def _moment(day: date) -> datetime:
+    return datetime(day.year, day.month, day.day, tzinfo=UTC)
+
+
+def _midnight(day: date) -> int:
+    return to_micros(_moment(day))

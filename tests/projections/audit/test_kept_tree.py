@@ -1,0 +1,109 @@
+"""The kept tree has every leaf once, whatever is lost or tried twice, and gives roots and paths."""
+
+import pytest
+from sqlalchemy import Connection
+
+from projections.audit.kept_tree import TILE
+from projections.audit.tree import leaf_hash, root_from_path, root_of
+from projections.audit.tree_keeper import NAME, TreeKeeper, Unkept
+from tests.installation import Process, sqlite_only
+from tests.projections.histories import write_row
+from tests.projections.looking import register
+
+
+def keeper(process: Process) -> TreeKeeper:
+    """The keeper of another process."""
+    return TreeKeeper(
+        process.log, process.views, process.positions, process.kept_tree, process.clock
+    )
+
+
+def expected(process: Process) -> list[tuple[int, bytes]]:
+    return [(row.position, leaf_hash(*row)) for row in process.log.stored(0, 100_000)]
+
+
+def kept(process: Process) -> list[tuple[int, bytes]]:
+    with process.views.reading() as connection:
+        tiles = [*process.kept_tree.tiles(connection)]
+    assert [tile.fault for tile in tiles] == [None] * len(tiles)
+    return [leaf for tile in tiles for leaf in tile.leaves]
+
+
+def test_it_has_the_leaf_of_every_event_however_the_batches_fall(process: Process) -> None:
+    for count in (1, TILE - 2, 1, 1, 2 * TILE + 30):
+        register(process, count)
+        process.tree_keeper.catch_up()
+        assert kept(process) == expected(process)
+    leaves = [leaf for _, leaf in expected(process)]
+    with process.views.reading() as connection:
+        tree = process.kept_tree
+        for size in (0, 1, TILE - 1, TILE, TILE + 1, 3 * TILE, len(leaves)):
+            assert tree.range_of(connection, size).root() == root_of(leaves[:size])
+            for index in {0, size // 2, size - 1} - {-1}:
+                if index < size:
+                    check_path(process, connection, index, size, leaves)
+        with pytest.raises(LookupError, match="fewer than"):
+            tree.range_of(connection, len(leaves) + 1)
+
+
+def check_path(
+    process: Process, connection: Connection, index: int, size: int, leaves: list[bytes]
+) -> None:
+    tree = process.kept_tree
+    position = tree.position_of(connection, index)
+    assert tree.index_of(connection, position) == index
+    path = tree.path(connection, index, size)
+    assert root_from_path(leaves[index], index, size, path) == root_of(leaves[:size])
+
+
+def test_two_keepers_take_each_event_once(process: Process) -> None:
+    first, second = keeper(process), keeper(process)
+    register(process, 5)
+    first.catch_up()
+    place = first._place()  # noqa: SLF001  # What the slower one has read before it was overtaken.
+    register(process, 3)
+    rows = process.log.stored(place.position, 10)
+    second.catch_up()
+    first._take(place, rows)  # noqa: SLF001  # As above.
+    assert kept(process) == expected(process)
+
+
+def test_without_its_position_it_goes_on_behind_the_last_leaf(process: Process) -> None:
+    register(process, 3)
+    process.tree_keeper.catch_up()
+    with process.views.writing() as connection:
+        connection.execute(process.positions.rows.delete())
+    register(process, 2)
+    keeper(process).catch_up()
+    assert kept(process) == expected(process)
+
+
+@pytest.mark.parametrize("has_position", [True, False])
+@sqlite_only("PostgreSQL loses both together")
+def test_it_stops_before_a_log_that_has_lost_its_last_event(
+    process: Process, *, has_position: bool
+) -> None:
+    register(process, 3)
+    process.tree_keeper.catch_up()
+    before, head = kept(process), process.log.head()
+    with process.views.writing() as connection:
+        if not has_position:
+            connection.execute(process.positions.rows.delete())
+    with process.databases[2].writing() as connection:
+        connection.exec_driver_sql(f"DELETE FROM stored_events WHERE rowid = {head}")  # noqa: S608  # The position is a number of ours.
+    register(process, 1)
+    other = keeper(process)
+    for _ in range(2):
+        with pytest.raises(Unkept, match=f"no longer the event at {head}"):
+            other.catch_up()
+    assert kept(process) == before
+    assert process.positions.all(process.views)[NAME].failure is not None
+    other.restart()
+    assert kept(process) == expected(process)
+    assert process.positions.all(process.views)[NAME].failure is None
+
+
+def test_an_event_that_cannot_be_decoded_is_taken_as_it_is(process: Process) -> None:
+    write_row(process, "0" * 32, 1, "unknown.topic", b"\xff")
+    process.tree_keeper.catch_up()
+    assert kept(process) == expected(process)

@@ -1,0 +1,67 @@
+"""What breaks the invariants of adjustments that need approval."""
+
+from typing import Any
+from uuid import uuid4
+
+from domain.accounts.wallet import Adjustment
+from domain.cause import Cause
+from domain.log.aggregate import Event
+from tests.projections.forgery import forged
+from tests.projections.link_forgery import Crime, LinkForger
+
+ANNA, BERT = f"operator:{uuid4()}", f"operator:{uuid4()}"
+
+
+def decided(forger: LinkForger, **changes: Any) -> tuple[Event, Event, Event]:
+    """A proposal, its approval, in which something may differ, and the entry."""
+    at, owner = forger.cause.at, forger.organization_id
+    anna, bert = Cause(at, "r-1", ANNA), Cause(at, "r-2", BERT)
+    made = Adjustment.make(owner, "c-1", 5, "why", anna, needs_approval=True)
+    (proposed,) = made.collect_events()
+    made.approve(bert)
+    (approved,) = made.collect_events()
+    forger.wallet.adjust(made, "USD", bert)
+    (entry,) = forger.wallet.collect_events()
+    return proposed, forged(approved, **changes), entry
+
+
+def crime(forger: LinkForger, **changes: Any) -> int:
+    proposed, approved, entry = decided(forger, **changes)
+    forger.write(proposed)
+    position = forger.write(approved)
+    forger.write(entry)
+    return position
+
+
+def an_approval_by_who_proposed(forger: LinkForger) -> int:
+    return crime(forger, actor=ANNA)
+
+
+def an_approval_by_no_operator(forger: LinkForger) -> int:
+    return crime(forger, actor="os:root")
+
+
+def an_approval_of_another_sum(forger: LinkForger) -> int:
+    return crime(forger, amount_micros=6)
+
+
+def an_approval_of_nothing(forger: LinkForger) -> int:
+    _, approved, entry = decided(forger, originator_version=1)
+    position = forger.write(approved)
+    forger.write(entry)
+    return position
+
+
+def a_proposal_that_moves_money_at_once(forger: LinkForger) -> int:
+    proposed, _, entry = decided(forger)
+    forger.write(proposed)
+    return forger.write(entry)
+
+
+CRIMES: dict[Crime, str] = {
+    an_approval_by_who_proposed: "is not approved by another operator",
+    an_approval_by_no_operator: "is not approved by another operator",
+    an_approval_of_another_sum: "is approved otherwise than it was proposed",
+    an_approval_of_nothing: "is decided before it is proposed, or twice",
+    a_proposal_that_moves_money_at_once: "has no correction that names it",
+}
