@@ -1,34 +1,25 @@
 """Every setting, read from the environment only here; a wrong value stops the process.
 
-Also the currencies that money can be held in (ISO 4217 list one, without metals and test codes),
-and how many threads answer HTTP, work, and may wait for the network.
+Also how many threads answer HTTP, work, and may wait for the network.
 """
 
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import Field, dataclass, field, fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Literal, Self
 from urllib.parse import urlsplit
 
-from domain.money import format_amount, parse_amount
-
-CURRENCIES = frozenset(
-    """
-    AED AFN ALL AMD ANG AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP
-    BYN BZD CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP
-    GEL GHS GIP GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR
-    KMF KPW KRW KWD KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK
-    MXN MYR MZN NAD NGN NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR
-    SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS
-    UAH UGX USD UYU UZS VES VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
-    """.split()  # noqa: SIM905  # Two hundred quotation marks would hide a wrong code.
-)
+from domain.cost import Cost
+from domain.money import CURRENCIES, format_amount, parse_amount
 
 DEMO = {  # Defaults of `serve --demo` for settings that are unset.
     "PRICE_PER_LOOKUP": "0.005",
+    "COST_PER_LOOKUP": "offline=0.001",
     "SANDBOX": "true",
     "NETWORK_BASE_PLAN": "demo-base",
 }
@@ -41,6 +32,12 @@ EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 # A path that no proxy rewrites, and below it the first parts of paths that are taken.
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
+
+COST = re.compile(
+    r"\s*(?P<provider>[a-z0-9_-]+)=(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)"
+    r"(?: (?P<currency>[A-Z]{3}))?\s*",
+    re.ASCII,
+)
 
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
@@ -141,6 +138,14 @@ def _is_plain_url(text: str) -> bool:
     return well_formed and plain and parts.scheme in {"http", "https"}
 
 
+def _sink(text: str) -> str:
+    url = _url(text) if "://" in text else text
+    if url.startswith("http://") and urlsplit(url).hostname not in {"localhost", "127.0.0.1"}:
+        message = "must be a directory, or an https URL without query and fragment"
+        raise ValueError(message)
+    return url
+
+
 def _email(text: str) -> str:
     if text and not EMAIL.fullmatch(text):
         message = "must be an e-mail address"
@@ -182,6 +187,16 @@ def _amount(text: str) -> int:
         raise ValueError(message) from None
 
 
+def _costs(text: str) -> str:
+    """Check what a lookup costs by provider; `Settings.lookup_costs` reads it."""
+    found = [COST.fullmatch(each) for each in text.split(",")] if text else []
+    known = [each for each in found if each and each["currency"] in {None, *CURRENCIES}]
+    if len({each["provider"] for each in known}) < len(found):
+        message = "must be provider=amount, each provider once, such as offline=0, other=0.008 EUR"
+        raise ValueError(message)
+    return ",".join(each[0].strip() for each in known)
+
+
 def _file(text: str) -> Path | None:
     path = Path(text) if text else None
     if path is not None and not path.is_file():
@@ -195,6 +210,16 @@ class Settings:
     """The settings. Amounts are micro-units; the names of durations say their unit."""
 
     database_url: str = _setting("where the log is kept", "sqlite:///var/service.db", _database)
+    finance_database_url: str = _setting(
+        "how `finance` reaches the database, as a role that can only read; empty: DATABASE_URL",
+        "",
+        lambda text: text and _database(text),
+    )
+    service_role: str = _setting(
+        "the role of the processes on PostgreSQL, which cannot change events; `migrate` sets it up",
+        "",
+        str,
+    )
     broker_url: str = _setting("where messages wait for workers", "memory://", _broker)
     quorum_queues: bool = _setting(
         "whether RabbitMQ keeps the queues on several machines; queues that exist keep their kind",
@@ -219,6 +244,11 @@ class Settings:
     lookup_provider: str = _setting("who answers lookups", "offline", str)
     mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
     price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
+    cost_per_lookup: str = _setting(
+        "what providers take for a lookup, such as offline=0, other=0.008 EUR; others: not known",
+        "",
+        _costs,
+    )
     currency: str = _setting("the one currency of this installation (ISO 4217)", "USD", _currency)
     number_lookup_enabled: bool = _setting("whether lookups are on at all", "true", _switch)
     lookup_cache_ttl_s: int = _setting(
@@ -250,6 +280,28 @@ class Settings:
     secret_pepper: str = _setting(
         "the key of secret hashes; empty: kept beside the signing keys", "", str, secret=True
     )
+    adjustment_approval_above_micros: int = _setting(
+        "above what amount an adjustment waits for another operator; 0 for never", "0", _amount
+    )
+    operator_key: str = _setting(
+        "the key of the operator who runs a command; better in a file: OPERATOR_KEY_FILE",
+        "",
+        str,
+        secret=True,
+    )
+    checkpoint_every_s: int = _setting(
+        "how often the log is signed for others to keep", "3600", _whole(60, 86_400)
+    )
+    checkpoint_lag_s: int = _setting(
+        "how old an event must be to be signed, where no standby is synchronous",
+        "60",
+        _whole(0, 86_400),
+    )
+    checkpoint_sink: str = _setting(
+        "where checkpoints are brought: a directory that others keep, or an https address",
+        "",
+        _sink,
+    )
     sandbox: bool = _setting("whether sandbox numbers and plans fail on demand", "false", _switch)
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")
@@ -262,7 +314,7 @@ class Settings:
         """Read every setting; raises WrongSetting for the first wrong one."""
         values: dict[str, Any] = {}
         for each in fields(cls):
-            text = environment.get(name_of(each.name), "").strip() or each.metadata["default"]
+            text = _text_of(each, environment).strip() or each.metadata["default"]
             try:
                 values[each.name] = each.metadata["parse"](text)
             except ValueError as error:
@@ -289,6 +341,16 @@ class Settings:
     def lookup_cache_ttl(self) -> timedelta:
         """How long an answer is kept."""
         return timedelta(seconds=self.lookup_cache_ttl_s)
+
+    @property
+    def lookup_costs(self) -> dict[str, Cost]:
+        """What a lookup costs by the name of its provider; one that is missing is not known."""
+        found = [COST.fullmatch(each) for each in self.cost_per_lookup.split(",")]
+        return {
+            each["provider"]: Cost(parse_amount(each["amount"]), each["currency"] or self.currency)
+            for each in found
+            if each is not None
+        }
 
     @property
     def public(self) -> str:
@@ -318,6 +380,11 @@ class Settings:
         return self.base_url or self.public
 
     @property
+    def checkpoint_origin(self) -> str:
+        """What checkpoints call this installation: its public URL without the scheme."""
+        return self.public.partition("://")[2]
+
+    @property
     def issuer(self) -> str:
         """The `iss` of tokens (RFC 8414 §2)."""
         return self.token_issuer or self.auth
@@ -335,6 +402,36 @@ class Settings:
         ]
 
 
+def _text_of(setting: Field[Any], environment: Mapping[str, str]) -> str:
+    """Return what is set; a secret can also stand in the file that its name with _FILE names."""
+    name = name_of(setting.name)
+    text, path = environment.get(name, ""), environment.get(f"{name}_FILE", "")
+    if not path or not setting.metadata["secret"]:
+        return text
+    if text:
+        message = f"{name} and {name}_FILE are both set: set one of them"
+        raise WrongSetting(message)
+    try:
+        return Path(path).read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{name}_FILE must name a file of text that can be read, not {path}"
+        raise WrongSetting(message) from error
+
+
+def secrets_open_to_all(environment: Mapping[str, str] = os.environ) -> Iterator[str]:
+    """Yield the settings whose secret stands in a file that every user of the machine may read.
+
+    A mount that cannot be written does not count: whoever runs a container sets its modes.
+    """
+    for each in fields(Settings):
+        name = f"{name_of(each.name)}_FILE"
+        path = environment.get(name, "") if each.metadata["secret"] else ""
+        with suppress(OSError):  # A file that is not there has no mode.
+            is_open = path and Path(path).stat().st_mode & stat.S_IROTH
+            if is_open and not os.statvfs(path).f_flag & os.ST_RDONLY:
+                yield name
+
+
 def name_of(attribute: str) -> str:
     """Return the environment variable of a field: its name without the internal unit."""
     return attribute.removesuffix("_micros").upper()
@@ -343,7 +440,7 @@ def name_of(attribute: str) -> str:
 def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straight from the metadata.
     if secret:
         return "********" if value else ""
-    if name in {"database_url", "broker_url"}:
+    if name in {"database_url", "finance_database_url", "broker_url"}:
         return PASSWORD.sub(r"\1\2********", value)
     if name.endswith("_micros"):
         return format_amount(value)

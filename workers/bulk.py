@@ -13,7 +13,7 @@ from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause, Clock
 from domain.errors import NumberLookupUnavailable
 from domain.log.log import Log
-from domain.lookups.answers import Answer, Answers
+from domain.lookups.answers import Answer, Answers, asked_of
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from domain.personal import Sealed, Vault
 
@@ -94,8 +94,9 @@ class BulkLookup:
         answered = {i: each for i, each in outcomes.items() if isinstance(each, Answer)}
         failed = {i: each for i, each in outcomes.items() if isinstance(each, str)}
         if answered:
-            results = self._seal(job, [*answered.values()])
-            job.complete_items(slice_index, [*answered], results, cause)
+            answers = [*answered.values()]
+            results, asked = self._seal(job, answers), asked_of(answers)
+            job.complete_items(slice_index, [*answered], results, cause, asked)
         refund = None
         if failed:
             refund = job.fail_items(slice_index, [*failed], [*failed.values()], cause)
@@ -118,5 +119,6 @@ def _refund_of(job: BulkJob, refund: Repayment, count: int) -> Refund:
         currency=job.created.price.currency,
         reference=Reference("job", str(job.id)),
         description="Refund of failed bulk lookup items",
+        reason="lookup_unavailable",
         metadata={"count": count},
     )

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Event
 
+from domain.errors import ServiceUnavailable
 from projections.engine.complaint import Complaint
 
 TICK_S = 1.0
@@ -15,13 +16,15 @@ AGAIN = object()
 class Task:
     """Something to do at intervals, for the first time after `first_s` if that is given.
 
-    A task that returns AGAIN goes on at the next tick.
+    A task that returns AGAIN goes on at the next tick. An `expected` error is logged without its
+    traceback.
     """
 
     name: str
     every_s: float
     run: Callable[[], object]
     first_s: float | None = None
+    expected: type[Exception] = ServiceUnavailable
 
 
 class Schedule:
@@ -31,7 +34,9 @@ class Schedule:
         self._tasks = tasks
         now = time.monotonic()
         firsts = ((each, each.every_s if each.first_s is None else each.first_s) for each in tasks)
-        self._complaints = {each.name: Complaint(f"task {each.name}") for each in tasks}
+        self._complaints = {
+            each.name: Complaint(f"task {each.name}", each.expected) for each in tasks
+        }
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
     def tick(self) -> bool:

@@ -1,12 +1,15 @@
 """The port of the databases (log, read models, own stores), for SQLite and PostgreSQL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+from uuid import UUID
 
 from domain.accounts.turns import Turns
+from domain.errors import NotPossible
+from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 from projections.engine.follower import Lock, Waker
@@ -53,6 +56,13 @@ class Persistence(Protocol):
         """Return the read models, the own stores, and the keys, which are as durable as the log."""
         ...
 
+    def read_only(self, on_files: Sequence[str] = ()) -> Database:
+        """Return the read models through sessions that can only read, beside the log.
+
+        A session on files has the log's file attached as `log`, and begins with `on_files`.
+        """
+        ...
+
     def waker(self, appended: Signal) -> ListeningWaker:
         """Return what hears of commits to the log by any process."""
         ...
@@ -75,6 +85,14 @@ class Persistence(Protocol):
 
     def migrating(self) -> AbstractContextManager[None]:
         """Keep other processes from migrating meanwhile; create what must exist first."""
+        ...
+
+    def protect_log(self) -> None:
+        """Take from the service's role, where there is one, the right to change events."""
+        ...
+
+    def may_change_events(self) -> bool:
+        """Tell whether a role of the database could be kept from changing events, and is not."""
         ...
 
     def copy_to(self, directory: Path) -> LogEnd:
@@ -100,8 +118,29 @@ class Persistence(Protocol):
         """Put the files of a backup in place; False while the server has no log yet."""
         ...
 
+    def fill_log(self, rows: Iterable[Stored]) -> None:
+        """Write a whole log at its own positions, in one transaction; later ones go on above.
 
-def persistence_at(url: str, role: str) -> Persistence:
+        Raises NotPossible if the log holds an event, or if the rows lack a version of a stream.
+        """
+        ...
+
+
+def not_empty(place: str) -> NotPossible:
+    """Return what to raise when there is a log already."""
+    return NotPossible(f"{place}: the log holds events already; import into an empty place")
+
+
+def not_whole(stream_id: UUID | None = None) -> NotPossible:
+    """Return what to raise when rows are no whole log."""
+    if stream_id is None:
+        return NotPossible("an event of the export comes twice")
+    return NotPossible(
+        f"the export lacks events of stream {stream_id}: it is a part, or lines are missing"
+    )
+
+
+def persistence_at(url: str, role: str, service_role: str = "") -> Persistence:
     """Return the persistence of a DATABASE_URL; PostgreSQL shows `role` for each connection."""
     if url.startswith("sqlite:///"):
         from app.adapters.sqlite.database import SqliteFiles  # noqa: PLC0415  # Each loads only its own driver.
@@ -109,4 +148,4 @@ def persistence_at(url: str, role: str) -> Persistence:
         return SqliteFiles(url)
     from app.adapters.postgres.database import PostgresDatabase  # noqa: PLC0415  # As above.
 
-    return PostgresDatabase(url, role)
+    return PostgresDatabase(url, role, service_role)

@@ -7,7 +7,10 @@ opened before a fork, and looking at an installation does not make one.
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
 from datetime import datetime, timedelta
+from math import inf
 from threading import RLock
 from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
@@ -21,6 +24,8 @@ from app.adapters.databases import ListeningWaker, Persistence, persistence_at
 from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
+from app.adapters.sinks import sink_at
+from app.adapters.stores.checkpoints import SqlCheckpoints
 from app.adapters.stores.faults import Faults
 from app.adapters.stores.leases import SqlLeases
 from app.adapters.stores.lookup_cache import SqlLookupCache
@@ -35,12 +40,14 @@ from app.bootstrap.part import part
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
+from app.security.checkpoint_keys import CheckpointKeys
+from app.security.checkpoint_keys import verify as verify_signature
 from app.security.keys import KeyRing, Pepper
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import LOOKUP_THREADS, PROVISION_THREADS, WAITING_MAX, Settings
 from app.watch.database_clock import DatabaseClock
-from app.watch.gauges import Ages, QueueState, behind_s
+from app.watch.gauges import Ages, AuditState, QueueState, behind_s
 from app.watch.logging import note_cause
 from app.watch.metrics import Metrics
 from app.watch.work_log import WorkLog
@@ -48,6 +55,7 @@ from domain.accounts.billing import MonthlyBilling
 from domain.accounts.commands import Accounts
 from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
+from domain.accounts.operators import Operators
 from domain.aggregates import AGGREGATES
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
@@ -68,11 +76,18 @@ from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.provider_errors import ProviderError
+from projections.audit.auditor import LogCheck
+from projections.audit.covering import ChangedCheckpoint
+from projections.audit.kept_tree import KeptTree
+from projections.audit.report import Failure, Report
+from projections.audit.tree_keeper import TreeKeeper
+from projections.audit.witnesses import Claim, Claims, KeptLeaves, Spoiled, Witness
 from projections.engine.database import Database, from_micros
 from projections.engine.freshness import Freshness
 from projections.engine.positions import Lag, Positions, lags
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
+from projections.finance.views import ON_FILES
 from projections.models.api_clients import ApiClients
 from projections.models.jobs import Jobs
 from projections.models.link_spans import LinkSpans
@@ -81,16 +96,22 @@ from projections.models.monthly_fees import FeeBook
 from projections.models.open_slices import OpenSlices
 from projections.models.organizations import Organizations
 from projections.models.plans import Plans
+from projections.models.proposals import Proposals
+from projections.models.statements import Statements
 from projections.models.timelines import Timelines
 from projections.models.transactions import Transactions
 from projections.models.unfinished import Unfinished
+from projections.models.usage import Usage
 from projections.models.wallets import Wallets
 from workers import actors
 from workers.bulk import BulkLookup
+from workers.checkpoints import CheckpointRules, Checkpoints
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeReads, FeeRound, MonthlyFees
 from workers.links import EsimReservation, Provisioning
 from workers.lookup_turns import LookupTurns
+from workers.months import MonthEnd
+from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges, Steadiness
 from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES
@@ -141,7 +162,8 @@ class Container:
     @part
     def persistence(self) -> Persistence:
         """The database system that holds all tables."""
-        return persistence_at(self.settings.database_url, self.role)
+        settings = self.settings
+        return persistence_at(settings.database_url, self.role, settings.service_role)
 
     @part
     def log(self) -> Log:
@@ -169,6 +191,11 @@ class Container:
     def views(self) -> Database:
         """The database of read models and positions; after a crash they follow the log again."""
         return self.databases[0]
+
+    def open_finance(self) -> Database:
+        """Open the views of finance in sessions that can only read; whoever opens it closes it."""
+        url = self.settings.finance_database_url or self.settings.database_url
+        return persistence_at(url, "finance").read_only(ON_FILES)
 
     @part
     def stores(self) -> Database:
@@ -250,7 +277,15 @@ class Container:
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
+            OwnTables(
+                "checkpoints",
+                1,
+                keys.database,
+                [self.checkpoint_store.metadata],
+                cheap=False,
+            ),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
+            OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher sweeps.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -260,7 +295,10 @@ class Container:
     organizations = _ReadModel(Organizations)
     clients = _ReadModel(ApiClients)
     wallets = _ReadModel(Wallets)
+    proposals = _ReadModel(Proposals)
     transactions = _ReadModel(Transactions)
+    statements = _ReadModel(Statements)
+    usage = _ReadModel(Usage)
     jobs = _ReadModel(Jobs)
     open_slices = _ReadModel(OpenSlices)
     plans = _ReadModel(Plans)
@@ -295,6 +333,98 @@ class Container:
         """Keeps the read models up to date."""
         return Projector(self.log, self.views, self.positions, self.models, self.clock)
 
+    # What an auditor can check.
+
+    @part
+    def kept_tree(self) -> KeptTree:
+        """The leaves of all events, as they were when they were first seen."""
+        return KeptTree()
+
+    @part
+    def tree_keeper(self) -> TreeKeeper:
+        """Keeps the tree up to date."""
+        return TreeKeeper(self.log, self.views, self.positions, self.kept_tree, self.clock)
+
+    @part
+    def checkpoint_keys(self) -> CheckpointKeys:
+        """The keys that sign checkpoints."""
+        return CheckpointKeys(self.settings.signing_keys, self.clock)
+
+    @part
+    def checkpoint_store(self) -> SqlCheckpoints:
+        """The checkpoints that were signed here, in the database of the log."""
+        return SqlCheckpoints(self.databases[2])
+
+    @part
+    def checkpoints(self) -> Checkpoints:
+        """Makes checkpoints and brings them to their sink."""
+        settings = self.settings
+        rules = CheckpointRules(
+            origin=settings.checkpoint_origin,
+            every=timedelta(seconds=settings.checkpoint_every_s),
+            lag=self._checkpoint_lag,
+        )
+        return Checkpoints(
+            self.log,
+            self.views,
+            self.tree_keeper,
+            self.kept_tree,
+            self.checkpoint_store,
+            self.checkpoint_keys.newest,
+            rules,
+            sink_at(settings.checkpoint_sink),
+            self.clock,
+        )
+
+    def _checkpoint_lag(self) -> timedelta:
+        waits = self.views.waits_for_standby()
+        return timedelta(0) if waits else timedelta(seconds=self.settings.checkpoint_lag_s)
+
+    def witnesses(self) -> list[Witness]:
+        """Return the kept leaves and our own checkpoints, to hold them against the log.
+
+        A checkpoint whose key is no longer there counts all the same: its root does.
+        """
+        known = [key.public_key for key in self.checkpoint_keys.list()]
+        kept = [*self.checkpoint_store.all()]
+        signed = (each.signed for each in kept if not isinstance(each, ChangedCheckpoint))
+        changed = [each for each in kept if isinstance(each, ChangedCheckpoint)]
+        ours = [
+            Claim(
+                f"our checkpoint of {each.checkpoint.at:%Y-%m-%d %H:%M:%S}",
+                each.checkpoint,
+                each.fault(known, verify_signature) if each.is_by(known) else None,
+            )
+            for each in signed
+        ]
+        spoiled = Spoiled([Failure(each.position, str(each)) for each in changed])
+        return [KeptLeaves(self.views, self.kept_tree), Claims(ours, listed=False), spoiled]
+
+    @part
+    def nightly_audit(self) -> NightlyAudit:
+        """The audit of every night; its result is a note."""
+
+        def newest() -> datetime | None:
+            note = self.notes.newest("audit")
+            return None if note is None else note.at
+
+        def tell(report: Report) -> None:
+            told = {"events": report.events, "failures": [asdict(each) for each in report.failures]}
+            value = msgspec.json.encode(told).decode()
+            self.notes.replace("audit", value, self.clock())
+
+        return NightlyAudit(lambda: LogCheck(self.log, self.witnesses()), newest, tell, self.clock)
+
+    def statement_checkpoint(self, closed_at: int | None) -> str | None:
+        """Return the note that the statements of a month carry, which was closed at a position.
+
+        None while the month is open or nothing vouches for it, and where what did was changed.
+        """
+        with suppress(ChangedCheckpoint):  # The audit tells it.
+            if closed_at is not None and (found := self.checkpoint_store.covering(closed_at)):
+                return found.signed.note
+        return None
+
     # Money and the catalogue.
 
     @part
@@ -309,7 +439,12 @@ class Container:
     @part
     def accounts(self) -> Accounts:
         """Operators' commands on organizations, clients and wallets."""
-        return Accounts(self.log, self.committer, self.currency, uuid4)
+        above_micros = self.settings.adjustment_approval_above_micros
+        return Accounts(self.log, self.committer, self.currency, uuid4, above_micros)
+
+    @part
+    def operators(self) -> Operators:
+        return Operators(self.log)
 
     @part
     def catalogue(self) -> Catalogue:
@@ -367,6 +502,7 @@ class Container:
             uncached=is_sandbox_number if self.settings.sandbox else _never,
             pause=time.sleep,
             tell=self.metrics.looked_up,
+            costs=self.settings.lookup_costs,
         )
         return Answers(self.provider, self.lookup_cache, self.clock, rules)
 
@@ -526,7 +662,7 @@ class Container:
         """Shares the threads of the provisioning queue between organizations."""
         return Shares(PROVISION_THREADS)
 
-    # Monthly fees.
+    # Monthly fees, and the end of a month.
 
     @part
     def fee_round(self) -> FeeRound:
@@ -552,6 +688,11 @@ class Container:
         places = self.positions.all(self.views)
         needed = (self.organizations.name, self.link_spans.name, self.fee_book.name)
         return all(name in places and places[name].position >= position for name in needed)
+
+    @part
+    def month_end(self) -> MonthEnd:
+        """Closes the months that are over."""
+        return MonthEnd(self.log, self.shared_clock)
 
     # The queues and what fills them.
 
@@ -666,6 +807,23 @@ class Container:
         """Raise if there is no database, because looking must not create one."""
         if not self.persistence.exists():
             raise ServiceUnavailable
+
+    def audit_state(self) -> AuditState:
+        """Return what the last audit of a night has found, and how old the proof outside is."""
+        self._require_database()
+        now, note = self.clock(), self.notes.newest("audit")
+        outside_s = None
+        if self.settings.checkpoint_sink:
+            store = self.checkpoint_store
+            try:
+                kept = store.newest(delivered=True) or store.covering(0)
+                outside_s = (now - kept.signed.checkpoint.at).total_seconds() if kept else 0.0
+            except ChangedCheckpoint:
+                outside_s = inf  # Nothing here says any more what is outside.
+        if note is None:
+            return AuditState(None, 0, outside_s)
+        failures = len(msgspec.json.decode(note.value)["failures"])
+        return AuditState((now - note.at).total_seconds(), failures, outside_s)
 
     def queue_states(self) -> list[QueueState]:
         """Return what waits in each queue."""

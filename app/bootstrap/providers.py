@@ -50,6 +50,8 @@ def require_known(settings: Settings) -> None:
     """Raise WrongSetting for a provider that is not registered here."""
     _require("LOOKUP_PROVIDER", settings.lookup_provider, LOOKUPS)
     _require("NETWORK_PROVIDER", settings.network_provider, NETWORKS)
+    for provider in settings.lookup_costs:
+        _require("COST_PER_LOOKUP", provider, LOOKUPS)
 
 
 def _require(setting: str, provider: str, known: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy import Column, Connection, Integer, MetaData, String, Table, inspect, select
 
 from projections.engine.database import Database
+from projections.engine.sql_views import detached
 
 _METADATA = MetaData()
 _VERSIONS = Table(
@@ -41,12 +42,13 @@ def ensure(own: OwnTables) -> None:
         _METADATA.create_all(connection)
         found = _read(connection, own.name)
         _refuse_newer(own, found)
-        if found != own.version and own.cheap:
-            for metadata in own.tables:
-                metadata.drop_all(connection)
         assert own.cheap or found in {None, own.version}, "an upgrade of these has to be written"
-        for metadata in own.tables:
-            metadata.create_all(connection)
+        names = [name for metadata in own.tables for name in metadata.tables]
+        with detached(connection, names if found != own.version else []):
+            for metadata in own.tables:
+                if found != own.version and own.cheap:
+                    metadata.drop_all(connection)
+                metadata.create_all(connection)
         if found != own.version:
             connection.execute(_VERSIONS.delete().where(_VERSIONS.c.name == own.name))
             connection.execute(_VERSIONS.insert().values(name=own.name, version=own.version))

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
-from eventsourcing.utils import TopicError, resolve_topic
+from eventsourcing.utils import TopicError
 from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
@@ -26,9 +26,11 @@ from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, write_file
 from app.security.keys import PEPPER
 from app.security.secrets import SecretHasher
+from domain.log.aggregate import Event
 from domain.log.log import Log
-from projections.audit.auditor import Report
+from domain.log.topics import class_of
 from projections.audit.auditor import verify as audit
+from projections.audit.report import Report
 from projections.engine.rebuild import Progress, ignore_progress
 
 MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
@@ -177,7 +179,8 @@ def restore(
         raise NoBackup(message)
     migrate(container, progress)
     container.notes.replace("backup", str(manifest.position), manifest.made_at)
-    report = audit(container.log, container.views, container.positions, container.models, progress)
+    parts = (container.log, container.views, container.positions, container.models)
+    report = audit(*parts, progress, container.witnesses())  # The backup has our checkpoints.
     return Restored(manifest, report, warnings)
 
 
@@ -214,7 +217,7 @@ def _require_fit(container: Container, directory: Path, manifest: Manifest) -> N
         topics = container.persistence.topics(directory)
     for topic in topics:
         try:
-            resolve_topic(topic)
+            class_of(topic, Event)
         except TopicError:
             raise NoBackup(_newer(directory, f"the event {topic}")) from None
 

@@ -12,8 +12,9 @@ from app.security.secrets import new_client_secret
 from app.settings import Settings, WrongSetting
 from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.catalogue.plan_file import read_plans
+from domain.catalogue.plan_file import PlanRules, read_plans
 from domain.cause import Cause
+from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.money import format_amount
 
@@ -58,6 +59,9 @@ def prepare_demo(container: Container) -> Demo:
 
 def _ensure_organization(container: Container, organization_id: UUID, cause: Cause) -> None:
     log = container.log
+    if container.operators.exist() and log.find(Wallet, wallet_id(organization_id)) is None:
+        message = "--demo gives money away, and there are operators: use an installation of its own"
+        raise NotPossible(message)
     if log.find(Organization, organization_id) is None:
         log.append(Organization.register(organization_id, cause, name=NAME))
     if log.find(Wallet, wallet_id(organization_id)) is None:
@@ -112,4 +116,4 @@ def _import_plans(container: Container, cause: Cause) -> None:
     currency = container.settings.currency
     sample = json.loads(PLANS.read_bytes())
     plans = [{**plan, "currency": currency} for plan in sample["plans"]]
-    container.catalogue.import_plans(read_plans({"plans": plans}, currency), cause)
+    container.catalogue.import_plans(read_plans({"plans": plans}, PlanRules(currency)), cause)

@@ -11,12 +11,15 @@ from app.bootstrap.known_keys import lost_keys, missing_keys
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
-from app.settings import Settings, WrongSetting
+from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import ApiClient, api_client_id
+from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
 CLOCK_OFF_MAX_S = 2.0  # NTP keeps this easily.
 BACKUP_AGE_MAX = timedelta(days=7)
+MONTH_LATE_MAX = timedelta(hours=1)
+CHECKPOINT_AGE_MAX = timedelta(days=1)
 TELLS_ALL = "see: python -m app doctor"
 
 logger = logging.getLogger(__name__)
@@ -36,7 +39,15 @@ def examine(container: Container) -> list[Finding]:
     found = [*_settings(container.settings), *_parts(container)]
     if (missing := what_is_missing(container)) is not None:
         return [*found, Finding("database", "fault", missing)]
-    return [*found, *_keys(container), *_clock(container), *_work(container), *_data(container)]
+    return [
+        *found,
+        *_keys(container),
+        *_clock(container),
+        *_work(container),
+        *_months(container),
+        *_data(container),
+        *_checkpoints(container),
+    ]
 
 
 def warn_at_start(settings: Settings) -> None:
@@ -67,6 +78,9 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     if settings.database_url.startswith("sqlite:"):
         message = "DATABASE_URL is SQLite: one process on one machine, gone with its disk"
         yield Finding("sqlite", "advice", message)
+    for name in secrets_open_to_all():
+        message = f"{name} names a file that every user of this machine may read: chmod 600"
+        yield Finding("secrets", "advice", message)
     if not settings.public_url:
         message = f"PUBLIC_URL is not set: replies and documents name {settings.public}"
         yield Finding("public url", "advice", message)
@@ -88,6 +102,13 @@ def _keys(container: Container) -> Iterator[Finding]:
             container.secret_hasher.fingerprint()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
+    for operator in container.operators.all():
+        if not operator.revoked and not operator.has_own_key:
+            message = (
+                f"operator {operator.name} has a key that {operator.key.actor} has seen: its "
+                "holder should replace it (operator rotate-key)"
+            )
+            yield Finding("operators", "fault", message)
     for lost in lost_keys(container):
         yield Finding("keys", "fault", lost)
 
@@ -111,7 +132,17 @@ def _work(container: Container) -> Iterator[Finding]:
             yield Finding("read models", "fault", message)
 
 
+def _months(container: Container) -> Iterator[Finding]:
+    if overdue := container.month_end.overdue(MONTH_LATE_MAX):
+        more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
+        message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
+        yield Finding("months", "fault", message)
+
+
 def _data(container: Container) -> Iterator[Finding]:
+    if container.persistence.may_change_events():
+        message = "the user of DATABASE_URL could change events: give the processes a SERVICE_ROLE"
+        yield Finding("roles", "advice", message)
     backup = container.notes.newest("backup")
     if backup is None and container.log.head():
         message = (
@@ -125,6 +156,29 @@ def _data(container: Container) -> Iterator[Finding]:
     if demo is not None and not demo.revoked:
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"
         yield Finding("demo", "fault", message)
+
+
+def _checkpoints(container: Container) -> Iterator[Finding]:
+    for kept in container.checkpoint_store.all():
+        if isinstance(kept, ChangedCheckpoint):
+            yield Finding("checkpoints", "fault", str(kept))
+            return
+    audit = container.audit_state()
+    if audit.failures:
+        message = f"the last nightly audit found {audit.failures} failures: see audit verify"
+        yield Finding("audit", "fault", message)
+    if not container.settings.checkpoint_sink:
+        message = "CHECKPOINT_SINK is not set: nobody outside can tell that the log was rewritten"
+        yield Finding("checkpoints", "advice", message)
+    elif container.log.head():
+        newest = container.checkpoint_store.newest(delivered=True)
+        if newest is None:
+            message = "no checkpoint has reached CHECKPOINT_SINK yet"
+            yield Finding("checkpoints", "fault", message)
+        elif container.clock() - newest.signed.checkpoint.at > CHECKPOINT_AGE_MAX:
+            at = newest.signed.checkpoint.at
+            message = f"the newest checkpoint that reached CHECKPOINT_SINK is of {at:%Y-%m-%d}"
+            yield Finding("checkpoints", "fault", message)
 
 
 def _is_old(at: datetime, now: datetime) -> bool:

@@ -7,4 +7,9 @@ def settle_memory() -> None:
     """Keep long-lived objects out of garbage collection; rescanning took a tenth of all time."""
     gc.collect()
     gc.freeze()
+    collect_seldom()
+
+
+def collect_seldom() -> None:
+    """Look for garbage less often; many short-lived events made that a third of a long read."""
     gc.set_threshold(10_000, 20, 50)

@@ -10,6 +10,8 @@ from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.watch.trouble import trouble_of
 from projections.engine.positions import models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
+from projections.engine.sql_views import define
+from projections.finance.views import VIEWS
 
 
 class CannotMigrate(Exception):
@@ -27,11 +29,14 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
             raise CannotMigrate(fault)
         with persistence.migrating():
             container.open_log(create=True).close()
+            persistence.protect_log()
             container.currency.check()
             for own in container.own_tables:
                 ensure(own)
             container.readings.mend()
             built = _build_models(container, progress)
+            with container.views.writing() as connection:
+                define(connection, VIEWS[connection.dialect.name])
     except NewerSchema as error:
         message = f"DATABASE_URL: {error}"
         raise CannotMigrate(message) from error

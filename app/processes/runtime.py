@@ -10,9 +10,12 @@ from app.bootstrap.container import Container
 from app.processes.memory import settle_memory
 from app.processes.waiting_worker import WaitingWorker
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
+from domain.errors import NotPossible
+from projections.audit.tree_keeper import Unkept
 from projections.engine.follower import IDLE_S, PACE_S, Follower, Lock, LockedStep, Step
 from projections.engine.in_parts import PART_ROWS
 from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
+from workers.checkpoints import NotAccepted
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.schedule import AGAIN, Schedule, Task, keep_time
 
@@ -25,11 +28,17 @@ DISPATCH_PACE_S = 0.005
 ALONE_S = 2.0
 SWEEP_S = 1.0
 MONTHLY_FEES_S = 60.0
+MONTH_END_S = 60.0
 # Often, so that rows that lapse within a minute, such as counts of wrong secrets, stay few.
 PURGE_S = 60.0
 PURGE_FIRST_S = 5.0  # Soon, because a clock may not live long, but after the busy start.
 # Parts of the cache in one go: a second or two, for which the sweeps have to wait.
 PURGE_PARTS = 20
+FOLLOW_S = 1.0  # Nobody waits for the tree: what is signed is older than that.
+FOLLOW_FIRST_S = 5.0  # As for the first purge.
+CHECKPOINT_S = 5.0  # How long after it could be made a checkpoint is made.
+DELIVER_S = 15.0  # Also the pause after a sink that has not accepted one.
+AUDIT_S = 60.0  # How soon it is noticed that the night has come.
 RESTART_S = 1.0
 STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
@@ -71,6 +80,8 @@ class Runtime:
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
+            audit = self._standby("auditor", self._auditing().tick)
+            self._spawn("auditor", lambda: keep_time(self._stop, audit))
         settle_memory()
 
     def stop(self) -> None:
@@ -122,7 +133,25 @@ class Runtime:
                 Task("sweep", SWEEP_S, container.sweep.run),
                 Task("provisioning", SWEEP_S, container.provisioning_sweep.run),
                 Task("monthly fees", MONTHLY_FEES_S, container.fee_round.run, first_s=0),
+                Task("month end", MONTH_END_S, container.month_end.run, first_s=0),
                 Task("purge", PURGE_S, self._purge, first_s=PURGE_FIRST_S),
+            ]
+        )
+
+    def _auditing(self) -> Schedule:
+        """What may take long or wait for others, so that no sweep waits for it."""
+        checkpoints = self._container.checkpoints
+        return Schedule(
+            [
+                Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S, Unkept),
+                Task("checkpoints", CHECKPOINT_S, checkpoints.run, expected=NotPossible),
+                Task(
+                    "delivery of checkpoints",
+                    DELIVER_S,
+                    checkpoints.deliver,
+                    expected=NotAccepted,
+                ),
+                Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
             ]
         )
 

@@ -1,8 +1,10 @@
-"""Client ids and client secrets: how they are made, hashed and compared; nothing is stored here."""
+"""Secrets of clients and keys of operators: made, hashed and compared; nothing is stored here."""
 
 import hmac
+import re
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Sequence
+from uuid import UUID
 
 RandomBytes = Callable[[int], bytes]
 
@@ -10,7 +12,10 @@ CLIENT_ID_PREFIX = "cl_"
 CLIENT_ID_BYTES = 12
 SECRET_PREFIX = "cls_"  # noqa: S105 - A public prefix by which scanners recognise a leaked secret.
 SECRET_BYTES = 32
+KEY_PREFIX = "opk_"
 ACTIVE_SECRETS_MAX = 2  # A rotation keeps the older secret beside the newer one.
+
+_KEY = re.compile(rf"{KEY_PREFIX}([0-9a-f]{{32}})_[\w-]{{43}}", re.ASCII)
 
 # As long as a hash but never equal to one, because it is not hexadecimal.
 _NO_HASH = "-" * 64
@@ -23,7 +28,22 @@ def new_client_id(random_bytes: RandomBytes) -> str:
 
 def new_client_secret(random_bytes: RandomBytes) -> str:
     """Return `cls_` and 256 random bits in base64url without padding (43 characters)."""
-    return SECRET_PREFIX + urlsafe_b64encode(random_bytes(SECRET_BYTES)).rstrip(b"=").decode()
+    return SECRET_PREFIX + _random_text(random_bytes)
+
+
+def new_operator_key(operator_id: UUID, random_bytes: RandomBytes) -> str:
+    """Return `opk_`, the digits of the operator's id, `_`, and 256 random bits as in a secret."""
+    return f"{KEY_PREFIX}{operator_id.hex}_{_random_text(random_bytes)}"
+
+
+def operator_of(key: str) -> UUID | None:
+    """Return the operator whose key this would be; None if it has not the form of one."""
+    match = _KEY.fullmatch(key)
+    return UUID(match[1]) if match else None
+
+
+def _random_text(random_bytes: RandomBytes) -> str:
+    return urlsafe_b64encode(random_bytes(SECRET_BYTES)).rstrip(b"=").decode()
 
 
 class SecretHasher:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from datetime import datetime
+from math import nan
 from queue import SimpleQueue
 from threading import Lock, Thread
 from typing import Generic, Literal, Protocol, TypeVar
@@ -100,6 +101,7 @@ ProcessName = Literal["serve", "web", "worker", "dispatcher", "projector", "cloc
 ANSWERING: frozenset[ProcessName] = frozenset({"serve", "web"})
 DECIDING: frozenset[ProcessName] = frozenset({"serve", "web", "worker"})  # These append events.
 WORKING: frozenset[ProcessName] = frozenset({"serve", "worker"})
+AUDITING: frozenset[ProcessName] = frozenset({"serve", "clock"})
 WITH_BROKER: frozenset[ProcessName] = frozenset({"serve", "worker", "dispatcher", "clock"})
 WITH_STANDBY: frozenset[ProcessName] = frozenset({"serve", "dispatcher", "projector", "clock"})
 
@@ -122,6 +124,18 @@ class Ages:
     link_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class AuditState:
+    """How old the last audit of a night is, what it found, and how old the newest proof outside.
+
+    `outside_s` is None where there is no sink.
+    """
+
+    age_s: float | None
+    failures: int
+    outside_s: float | None
+
+
 class Watched(Protocol):
     """The questions; every method may raise, or hang while a database is unreachable."""
 
@@ -134,6 +148,8 @@ class Watched(Protocol):
         ...
 
     def queue_states(self) -> list[QueueState]: ...
+
+    def audit_state(self) -> AuditState: ...
 
     def providers_up(self) -> Mapping[str, bool]:
         """Tell by the name of its gauge whether calls are let through to a provider."""
@@ -148,6 +164,8 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
     }
     if role in WITH_BROKER:
         parts["broker"] = lambda: _queues(watched.queue_states())
+    if role in AUDITING:
+        parts["audit"] = lambda: _audit(watched.audit_state())
     if role in WORKING:
         parts["provider"] = lambda: _providers(watched.providers_up())
     return [Asker(name, ask) for name, ask in parts.items()]
@@ -169,6 +187,17 @@ def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
         if lag_s is not None:
             seconds.add_metric([lag.name], lag_s)
     return [events, seconds, failed]
+
+
+def _audit(state: AuditState) -> list[Metric]:
+    """Show ages that there are not as NaN: no alert fires on it, and no panel shows a zero."""
+    age_s, outside_s = (nan if age is None else age for age in (state.age_s, state.outside_s))
+    outside = "Age of the newest checkpoint that the sink has accepted."
+    return [
+        GaugeMetricFamily("audit_failures", "What the last nightly audit found.", state.failures),
+        GaugeMetricFamily("audit_age_seconds", "Age of the last nightly audit.", age_s),
+        GaugeMetricFamily("checkpoint_outside_age_seconds", outside, outside_s),
+    ]
 
 
 def _work(ages: Ages) -> list[Metric]:

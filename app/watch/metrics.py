@@ -35,7 +35,7 @@ from app.watch.gauges import (
     Watched,
     askers,
 )
-from domain.accounts.wallet import Wallet
+from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
@@ -64,8 +64,6 @@ def release(root: Path = Path(__file__).parents[2]) -> str:
 
 MICROS = 1_000_000
 KINDS = ("activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup")
-# What a refund refers to, and the kind of charge that it gives back.
-REFUNDED = {"link": "activation", "plan_change": "topup", "job": "bulk_lookup", "lookup": "lookup"}
 STEPS_DONE = {PlanChange.PlanAdditionDone.TOPIC, PlanChange.PlanRemovalDone.TOPIC}
 
 logger = logging.getLogger(__name__)
@@ -149,7 +147,7 @@ class EventCounters:
         }
 
     def _refund(self, facts: _Facts) -> None:
-        kind = REFUNDED.get(facts.reference.type, "other")
+        kind = CHARGED_FOR.get(facts.reference.type, "other")
         self._refunds.labels(kind).inc()
         self._refunded.labels(kind).inc(facts.amount_micros / MICROS)
 

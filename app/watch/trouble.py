@@ -11,7 +11,8 @@ NOT_MIGRATED = "the tables of this installation are not up to date; run: python 
 NO_ROOM = "the process has no room for more, or a race did not end; the database has not failed"
 
 REFUSAL = "FATAL:"  # PostgreSQL begins with it when it refuses a connection.
-UNDEFINED_TABLE = "42P01"
+UNDEFINED = frozenset({"42P01", "42703"})  # A table or view, a column.
+MISSING = ("no such table", "no such column")  # What SQLite says of the same.
 
 
 def trouble_of(error: BaseException, place: str) -> str:
@@ -21,7 +22,7 @@ def trouble_of(error: BaseException, place: str) -> str:
     said = lines[0].strip()  # The other lines may quote values.
     if isinstance(root, ServiceUnavailable | Conflict):
         return NO_ROOM
-    if state == UNDEFINED_TABLE or said.startswith("no such table"):
+    if state in UNDEFINED or said.startswith(MISSING):
         return NOT_MIGRATED
     if isinstance(root, PoolTimeout) or type(root).__name__ == "PoolTimeout":
         return f"a full pool: every connection of this process to {place} is in use ({said})"

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from app.settings import Settings, WrongSetting, name_of
+from domain.cost import Cost
 
 SEVERAL = "postgresql://u:p@pg-1:5432,pg-2:5432/service?target_session_attrs=read-write"
 DEFAULTS = Settings.from_env({})
@@ -56,6 +57,14 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
     assert getattr(settings, attribute) == value
 
 
+def test_costs_are_in_the_currency_of_the_installation_unless_they_name_one() -> None:
+    given = {"COST_PER_LOOKUP": "offline=0, far=0.008 EUR ", "CURRENCY": "CHF"}
+    settings = Settings.from_env(given)
+    assert settings.cost_per_lookup == "offline=0,far=0.008 EUR"
+    assert settings.lookup_costs == {"offline": Cost(0, "CHF"), "far": Cost(8_000, "EUR")}
+    assert DEFAULTS.lookup_costs == {}
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -78,6 +87,10 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
         ("PRICE_PER_LOOKUP", "0.0000001"),
         ("PRICE_PER_LOOKUP", "1e-3"),
         ("PRICE_PER_LOOKUP", "half a cent"),
+        *[
+            ("COST_PER_LOOKUP", wrong)
+            for wrong in ("0.1", "a=", "a=-1", "a=1 XXX", "a=1,a=2", "a=1,,b=2", "a=1 eur", "a=1e3")
+        ],
         ("CURRENCY", "usd"),
         ("CURRENCY", "US"),
         ("CURRENCY", "ÄÖÜ"),
@@ -189,3 +202,16 @@ def test_settings_cannot_be_changed() -> None:
 )
 def test_the_public_url_follows_the_address_that_is_listened_on(host: str, public: str) -> None:
     assert Settings.from_env({"HOST": host}).public == public
+
+
+def test_a_secret_can_stand_in_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "pepper"
+    file.write_text(" pepper\n")
+    by_file = {"SECRET_PEPPER_FILE": str(file)}
+    assert Settings.from_env(by_file).secret_pepper == "pepper"
+    assert Settings.from_env({"PORT_FILE": str(file)}) == DEFAULTS
+    with pytest.raises(WrongSetting, match="SECRET_PEPPER and SECRET_PEPPER_FILE are both set"):
+        Settings.from_env({"SECRET_PEPPER": "p", **by_file})
+    file.write_bytes(b"\xff")
+    with pytest.raises(WrongSetting, match="SECRET_PEPPER_FILE must name a file of text"):
+        Settings.from_env(by_file)

@@ -10,7 +10,8 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.network import Endpoint, LinkStatus
 from domain.money import format_amount, parse_amount
-from projections.audit.auditor import Failure, verify
+from projections.audit.auditor import verify
+from projections.audit.report import Failure
 from projections.models.monthly_fees import FeeRow
 from projections.models.transactions import Filter, Transaction
 from tests.installation import Process

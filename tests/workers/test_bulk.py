@@ -7,7 +7,7 @@ import pytest
 
 from domain.lookups.answers import ATTEMPTS_MAX as CALLS_MAX
 from domain.lookups.bulk import SLICE_ITEMS
-from domain.lookups.bulk_job import ATTEMPTS_MAX
+from domain.lookups.bulk_job import ATTEMPTS_MAX, Asked, BulkJob
 from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers
 from tests.projections.histories import create_job
@@ -25,6 +25,9 @@ def test_every_item_is_answered_about_its_own_number(installation: Installation)
     for slice_index in (1, 0):
         process.bulk_lookup.work(work.job_id, slice_index)
     assert work.answers() == {number: number for number in numbers(SLICE_ITEMS + 2)}
+    completed = [each for each in work.job.settlements if isinstance(each, BulkJob.ItemsCompleted)]
+    asked = [[Asked("counting", 2)], [Asked("counting", SLICE_ITEMS)]]
+    assert [each.asked for each in completed] == asked
     assert work.job.finished_at is not None
     work.check()
 

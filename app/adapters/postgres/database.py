@@ -1,28 +1,32 @@
 """PostgreSQL: one database holds the log, the read models and the own stores."""
 
 import shlex
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.sql import SQL, Identifier
 from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, event
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from app.adapters.databases import LogEnd
+from app.adapters.databases import LogEnd, not_empty, not_whole
 from app.adapters.postgres.connection import DURABLE, BoundedConnection
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
 from app.adapters.postgres.sessions import fault_of_sessions
 from app.adapters.postgres.turns import PostgresTurns
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
+from domain.errors import NotPossible
+from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 from projections.engine.hot_reads import has_news
+from projections.engine.text_index import EXTENSIONS
 
 # Connections of one process; opened when they are needed, and kept.
 VIEWS_MAX = 5
@@ -34,6 +38,38 @@ LAST_EVENT = (
     "SELECT notification_id, originator_id, originator_version, state FROM log_events "
     "ORDER BY notification_id DESC LIMIT 1"
 )
+# Others wait meanwhile, so that nothing comes between the look and the copy.
+LOCK_LOG = "LOCK TABLE log_events IN EXCLUSIVE MODE"
+COLUMNS = "notification_id, originator_id, originator_version, topic, state"
+FILL = f"COPY log_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
+TYPES = ("int8", "uuid", "int8", "text", "bytea")
+GAP = (
+    "SELECT originator_id FROM log_events GROUP BY originator_id "
+    "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
+)
+GO_ON = (
+    "SELECT setval(pg_get_serial_sequence('log_events', 'notification_id'), max(notification_id)) "
+    "FROM log_events HAVING max(notification_id) > 0"
+)
+
+# The service's role may add events and read them; everything else is its own, because a rebuild
+# makes tables anew. A promotion moves the sequence on. The log's tables stay the owner's.
+LOG_TABLES = ("log_events", "log_events_servers")
+PROTECT = """
+    GRANT USAGE, CREATE ON SCHEMA public TO {role};
+    REVOKE ALL ON log_events, log_events_servers FROM PUBLIC, {role};
+    GRANT SELECT, INSERT ON log_events, log_events_servers TO {role};
+    GRANT USAGE, SELECT, UPDATE ON SEQUENCE log_events_notification_id_seq TO {role};
+"""
+OTHER_TABLES = """
+    SELECT relname FROM pg_class AS c WHERE relnamespace = 'public'::regnamespace
+    AND relkind IN ('r', 'v') AND relowner = current_user::regrole AND relname <> ALL(%s)
+    AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.objid = c.oid AND d.deptype = 'e')
+"""
+MAY_CHANGE = """
+    SELECT has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE') OR pg_has_role(relowner, 'MEMBER')
+    FROM pg_class WHERE oid = to_regclass('log_events')
+"""
 
 # No call may hang. TCP notices a server that vanished, the statement time-out one that is stuck,
 # and `BoundedConnection` one that is silent.
@@ -67,9 +103,10 @@ class PostgresDatabase:
 
     error: type[Exception] = psycopg.Error
 
-    def __init__(self, url: str, role: str = "command") -> None:
+    def __init__(self, url: str, role: str = "command", service_role: str = "") -> None:
         self.url = url
         self._role = role
+        self._service_role = service_role  # A role of the database; "" for one that owns all.
         self._keeps_sessions = False
 
     @property
@@ -94,10 +131,24 @@ class PostgresDatabase:
 
         The first two share connections; a crash may lose their newest commits unless durable.
         """
-        relaxed = engine_for(self._conninfo("views"), VIEWS_MAX, synchronous_commit=False)
+        views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
+        if self._service_role:  # So that it owns these tables, whoever makes them.
+            session += f"; SET ROLE {Identifier(self._service_role).as_string()}"
+        relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session)
         shared = Database(relaxed, durable=_made_durable(relaxed))
-        keys = Database(engine_for(self._conninfo("keys"), KEYS_MAX, synchronous_commit=True))
+        keys = Database(engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session))
         return shared, shared, keys
+
+    def read_only(self, on_files: Sequence[str] = ()) -> Database:  # noqa: ARG002  # Part of the port.
+        """Return the tables and views through sessions that can only read."""
+        return Database(
+            engine_for(
+                self._conninfo("finance"),
+                VIEWS_MAX,
+                synchronous_commit=True,
+                session=f"{SESSION}; SET default_transaction_read_only = on",
+            )
+        )
 
     def waker(self, appended: Signal) -> PostgresWaker:
         """Return what hears of commits to the log by any process."""
@@ -148,6 +199,27 @@ class PostgresDatabase:
             row = connection.execute("SELECT to_regclass('log_events') IS NOT NULL").fetchone()
         return bool(row and row[0])
 
+    def fill_log(self, rows: Iterable[Stored]) -> None:
+        """Write a whole log into the empty table; its sequence goes on above it."""
+        with (
+            BoundedConnection.open(self._conninfo("import"), statement_timeout_ms=0) as connection,
+            connection.transaction(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(f"SELECT {DURABLE}; {LOCK_LOG}")
+            if cursor.execute(LAST_EVENT).fetchone():
+                raise not_empty(self.place)
+            try:
+                with cursor.copy(FILL) as copy:
+                    copy.set_types(TYPES)
+                    for row in rows:
+                        copy.write_row(row)
+            except psycopg.errors.UniqueViolation as error:
+                raise not_whole() from error
+            if (gap := cursor.execute(GAP).fetchone()) is not None:
+                raise not_whole(gap[0])
+            cursor.execute(GO_ON)
+
     def fault(self) -> str | None:
         """Say what is wrong if a pooler shares sessions; asked until nothing is wrong."""
         if not self._keeps_sessions:
@@ -163,6 +235,31 @@ class PostgresDatabase:
         with BoundedConnection.open(self._conninfo("migrate"), statement_timeout_ms=0) as alone:
             alone.execute("SELECT pg_advisory_lock(%s)", [key_of(MIGRATE)])
             yield
+
+    def protect_log(self) -> None:
+        """Give the service's role, if there is one, everything but the log's tables."""
+        if not self._service_role:
+            return
+        role = Identifier(self._service_role)
+        with BoundedConnection.open(self._conninfo("migrate")) as owner:
+            row = owner.execute("SELECT current_user").fetchone()
+            if row is None or row[0] == self._service_role:
+                message = "SERVICE_ROLE is the user of DATABASE_URL: let another role own the log"
+                raise NotPossible(message)
+            for name in EXTENSIONS:  # The service's role may not make them.
+                with suppress(psycopg.Error):
+                    owner.execute(SQL("CREATE EXTENSION IF NOT EXISTS {}").format(Identifier(name)))
+            with owner.transaction():
+                owner.execute(SQL(PROTECT).format(role=role))
+                for (name,) in owner.execute(OTHER_TABLES, [[*LOG_TABLES]]).fetchall():
+                    table = Identifier("public", name)
+                    owner.execute(SQL("ALTER TABLE {} OWNER TO {}").format(table, role))
+
+    def may_change_events(self) -> bool:
+        """Tell whether the user of DATABASE_URL could change or remove events."""
+        with BoundedConnection.open(self._conninfo("check")) as connection:
+            row = connection.execute(MAY_CHANGE).fetchone()
+        return bool(row and row[0])
 
     def _conninfo(self, purpose: str) -> str:
         """Return how to connect; the server shows each connection's process and purpose."""
@@ -180,11 +277,13 @@ def conninfo(url: str, application_name: str = "carrier-links") -> str:
     return psycopg.conninfo.make_conninfo("", **given)
 
 
-def engine_for(target: str, connections_max: int, *, synchronous_commit: bool) -> Engine:
+def engine_for(
+    target: str, connections_max: int, *, synchronous_commit: bool, session: str = SESSION
+) -> Engine:
     """Open a pool; without `synchronous_commit` a crash may lose the newest commits."""
     engine = create_engine(
         "postgresql+psycopg://",
-        creator=lambda: BoundedConnection.open(target, SESSION, autocommit=False),
+        creator=lambda: BoundedConnection.open(target, session, autocommit=False),
         hide_parameters=True,  # Error texts end up in logs; parameters must not.
         poolclass=FixedPool,
         pool_size=connections_max,

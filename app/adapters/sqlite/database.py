@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -13,11 +13,13 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import LogEnd
+from app.adapters.databases import LogEnd, not_empty, not_whole
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
 from domain.accounts.turns import NoTurns
+from domain.log.log import Stored
 from domain.log.signal import Signal
 from projections.engine.database import Database
 
@@ -61,6 +63,14 @@ LAST_EVENT = (
     "SELECT rowid, originator_id, originator_version, state "
     "FROM stored_events ORDER BY rowid DESC LIMIT 1"
 )
+FILL = (
+    "INSERT INTO stored_events (rowid, originator_id, originator_version, topic, state) "
+    "VALUES (?, ?, ?, ?, ?)"
+)
+GAP = (
+    "SELECT originator_id FROM stored_events GROUP BY originator_id "
+    "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
+)
 
 
 class SqliteFiles:
@@ -99,6 +109,34 @@ class SqliteFiles:
             Database(engine_for(self.path, synchronous="FULL")),
         )
 
+    def read_only(self, on_files: Sequence[str] = ()) -> Database:
+        """Return the read models through connections that can only read, with the log attached."""
+        views, log = (
+            f"{each.resolve().as_uri()}?mode=ro"
+            for each in (self.beside_the_log("views"), self.path)
+        )
+
+        def connect() -> sqlite3.Connection:
+            connection = sqlite3.connect(
+                views, uri=True, timeout=BUSY_TIMEOUT_S, check_same_thread=False
+            )
+            connection.isolation_level = None
+            connection.execute("ATTACH ? AS log", (log,))
+            for statement in on_files:
+                connection.execute(statement)
+            connection.execute("PRAGMA query_only = ON")
+            return connection
+
+        engine = create_engine(
+            "sqlite://",
+            creator=connect,
+            poolclass=QueuePool,
+            hide_parameters=True,
+            pool_size=16,
+            max_overflow=CONNECTIONS_MAX - 16,
+        )
+        return Database(engine)
+
     def waker(self, appended: Signal) -> SqliteWaker:
         """Return what hears of commits to the log by any process."""
         return SqliteWaker(appended, self.path)
@@ -118,6 +156,13 @@ class SqliteFiles:
     def fault(self) -> str | None:
         """Return None: there are no sessions that could be shared."""
         return None
+
+    def protect_log(self) -> None:
+        """Do nothing: who can write to the file can change it."""
+
+    def may_change_events(self) -> bool:
+        """Return False: there are no roles that could be kept from it."""
+        return False
 
     @contextmanager
     def migrating(self) -> Iterator[None]:
@@ -170,6 +215,22 @@ class SqliteFiles:
                 draft.rename(file)
             _sync(self.path.parent)
         return True
+
+    def fill_log(self, rows: Iterable[Stored]) -> None:
+        """Write a whole log into the empty file; AUTOINCREMENT goes on above it."""
+        with closing(sqlite3.connect(self.path, BUSY_TIMEOUT_S, isolation_level=None)) as log:
+            log.execute("PRAGMA synchronous = FULL")
+            log.execute("BEGIN IMMEDIATE")  # Closing rolls back what is not committed.
+            if log.execute(LAST_EVENT).fetchone():
+                raise not_empty(self.place)
+            values = ((at, stream.hex, *event) for at, stream, *event in rows)
+            try:
+                log.executemany(FILL, values)
+            except sqlite3.IntegrityError as error:
+                raise not_whole() from error
+            if (gap := log.execute(GAP).fetchone()) is not None:
+                raise not_whole(UUID(gap[0]))
+            log.execute("COMMIT")
 
     @contextmanager
     def _alone(self) -> Iterator[None]:

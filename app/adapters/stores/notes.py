@@ -1,4 +1,4 @@
-"""What an installation notes about itself: the keys it started with, and its backups.
+"""What an installation notes about itself: the keys it started with, its backups and audits.
 
 Losing the notes costs warnings only: new keys would then be taken for the first ones.
 """
@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
 
 from projections.engine.database import Database, from_micros, to_micros
 
-Subject = Literal["pepper", "signing_keys", "backup"]
+Subject = Literal["pepper", "signing_keys", "backup", "audit"]
 
 
 class Note(NamedTuple):

@@ -1,14 +1,17 @@
 """New keys beside existing clients are recognized as new at every start."""
 
 import shutil
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from pathlib import Path
 
+import click
 import pytest
 
 from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.cli.installation import cause_of
+from app.cli.root import cli
 from app.security.keys import FIRST
 from app.watch.database_clock import DatabaseClock
 from domain.accounts.organization import api_client_id
@@ -137,6 +140,14 @@ def test_another_pepper_by_setting_is_noticed(installation: Installation, clock:
     assert "another" not in told
 
 
+def rotating_secrets() -> AbstractContextManager[click.Context]:
+    """The command whose right `cause_of` looks up."""
+    context = click.Context(cli)
+    for name in ("client", "rotate-secret"):
+        context = click.Context(cli, parent=context, info_name=name)
+    return context.scope()
+
+
 def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
     started: Process, clock: SetClock
 ) -> None:
@@ -148,7 +159,8 @@ def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_sec
     with started.views.reading() as connection:
         clients = [row.client_id for row in started.clients.all(connection)]
     note_pepper(started)  # As `client rotate-secret` does, before anything has measured.
-    cause = cause_of(started)
+    with rotating_secrets():
+        cause = cause_of(started)
     for each in clients:
         started.accounts.change_client(each, lambda held: held.rotate_secret("1" * 64, cause))
     started.projector.catch_up()

@@ -1,11 +1,14 @@
 """LOOKUP_PROVIDER and NETWORK_PROVIDER name an entry of a registry, which is what is used."""
 
+from uuid import uuid4
+
 import pytest
 
 from app.bootstrap import container as bootstrap
 from app.bootstrap import providers
 from app.bootstrap.container import Container
 from app.settings import Settings, WrongSetting
+from domain.cost import Cost
 from tests.contracts.scripted_lookup import VALID_MOBILE, ScriptedLookup
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation
@@ -14,13 +17,15 @@ from tests.log_lines import records_of
 UNKNOWN = {
     "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
     "NETWORK_PROVIDER": "NETWORK_PROVIDER must be one of: simulated",
+    "COST_PER_LOOKUP": "COST_PER_LOOKUP must be one of: offline",
 }
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_an_unknown_provider_is_refused_by_the_names_that_are_known(name: str) -> None:
+    value = "oracle=0.01" if name == "COST_PER_LOOKUP" else "oracle"
     with pytest.raises(WrongSetting) as refused:
-        Container(Settings.from_env({name: "oracle"}))
+        Container(Settings.from_env({name: value}))
     assert str(refused.value) == UNKNOWN[name]
 
 
@@ -32,6 +37,14 @@ def test_an_entry_is_all_that_a_lookup_provider_needs(
     process = installation.process()
     answer = process.answers.one(process.organization(), VALID_MOBILE)
     assert (answer.provider, answer.facts.valid) == ("scripted", True)
+
+
+def test_an_answer_has_the_cost_that_is_set_for_its_provider(installation: Installation) -> None:
+    installation.environment["COST_PER_LOOKUP"] = "offline=0.008 EUR"
+    container = Container(Settings.from_env(installation.environment))
+    answer = container.answers.one(uuid4(), VALID_MOBILE)
+    container.close()
+    assert answer.cost == Cost(8_000, "EUR")
 
 
 def test_an_entry_is_all_that_a_network_needs_and_a_remote_one_has_a_circuit(

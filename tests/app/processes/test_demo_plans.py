@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from app.adapters.lookups.mcc_mnc import SHIPPED
-from app.settings import CURRENCIES
 from domain.catalogue.plan import CountryCoverage, SponsorProfile
-from domain.catalogue.plan_file import read_plan_file
-from domain.money import format_amount, parse_amount
+from domain.catalogue.plan_file import PlanRules, read_plan_file
+from domain.money import CURRENCIES, format_amount, parse_amount
 from domain.regions import REGIONS, is_country, regions_of
 
 FILE = Path(__file__).parents[3] / "app" / "data" / "demo_plans.json"
@@ -37,6 +36,7 @@ class Entry(msgspec.Struct, forbid_unknown_fields=True):
     validity_days: int
     sponsor_profiles: list[SponsorProfile]
     coverage: list[CountryCoverage]
+    cost: str | None = None
 
     @property
     def countries(self) -> list[str]:
@@ -68,7 +68,7 @@ def offers(everything: list[Entry]) -> list[Entry]:
 def test_the_import_reads_the_file_and_gives_each_plan_the_coverage_type_that_follows(
     everything: list[Entry],
 ) -> None:
-    read = read_plan_file(FILE.read_bytes(), "USD")
+    read = read_plan_file(FILE.read_bytes(), PlanRules("USD"))
     assert [(entry.terms.name, entry.terms.coverage_type) for entry in read] == [
         (plan.name, plan.kind) for plan in everything
     ]
@@ -80,6 +80,12 @@ def test_there_are_enough_offers_to_page_through_and_no_two_are_alike(
     assert len(offers) >= 25
     assert len({plan.provider_plan_id for plan in everything}) == len(everything)
     assert len({plan.name for plan in everything}) == len(everything)
+
+
+def test_an_offer_tells_what_the_network_takes(offers: list[Entry]) -> None:
+    assert all(
+        0 < parse_amount(str(plan.cost)) < parse_amount(plan.retail_price) for plan in offers
+    )
 
 
 def test_every_region_has_a_local_and_a_regional_offer_and_is_part_of_a_global_one(

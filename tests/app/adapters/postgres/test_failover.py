@@ -18,7 +18,8 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import Conflict, ServiceUnavailable
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest, LookupResult
-from projections.audit.auditor import verify
+from projections.audit.auditor import check_log, verify
+from projections.audit.witnesses import Claim, Claims
 from tests.app.adapters.pair import Pair
 from tests.installation import PATIENCE_S, Installation, Process, SetClock, wait_until
 from tests.workers.fees import charged, customer, moment
@@ -201,7 +202,9 @@ def test_nothing_is_lost_where_commits_wait_for_the_standby(
 ) -> None:
     process = installation.process()
     organization = process.organization("10.00")
+    assert not process.views.waits_for_standby()
     pair.wait_for_standby("ANY 1 (*)")  # As docs/deployment.md says.
+    assert process.views.waits_for_standby(), "then all that can be seen may be signed"
     answered = [spend(process, organization).lookup.id for _ in range(5)]
     before = everything(process)
     pair.fail_over()
@@ -210,6 +213,27 @@ def test_nothing_is_lost_where_commits_wait_for_the_standby(
     assert all(process.log.find(NumberLookup, each) for each in answered)
     assert before.keys() <= everything(process).keys()
     assert check(process, before) == []
+
+
+def test_a_loss_explains_the_checkpoint_of_what_was_lost_and_accuses_nobody(
+    pair: Pair, installation: Installation
+) -> None:
+    installation.environment["CHECKPOINT_LAG_S"] = "0"  # So that something is signed and lost.
+    process = installation.process()
+    organization = process.organization("10.00")
+    notes = [process.checkpoints.make().signed]
+    pair.lose_sight()
+    spend(process, organization)
+    notes.append(process.checkpoints.make().signed)
+    pair.fail_over()
+    insist(lambda: spend(process, organization))
+    notes.append(process.checkpoints.make().signed)
+    outside = Claims(Claim(f"{number}.txt", note.checkpoint) for number, note in enumerate(notes))
+    report = check_log(process.log, witnesses=[*process.witnesses(), outside])
+    assert report.failures == []
+    assert report.leaves == report.events
+    assert [each.holds for each in report.checkpoints] == [True, False, True]
+    assert "explained by the loss" in report.checkpoints[1].reason
 
 
 def test_a_failover_and_the_way_back_are_two_losses(pair: Pair, installation: Installation) -> None:

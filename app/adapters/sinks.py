@@ -1,0 +1,69 @@
+"""Where checkpoints go, so that they lie with others: a directory or mount, or an address."""
+
+import http.client
+import os
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from workers.checkpoints import NotAccepted, Sink
+
+ANSWER_S = 10.0  # For the connection and for each part of the answer.
+
+
+def sink_at(place: str) -> Sink | None:
+    """Return the sink that CHECKPOINT_SINK names; None where it is empty."""
+    if not place:
+        return None
+    return HttpSink(place) if "://" in place else DirectorySink(Path(place))
+
+
+class DirectorySink:
+    """A file for each checkpoint; the directory must be there, because a mount may be missing."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def put(self, name: str, note: str) -> None:
+        """Write a file, complete or not at all."""
+        draft, path = self._directory / f".{name}.draft", self._directory / name
+        try:
+            with draft.open("w", encoding="utf-8") as file:
+                file.write(note)
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            message = f"CHECKPOINT_SINK: {self._directory}: {error.strerror}"
+            raise NotAccepted(message) from error
+
+
+class HttpSink:
+    """An address below which each checkpoint is PUT; any answer of 2xx accepts it."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+
+    def put(self, name: str, note: str) -> None:
+        """Send one; a redirect is not followed, because it would lead to another keeper."""
+        connection = self._connection()
+        place = self._url.netloc
+        headers = {"Content-Type": "text/plain; charset=utf-8"}
+        try:
+            connection.request("PUT", f"{self._url.path}/{name}", note.encode(), headers)
+            status = connection.getresponse().status
+        except (OSError, http.client.HTTPException) as error:
+            message = f"CHECKPOINT_SINK: {place} cannot be reached: {type(error).__name__}"
+            raise NotAccepted(message) from error
+        finally:
+            connection.close()
+        if status // 100 != 2:  # noqa: PLR2004  # 2xx is success.
+            message = f"CHECKPOINT_SINK: {place} answers {status}"
+            raise NotAccepted(message)
+
+    def _connection(self) -> http.client.HTTPConnection:
+        host, port = self._url.hostname or "", self._url.port
+        if self._url.scheme == "http":
+            return http.client.HTTPConnection(host, port, timeout=ANSWER_S)
+        context = ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=ANSWER_S, context=context)

@@ -1,0 +1,99 @@
+"""Checkpoints that were signed here, and which of them the sink has accepted.
+
+They stand in the database of the log and as durable as it, because a statement of a closed month
+names one of them for ever. Lost ones cost only that: others keep copies, and new ones are made.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import BigInteger, Column, Integer, MetaData, Row, Select, String, Table, select
+
+from projections.audit.checkpoint import SignedCheckpoint
+from projections.audit.covering import ChangedCheckpoint, covering, signed_in
+from projections.engine.database import Database, from_micros, to_micros
+from workers.checkpoints import KeptCheckpoint
+
+
+class SqlCheckpoints:
+    """One row per checkpoint, in the order in which they were made.
+
+    What reads one raises ChangedCheckpoint if somebody has changed its row.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "checkpoints",
+            self.metadata,
+            Column("number", Integer, primary_key=True),
+            Column("position", BigInteger, nullable=False, index=True),
+            Column("made_at", BigInteger, nullable=False),
+            Column("note", String, nullable=False),
+            Column("delivered_at", BigInteger),
+        )
+
+    def add(self, signed: SignedCheckpoint) -> KeptCheckpoint:
+        """Keep a checkpoint."""
+        made_at = to_micros(signed.checkpoint.at)
+        row = {"position": signed.checkpoint.position, "made_at": made_at, "note": signed.note}
+        with self._database.writing(durable=True) as connection:
+            made = connection.execute(self._rows.insert().values(row)).inserted_primary_key
+        assert made is not None
+        return KeptCheckpoint(made[0], signed, None)
+
+    def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None:
+        """Return the newest one, or the newest that the sink has accepted."""
+        columns = self._rows.c
+        wanted = select(self._rows).order_by(columns.number.desc())
+        return self._first(wanted.where(columns.delivered_at.is_not(None)) if delivered else wanted)
+
+    def covering(self, position: int) -> KeptCheckpoint | None:
+        """Return the first one that vouches for the event at a position; it stays the same."""
+        return self._first(covering(self._rows, position))
+
+    def undelivered(self, limit: int) -> list[KeptCheckpoint]:
+        """Return those that the sink has not accepted, newest first, without changed ones."""
+        columns = self._rows.c
+        wanted = select(self._rows).where(columns.delivered_at.is_(None))
+        wanted = wanted.order_by(columns.number.desc())
+        with self._database.reading() as connection:
+            found = [_read_or_fault(row) for row in connection.execute(wanted.limit(limit))]
+        return [each for each in found if isinstance(each, KeptCheckpoint)]
+
+    def delivered(self, number: int, at: datetime) -> None:
+        """Note that the sink has accepted one."""
+        here = self._rows.update().where(self._rows.c.number == number)
+        with self._database.writing() as connection:
+            connection.execute(here.values(delivered_at=to_micros(at)))
+
+    def all(self) -> Iterator[KeptCheckpoint | ChangedCheckpoint]:
+        """Yield every checkpoint, or its fault, in the order in which they were made."""
+        columns, last = self._rows.c, 0
+        while True:
+            wanted = select(self._rows).where(columns.number > last).order_by(columns.number)
+            with self._database.reading() as connection:
+                found = connection.execute(wanted.limit(500)).all()
+            if not found:
+                return
+            yield from map(_read_or_fault, found)
+            last = found[-1].number
+
+    def _first(self, wanted: Select[Any]) -> KeptCheckpoint | None:
+        with self._database.reading() as connection:
+            row = connection.execute(wanted.limit(1)).one_or_none()
+        return None if row is None else _read(row)
+
+
+def _read(row: Row[Any]) -> KeptCheckpoint:
+    delivered_at = None if row.delivered_at is None else from_micros(row.delivered_at)
+    return KeptCheckpoint(row.number, signed_in(row), delivered_at)
+
+
+def _read_or_fault(row: Row[Any]) -> KeptCheckpoint | ChangedCheckpoint:
+    try:
+        return _read(row)
+    except ChangedCheckpoint as error:
+        return error

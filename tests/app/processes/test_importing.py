@@ -1,0 +1,243 @@
+"""An export becomes an installation, on either database, and its export has the same bytes."""
+
+import io
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.processes.importing import import_log, range_of
+from domain.errors import NotPossible, WrongCurrency
+from projections.audit.export import Export, NoExport, event_of, read_export
+from projections.audit.tree import leaf_hash, root_of
+from tests.installation import (
+    Installation,
+    Process,
+    installation,
+    migrated,
+    process,
+    sqlite_only,
+)
+from tests.projections.histories import Life, run_on_log
+from tests.projections.looking import rows
+from tests.seeds import PostgresSeed, Seed, sqlite_seed
+from tests.servers.databases import Databases
+
+__all__ = ["installation", "migrated", "process"]
+
+
+def exported(process: Process, until: int | None = None) -> bytes:
+    return b"".join(Export(process.log, until or process.log.head()).lines())
+
+
+def live(process: Process) -> None:
+    """Let a good deal happen, and leave a gap between two positions."""
+    life = Life(process, 31)
+    life.go_on(30)
+    gone = process.organization("")
+    stream = gone.hex if process.persistence.place.endswith(".db") else str(gone)
+    run_on_log(
+        process, "DELETE FROM {table} WHERE originator_id = ? RETURNING {position}", (stream,)
+    )
+    life.go_on(10)
+    process.projector.catch_up()
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, migrated: Seed) -> Iterator[Installation]:
+    """Another installation on the same database system."""
+    (tmp_path / "else").mkdir()
+    made = Installation(tmp_path / "else", like=migrated)
+    yield made
+    made.close()
+
+
+def unordered(process: Process) -> dict[str, set[object]]:
+    """Return every row of every read model; the two databases order texts differently."""
+    return {table: {*found} for table, found in rows(process).items()}
+
+
+def arrives(source: Process, target: Process, file: Path) -> None:
+    """Import an export of the source; compare everything that is made of the log."""
+    source.projector.catch_up()
+    whole = exported(source)
+    file.write_bytes(whole)
+    report = import_log(target, file)
+    assert (report.failures, report.position) == ([], source.log.head())
+    assert exported(target) == whole
+    assert unordered(target) == unordered(source)
+    positions = [line["position"] for line in map(json.loads, whole.splitlines())]
+    assert positions != [*range(1, len(positions) + 1)], "there is a gap"
+    target.organization()
+    assert exported(target, source.log.head()) == whole
+
+
+@pytest.mark.any_database
+def test_an_export_becomes_the_same_installation(
+    process: Process, elsewhere: Installation, tmp_path: Path
+) -> None:
+    live(process)
+    arrives(process, elsewhere.process(), tmp_path / "log.jsonl")
+
+
+@sqlite_only("of the two ways between the databases")
+def test_a_log_moves_from_sqlite_to_postgresql_and_back(
+    process: Process, tmp_path: Path, databases: Databases
+) -> None:
+    live(process)
+    with ExitStack() as stack:
+        for name, seed in (("there", PostgresSeed(databases)), ("back", sqlite_seed())):
+            (tmp_path / name).mkdir()
+            other = stack.enter_context(closing(Installation(tmp_path / name, like=seed)))
+            arrives(process, other.process(), tmp_path / f"{name}.jsonl")
+            process = other.process()
+
+
+def changed(number: int, **change: Any) -> Callable[[list[bytes]], None]:
+    """Return what changes some fields of one line and computes its leaf anew."""
+
+    def change_it(lines: list[bytes]) -> None:
+        line = json.loads(lines[number]) | change
+        place = (line["position"], line["stream"], line["version"], line["topic"])
+        line["leaf"] = leaf_hash(*place, line["state"].encode()).hex()
+        lines[number] = msgspec.json.encode(line) + b"\n"
+
+    return change_it
+
+
+def spoiled(old: bytes, new: bytes) -> Callable[[list[bytes]], None]:
+    """Return what replaces something in the last line."""
+
+    def spoil(lines: list[bytes]) -> None:
+        assert old in lines[-1]
+        lines[-1] = lines[-1].replace(old, new)
+
+    return spoil
+
+
+Spoil = Callable[[list[bytes]], Any]
+UNREADABLE: list[tuple[Spoil, str]] = [
+    (spoiled(b"5000000", b"6000000"), "line 5: the leaf of position 5 is not that of its event"),
+    (spoiled(b'"leaf":"', b'"leaf":"0'), "line 5: the leaf of position 5"),
+    (spoiled(b'"position":5', b'"position":"5"'), "line 5: is no line of an export"),
+    (spoiled(b'"position":5', b'"position":0'), "line 5: is no line of an export"),
+    (spoiled(b'"leaf"', b'"sheet"'), "line 5: is no line of an export"),
+    (spoiled(b"}\n", b""), "line 5: is no line of an export"),
+    (spoiled(b"}\n", b"}"), "line 5: is no line of an export"),
+    (spoiled(b'{"position":5', b'{"position": 5'), "line 5: is no line of an export"),
+    (spoiled(b'{"position":5', b'{"position":4,"position":5'), "line 5: is no line of an export"),
+    (lambda lines: lines.append(b"\n"), "line 6: is no line of an export"),
+    (lambda lines: lines.append(lines[4]), "line 6: position 5 does not rise"),
+    (lambda lines: lines.insert(0, lines.pop()), "line 2: position 1 does not rise"),
+    (changed(1, topic="organization.painted"), "cannot read the event organization.painted"),
+    (changed(1, state='{"name": 7}'), "cannot read the event organization.registered"),
+]
+NOT_WHOLE: list[tuple[Spoil, str]] = [
+    (spoiled(b"5000000", b"6000000"), "line 5: the leaf of position 5 is not that of its event"),
+    (changed(4, version=1), "comes twice"),
+    (lambda lines: lines.pop(2), "it is a part, or lines are missing"),
+    (lambda lines: lines.__delitem__(slice(3)), "it is a part, or lines are missing"),
+]
+
+
+def after(spoil: Spoil, whole: bytes) -> bytes:
+    lines = whole.splitlines(keepends=True)
+    spoil(lines)
+    return b"".join(lines)
+
+
+@pytest.mark.any_database
+def test_a_line_that_is_not_as_it_was_exported_is_refused(process: Process) -> None:
+    process.organization("5")
+    whole = exported(process)
+    for spoil, reason in UNREADABLE:
+        with pytest.raises(NoExport, match=reason):
+            [*map(event_of, read_export(io.BytesIO(after(spoil, whole))))]
+
+
+def test_a_refused_import_has_written_nothing_and_a_log_is_not_imported_twice(
+    process: Process, elsewhere: Installation, tmp_path: Path
+) -> None:
+    process.organization("5")
+    whole, target, file = exported(process), elsewhere.process(), tmp_path / "log.jsonl"
+    for spoil, reason in NOT_WHOLE:
+        file.write_bytes(after(spoil, whole))
+        with pytest.raises((NoExport, NotPossible), match=reason):
+            import_log(target, file)
+        assert target.log.head() == 0, reason
+    file.write_bytes(whole)
+    assert import_log(target, file).ok
+    with pytest.raises(NotPossible, match="holds events already"):
+        import_log(target, file)
+
+
+@pytest.mark.any_database
+def test_a_log_of_another_currency_is_refused(
+    process: Process, tmp_path: Path, migrated: Seed
+) -> None:
+    process.organization("5")
+    file = tmp_path / "log.jsonl"
+    file.write_bytes(exported(process))
+    (tmp_path / "euro").mkdir()
+    euro = Installation(tmp_path / "euro", like=migrated, CURRENCY="EUR")
+    target = euro.process()
+    with pytest.raises(WrongCurrency):
+        import_log(target, file)
+    assert target.log.head() == 0
+    euro.close()
+
+
+@pytest.mark.any_database
+def test_a_log_that_breaks_an_invariant_is_imported_and_told(
+    process: Process, elsewhere: Installation, tmp_path: Path
+) -> None:
+    process.organization("5")
+    lines = exported(process).splitlines(keepends=True)
+    state = json.loads(lines[4])["state"]
+    changed(4, state=state.replace('"balance_micros":5000000', '"balance_micros":6000000'))(lines)
+    (tmp_path / "log.jsonl").write_bytes(b"".join(lines))
+    report = import_log(elsewhere.process(), tmp_path / "log.jsonl")
+    assert [failure.position for failure in report.failures] == [5]
+
+
+@pytest.mark.any_database
+def test_a_line_holds_the_stored_bytes_and_the_leaf_of_its_event(process: Process) -> None:
+    process.organization("5")
+    stored, lines = process.log.stored(0, 10), [*map(json.loads, exported(process).splitlines())]
+    for row, line in zip(stored, lines, strict=True):
+        assert [*line] == ["position", "stream", "version", "topic", "state", "leaf"]
+        assert line["state"].encode() == row.state
+        assert line["leaf"] == leaf_hash(*row).hex()
+    assert [*read_export(io.BytesIO(exported(process)))] == stored
+
+
+@pytest.mark.any_database
+def test_parts_follow_each_other_in_one_tree(process: Process) -> None:
+    process.organization("5")
+    whole, parts = Export(process.log, 5), [Export(process.log, last) for last in (2, 4, 5)]
+    lines = [*whole.lines()]
+    found: list[bytes] = []
+    for part, first in zip(parts, (1, 3, 5), strict=True):
+        before = part.skip_to(first)
+        assert before.size == len(found)
+        assert len(before.hashes) == before.size.bit_count()
+        found += part.lines()
+    assert found == lines
+    root = root_of(leaf_hash(*row) for row in process.log.stored(0, 10))
+    assert parts[-1].tree.root() == whole.tree.root() == root
+    assert [part.events for part in parts] == [2, 2, 1]
+
+
+@pytest.mark.any_database
+def test_a_part_beside_its_range_is_refused_before_anything_is_made(
+    process: Process, tmp_path: Path
+) -> None:
+    file = tmp_path / "part.jsonl"
+    file.write_bytes(b"")
+    range_of(file).write_bytes(b"{}")
+    with pytest.raises(NoExport, match="is a part"):
+        import_log(process, file)

@@ -1,0 +1,180 @@
+"""Checkpoints are made when due, over what cannot be lost, and never against each other."""
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from app.adapters.stores.checkpoints import SqlCheckpoints
+from app.security.checkpoint_keys import verify
+from domain.errors import NotPossible
+from domain.finance.month import Month
+from projections.audit.tree import leaf_hash, root_of
+from tests.installation import Installation, Process, SetClock
+from tests.projections.looking import register
+from workers.checkpoints import Checkpoints, KeptCheckpoint, NotAccepted, name_of
+
+LAG_S, EVERY_S = 60, 3600
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    return installation.process(clock)
+
+
+class Keeping:
+    """A sink that keeps notes, is away, or refuses one."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, str] = {}
+        self.is_away = False
+        self.refused = ""
+
+    def put(self, name: str, note: str) -> None:
+        if self.is_away or name == self.refused:
+            raise NotAccepted(name)
+        self.kept[name] = note
+
+
+def made(process: Process) -> list[KeptCheckpoint]:
+    return [*process.checkpoint_store.all()]
+
+
+def tick(process: Process) -> list[KeptCheckpoint]:
+    """Do what the clock does, and return all checkpoints."""
+    process.checkpoints.follow()
+    process.checkpoints.run()
+    return made(process)
+
+
+def test_only_events_that_are_old_enough_are_signed(process: Process, clock: SetClock) -> None:
+    register(process, 3)
+    assert tick(process) == []
+    with pytest.raises(NotPossible, match="CHECKPOINT_LAG_S"):
+        process.checkpoints.make()
+    clock.forward(seconds=LAG_S)
+    register(process, 300)
+    (first,) = tick(process)
+    rows = process.log.stored(0, 3)
+    checkpoint = first.signed.checkpoint
+    assert (checkpoint.size, checkpoint.position) == (3, rows[-1].position)
+    assert checkpoint.root == root_of(leaf_hash(*row) for row in rows)
+    assert checkpoint.origin == "127.0.0.1:8080"
+    public_keys = [key.public_key for key in process.checkpoint_keys.list()]
+    assert first.signed.fault(public_keys, verify) is None
+    clock.forward(seconds=LAG_S)
+    assert process.checkpoints.make().signed.checkpoint.size == 303
+
+
+def test_one_is_made_at_each_interval_and_soon_after_a_close(
+    process: Process, clock: SetClock
+) -> None:
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    assert len(tick(process)) == len(tick(process)) == 1
+    clock.forward(seconds=EVERY_S - 1)
+    assert len(tick(process)) == 1
+    clock.forward(seconds=1)
+    assert len(tick(process)) == 2
+    process.log.append(Month.close("2026-02", process.cause()))
+    closed_at = process.log.head()
+    assert len(tick(process)) == 2
+    clock.forward(seconds=LAG_S)
+    assert len(tick(process)) == len(tick(process)) == 3
+    found = process.checkpoint_store.covering(closed_at)
+    assert found is not None
+    assert found.number == 3
+    assert process.checkpoint_store.covering(closed_at + 1) is None
+
+
+def test_a_clock_that_was_set_back_stops_nothing(process: Process, clock: SetClock) -> None:
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    tick(process)
+    clock.forward(days=-1)
+    assert len(tick(process)) == 2
+
+
+def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock: SetClock) -> None:
+    register(process, 3)
+    clock.forward(seconds=LAG_S)
+    tick(process)
+    with process.databases[2].writing() as connection:
+        change = f"UPDATE {log_table(process)} SET topic = 'another'"  # noqa: S608  # Our own name.
+        connection.exec_driver_sql(change)
+    process.tree_keeper.restart()
+    register(process, 1)
+    clock.forward(seconds=EVERY_S)
+    for attempt in (process.checkpoints.make, process.checkpoints.run):
+        refuse(attempt)
+    assert len(made(process)) == 1
+
+
+def refuse(attempt: Callable[[], object]) -> None:
+    with pytest.raises(NotPossible, match="not the one of the checkpoint"):
+        attempt()
+
+
+def log_table(process: Process) -> str:
+    return "stored_events" if "sqlite" in process.settings.database_url else "log_events"
+
+
+def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: SetClock) -> None:
+    sink = Keeping()
+    checkpoints = having(process, sink)
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    first = checkpoints.make()
+    sink.is_away = True
+    with pytest.raises(NotAccepted):
+        checkpoints.deliver()
+    clock.now += timedelta(seconds=1)
+    second = checkpoints.make()
+    assert store(process).newest(delivered=True) is None
+    sink.is_away = False
+    checkpoints.deliver()
+    checkpoints.deliver()
+    assert [sink.kept[name] for name in sorted(sink.kept)] == [
+        first.signed.note,
+        second.signed.note,
+    ]
+    newest = store(process).newest(delivered=True)
+    assert newest is not None
+    assert (newest.number, newest.delivered_at) == (second.number, clock())
+
+
+def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
+    process: Process, clock: SetClock
+) -> None:
+    sink = Keeping()
+    checkpoints = having(process, sink)
+    register(process, 1)
+    clock.forward(seconds=LAG_S)
+    sink.refused = name_of(checkpoints.make().signed.checkpoint)
+    clock.now += timedelta(seconds=1)
+    newer = checkpoints.make()
+    with pytest.raises(NotAccepted):
+        checkpoints.deliver()
+    assert [*sink.kept.values()] == [newer.signed.note]
+
+
+def having(process: Process, sink: Keeping) -> Checkpoints:
+    process.checkpoints._sink = sink  # noqa: SLF001  # The container takes it from a setting.
+    return process.checkpoints
+
+
+def store(process: Process) -> SqlCheckpoints:
+    return process.checkpoint_store
+
+
+@pytest.mark.any_database
+def test_a_synchronous_standby_has_what_anybody_can_see(process: Process, clock: SetClock) -> None:
+    register(process, 2)
+    process.views.waits_for_standby = lambda: True  # type: ignore[method-assign]  # There is none here.
+    assert process.checkpoints.make().signed.checkpoint.size == 2
+    assert clock() == process.cause().at

@@ -1,0 +1,92 @@
+"""Every night the whole log is audited, a little at a time, and what was found can be seen."""
+
+import logging
+from datetime import timedelta
+from math import isnan
+
+import pytest
+
+from app.processes.doctor import examine
+from tests.app.watch.test_metrics import scrape
+from tests.installation import Installation, Process, SetClock, sqlite_only
+from tests.projections.looking import register
+from workers import nightly_audit
+from workers.schedule import AGAIN
+
+pytestmark = sqlite_only("the audit reads events, whatever holds them")
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    process = installation.process(clock)
+    register(process, 5)
+    process.checkpoints.follow()
+    return process
+
+
+def audited(process: Process) -> int | None:
+    note = process.notes.newest("audit")
+    return None if note is None else process.audit_state().failures
+
+
+def test_it_runs_once_a_night_from_two_o_clock_on(process: Process, clock: SetClock) -> None:
+    clock.now = clock.now.replace(hour=1, minute=59)
+    assert process.nightly_audit.run() is None
+    assert audited(process) is None
+    clock.forward(minutes=1)
+    process.nightly_audit.run()
+    assert audited(process) == 0
+    begun: list[int] = []
+    process.nightly_audit._begin = lambda: begun.append(1)  # type: ignore[assignment,return-value]  # noqa: SLF001  # It must not.
+    for hours in (1, 20):
+        clock.forward(hours=hours)
+        process.nightly_audit.run()
+    assert begun == []
+
+
+def test_it_goes_on_with_the_next_slice(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nightly_audit, "SLICE_S", -1.0)
+    assert process.nightly_audit.run() is AGAIN
+    assert audited(process) is None
+    monkeypatch.setattr(nightly_audit, "SLICE_S", 60.0)
+    assert process.nightly_audit.run() is None
+    assert audited(process) == 0
+
+
+def test_what_it_finds_is_logged_measured_and_said(
+    process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    with process.databases[2].writing() as connection:
+        connection.exec_driver_sql("UPDATE stored_events SET topic = 'x.y' WHERE rowid = 2")
+    with caplog.at_level(logging.CRITICAL):
+        process.nightly_audit.run()
+    assert "audit: position 2" in caplog.text
+    assert audited(process) == 2
+    clock.forward(hours=1)
+    shown = scrape(process, "clock")
+    assert (shown["audit_failures"], shown["audit_age_seconds"]) == (2, 3600)
+    assert isnan(shown["checkpoint_outside_age_seconds"])
+    assert "audit" in {each.check for each in examine(process)}
+
+
+def test_the_age_of_the_proof_outside_is_measured_where_there_is_a_sink(
+    installation: Installation, process: Process, clock: SetClock
+) -> None:
+    installation.environment["CHECKPOINT_SINK"] = str(installation.directory)
+    process = installation.process(clock)
+    assert process.audit_state().outside_s == 0.0
+    clock.forward(hours=1)
+    process.checkpoints.run()
+    clock.forward(hours=1)
+    assert process.audit_state().outside_s == timedelta(hours=1).total_seconds()
+    assert "checkpoints" in {each.check for each in examine(process) if each.severity == "fault"}
+    clock.forward(hours=1)
+    process.checkpoints.make()
+    process.checkpoints.deliver()
+    assert process.audit_state().outside_s == 0.0
+    assert "checkpoints" not in {each.check for each in examine(process)}

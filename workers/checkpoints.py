@@ -1,0 +1,202 @@
+"""Makes checkpoints: at an interval, soon after a month was closed, and when somebody asks.
+
+Only what can no longer be lost is signed. Where a failover may lose the newest commits, that is
+what is older than `lag`; otherwise a checkpoint could accuse a log that has honestly lost events.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NamedTuple, Protocol
+
+import msgspec
+from sqlalchemy import Connection
+
+from domain.cause import Clock
+from domain.errors import NotPossible
+from domain.log.log import Log
+from projections.audit.checkpoint import Checkpoint, SignedCheckpoint, Signer
+from projections.audit.kept_tree import KeptTree
+from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
+from projections.engine.database import Database
+from workers.schedule import AGAIN
+
+BATCHES_MAX = 5  # In one go, for which checkpoints and deliveries have to wait.
+DELIVERIES_MAX = 20  # As above.
+
+logger = logging.getLogger(__name__)
+
+
+class NotAccepted(Exception):
+    """Raised when a sink has not taken a checkpoint; its text is one line."""
+
+
+class KeptCheckpoint(NamedTuple):
+    """A checkpoint as it is kept; `delivered_at` is None until the sink has accepted it."""
+
+    number: int
+    signed: SignedCheckpoint
+    delivered_at: datetime | None
+
+
+class CheckpointStore(Protocol):
+    """Keeps what was signed, in the order in which it was."""
+
+    def add(self, signed: SignedCheckpoint) -> KeptCheckpoint: ...
+
+    def newest(self, *, delivered: bool = False) -> KeptCheckpoint | None: ...
+
+    def undelivered(self, limit: int) -> list[KeptCheckpoint]: ...
+
+    def delivered(self, number: int, at: datetime) -> None: ...
+
+
+class Sink(Protocol):
+    """Keeps checkpoints where the people of this installation cannot change them."""
+
+    def put(self, name: str, note: str) -> None:
+        """Keep a note under a name; safe to repeat. Raises NotAccepted."""
+        ...
+
+
+@dataclass(frozen=True)
+class CheckpointRules:
+    """How checkpoints are named, how often they are made, and how old events must be."""
+
+    origin: str
+    every: timedelta
+    lag: Callable[[], timedelta]  # Asked each time: a standby may have come or gone.
+
+
+class _Stamped(msgspec.Struct):
+    timestamp: datetime
+
+
+class Checkpoints:
+    """Makes and delivers checkpoints."""
+
+    def __init__(  # noqa: PLR0913  # It stands between the log, the keys and the outside.
+        self,
+        log: Log,
+        database: Database,
+        keeper: TreeKeeper,
+        tree: KeptTree,
+        store: CheckpointStore,
+        signer: Callable[[], Signer],
+        rules: CheckpointRules,
+        sink: Sink | None,
+        clock: Clock,
+    ) -> None:
+        self._log = log
+        self._database = database
+        self._keeper = keeper
+        self._tree = tree
+        self._store = store
+        self._signer = signer
+        self._rules = rules
+        self._sink = sink
+        self._clock = clock
+
+    def follow(self) -> object:
+        """Take what the log has gained into the tree; AGAIN if there may be more."""
+        for _ in range(BATCHES_MAX):
+            if self._keeper.step() < BATCH_EVENTS_MAX:
+                return None
+        return AGAIN
+
+    def run(self) -> None:
+        """Make a checkpoint if one is due."""
+        newest = self._store.newest()
+        if newest is None or self._is_due(newest.signed.checkpoint):
+            size = self._signable(newest)
+            if size:
+                self._make(size, newest)
+
+    def make(self) -> KeptCheckpoint:
+        """Make a checkpoint now; raises NotPossible if nothing can be signed yet."""
+        self._keeper.catch_up()
+        newest = self._store.newest()
+        size = self._signable(newest)
+        if not size:
+            lag_s = self._rules.lag().total_seconds()
+            message = f"no event is older than {lag_s:.0f} s (CHECKPOINT_LAG_S) yet"
+            raise NotPossible(message)
+        return self._make(size, newest)
+
+    def deliver(self) -> object:
+        """Bring to the sink what it has not accepted yet; AGAIN if more is left.
+
+        The newest comes first: a place that keeps for ever may refuse to take one again whose
+        answer was lost, and that one must hold up no other.
+        """
+        if self._sink is None:
+            return None
+        waiting = self._store.undelivered(DELIVERIES_MAX)
+        for number, signed, _ in waiting:
+            self._sink.put(name_of(signed.checkpoint), signed.note)
+            self._store.delivered(number, self._clock())
+        return AGAIN if len(waiting) == DELIVERIES_MAX else None
+
+    def _is_due(self, newest: Checkpoint) -> bool:
+        age = self._clock() - newest.at
+        closed_at = self._keeper.closed_at
+        if closed_at > newest.position and self._is_old(closed_at, self._limit()):
+            return True
+        return not timedelta(0) <= age < self._rules.every  # Or the clock was set back.
+
+    def _make(self, size: int, newest: KeptCheckpoint | None) -> KeptCheckpoint:
+        with self._database.reading() as connection:
+            if newest is not None:
+                self._require_growth(connection, newest.signed.checkpoint)
+            root = self._tree.range_of(connection, size).root()
+            position = self._tree.position_of(connection, size - 1)
+        made = Checkpoint(self._rules.origin, size, root, position, self._clock())
+        return self._store.add(SignedCheckpoint.make(made, self._signer()))
+
+    def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
+        """Refuse to sign a history that denies what was signed before."""
+        try:
+            same = self._tree.range_of(connection, newest.size).root() == newest.root
+        except LookupError:
+            same = False
+        if not same:
+            message = (
+                f"the kept tree is not the one of the checkpoint at position {newest.position}: "
+                "nothing is signed; see: python -m app audit verify"
+            )
+            raise NotPossible(message)
+
+    def _signable(self, newest: KeptCheckpoint | None) -> int:
+        """Return how many events are old enough, by halving, as their times hardly ever fall."""
+        limit = self._limit()
+        with self._database.reading() as connection:
+            high, _ = self._tree.end(connection)
+        low = min(high, newest.signed.checkpoint.size) if newest is not None else 0
+        while low < high:
+            middle = (low + high + 1) // 2
+            with self._database.reading() as connection:
+                position = self._tree.position_of(connection, middle - 1)
+            if self._is_old(position, limit):
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _limit(self) -> datetime:
+        return self._clock() - self._rules.lag()
+
+    def _is_old(self, position: int, limit: datetime) -> bool:
+        rows = self._log.stored(position - 1, 1)
+        if not rows or rows[0].position != position:
+            return False  # It is gone; what is wrong is for the audit to say.
+        try:
+            return msgspec.json.decode(rows[0].state, type=_Stamped).timestamp <= limit
+        except msgspec.MsgspecError:
+            return True  # Bytes that nobody can read have no time; the tree has them as they are.
+
+
+def name_of(checkpoint: Checkpoint) -> str:
+    """Return the name under which a sink keeps a checkpoint; names sort by position."""
+    made = f"{checkpoint.at:%Y%m%dT%H%M%S}{checkpoint.at.microsecond // 1000:03d}Z"
+    return f"checkpoint-{checkpoint.position:015d}-{made}.txt"

@@ -1,0 +1,67 @@
+"""The audit of every night: the whole log, in slices so small that nothing waits for it."""
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime
+
+from domain.cause import Clock
+from projections.audit.auditor import LogCheck
+from projections.audit.report import Report
+from workers.schedule import AGAIN
+
+NIGHT_HOUR = 2  # UTC; a process that was down then does it when it is up.
+SLICE_S = 0.25  # Of each second of the clock, so that it takes a quarter of a core at most.
+
+logger = logging.getLogger(__name__)
+
+
+class NightlyAudit:
+    """Looks at order, invariants, kept leaves and our checkpoints; read models are left out.
+
+    To compare read models means to build them all anew beside the service.
+    """
+
+    def __init__(
+        self,
+        begin: Callable[[], LogCheck],
+        newest: Callable[[], datetime | None],
+        tell: Callable[[Report], None],
+        clock: Clock,
+    ) -> None:
+        """`newest` gives the time of the last audit, `tell` takes the report of a new one."""
+        self._begin = begin
+        self._newest = newest
+        self._tell = tell
+        self._clock = clock
+        self._check: LogCheck | None = None
+
+    def run(self) -> object:
+        """Go on with the audit of tonight, if it is due; AGAIN while it lasts."""
+        if self._check is None:
+            if not self._is_due():
+                return None
+            self._check = self._begin()
+        check, until = self._check, time.monotonic() + SLICE_S
+        while time.monotonic() < until:
+            try:
+                goes_on = check.step()
+            except Exception:
+                self._check = None  # What it has seen may not fit what comes; begin anew.
+                raise
+            if not goes_on:
+                self._check = None
+                self._end(check.report)
+                return None
+        return AGAIN
+
+    def _end(self, report: Report) -> None:
+        for failure in report.failures:
+            logger.critical("audit: position %d: %s", failure.position, failure.reason)
+        self._tell(report)
+
+    def _is_due(self) -> bool:
+        now, last = self._clock(), self._newest()
+        if last is not None and last > now:
+            return True  # The clock was set back.
+        return now.hour >= NIGHT_HOUR and (last is None or last.date() < now.date())
