@@ -3,13 +3,17 @@
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Literal
+from functools import wraps
+from typing import Any, Literal
+from uuid import UUID
 
 import click
 
 from domain.money import parse_amount
+from projections.audit.selection import Selection
 
 WORDS_MAX = 255
+POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
 GENERAL: Literal["default"] = "default"
 
 _MONTH = re.compile(r"(?P<year>[12][0-9]{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
@@ -65,6 +69,28 @@ class Month(click.ParamType[datetime, str]):
         return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
 
 
+class Point(click.ParamType[datetime | int, str]):
+    """A position of the log, or a time with its offset; a date is its first instant in UTC."""
+
+    name = "time|position"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime | int:
+        if POSITION.fullmatch(value):
+            return int(value)
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            moment = None
+        if moment is not None and len(value) == len("2026-01-01"):
+            moment = moment.replace(tzinfo=UTC)
+        if moment is None or moment.tzinfo is None:
+            what = "a position, a date, or a time such as 2026-01-31T08:00:00Z"
+            self.fail(f"{value!r} is not {what}", param, ctx)
+        return moment
+
+
 class Words(click.ParamType[str, str]):
     """One line of text that is kept for ever: a name, a reference or a reason."""
 
@@ -81,3 +107,22 @@ organization_argument = click.argument("organization_id", metavar="ORG", type=cl
 
 # `-5.00` is an amount, not several options in one.
 AMOUNTS_MAY_BE_NEGATIVE = {"ignore_unknown_options": True}
+
+
+def selecting(command: Callable[..., None]) -> Callable[..., None]:
+    """Add --from, --to and --org; the command gets them as one `selection`."""
+
+    @click.option("--from", "since", type=Point(), help="From this position or time on.")
+    @click.option("--to", "until", type=Point(), help="Up to this position, or before this time.")
+    @click.option("--org", "organization_id", type=click.UUID, help="Of one organization.")
+    @wraps(command)
+    def run(
+        *,
+        since: datetime | int | None,
+        until: datetime | int | None,
+        organization_id: UUID | None,
+        **others: Any,
+    ) -> None:
+        command(selection=Selection(organization_id, since, until), **others)
+
+    return run

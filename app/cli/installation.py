@@ -1,10 +1,8 @@
 """The installation that a command works on, and the one line that says why it could not."""
 
-import os
-import pwd
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import click
 from eventsourcing.persistence import PersistenceError
@@ -12,14 +10,18 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
+from app.cli.rights import authorize
 from app.processes.backup import NoBackup
 from app.processes.migrate import CannotMigrate, is_migrated
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
+from domain.accounts.organization import Organization
 from domain.cause import Cause
 from domain.errors import Conflict, NotPossible, Refused, ServiceUnavailable
 from domain.log.log import Poisoned
+from projections.audit.export import NoExport
+from projections.audit.tree_keeper import Unkept
 from projections.engine.positions import models_to_rebuild
 
 DATABASE_ERRORS = (ServiceUnavailable, SQLAlchemyError, PersistenceError)
@@ -27,9 +29,11 @@ OTHER_ERRORS = (
     WrongSetting,
     CannotMigrate,
     NoBackup,
+    NoExport,
     NewerSchema,
     SigningKeysError,
     Poisoned,
+    Unkept,
     Refused,
     NotPossible,
     Conflict,
@@ -64,23 +68,15 @@ def installation(
         raise click.ClickException(_line(error)) from error
 
 
-def cause_of(container: Container) -> Cause:
+def cause_of(container: Container, actor: str | None = None) -> Cause:
     """Return the cause of the events that one command appends: now, under a new request id.
 
-    Every command that writes calls this, so a wrong CURRENCY ends the command here.
+    Every command that writes calls this, so a wrong CURRENCY ends the command here, and so does an
+    operator who may not run it. `actor` is who runs it where that was found out otherwise.
     """
     container.currency.check()
     container.time.measure()
-    return Cause(container.clock(), f"cli-{uuid4()}", _user())
-
-
-def _user() -> str:
-    """Return who runs this command; from the operating system, so no variable can change it."""
-    number = os.getuid()
-    try:
-        return f"os:{pwd.getpwuid(number).pw_name}"
-    except KeyError:  # In a container the user's number may have no name.
-        return f"os:{number}"
+    return Cause(container.clock(), f"cli-{uuid4()}", actor or authorize(container))
 
 
 def catch_up(container: Container) -> None:
@@ -91,6 +87,12 @@ def catch_up(container: Container) -> None:
         if place.failure is not None:
             stopped = f"Warning: {place.name} stopped at {place.position}: {place.failure}"
             click.echo(stopped, err=True)
+
+
+def require_organization(container: Container, organization_id: UUID | None) -> None:
+    """Raise NotFound if an organization is named that is not registered."""
+    if organization_id is not None:
+        container.log.get(Organization, organization_id, f"organization {organization_id}")
 
 
 def _require_tables(container: Container, *, same_log: bool) -> None:

@@ -1,32 +1,75 @@
-"""`keys`: the keys that sign tokens."""
+"""`keys`: the keys that sign tokens and checkpoints."""
 
 from dataclasses import asdict
+from typing import Any
 
 import click
 
+from app.bootstrap.container import Container
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list
+from app.cli.rights import authorize
+from app.processes.migrate import is_migrated
+from app.security.keys import SigningKeysError
+from projections.audit.checkpoint import key_id_of, verifier_key
 
 
 @click.group(name="keys")
 def command() -> None:
-    """The keys that sign tokens."""
+    """The keys that sign tokens and checkpoints."""
 
 
 @command.command()
+@click.option("--checkpoints", is_flag=True, help="The key that signs checkpoints instead.")
 @as_json_option
-def rotate(*, as_json: bool) -> None:
-    """Sign with a new key from now on; older keys verify until their last token has expired."""
+def rotate(*, checkpoints: bool, as_json: bool) -> None:
+    """Sign with a new key from now on; older keys verify until their last token has expired.
+
+    An older key of checkpoints verifies for ever. Tell those who keep checkpoints of the new one.
+    """
     with installation(migrated=False) as container:
-        kid = container.keys.rotate()
-        made = next(key for key in container.keys.list() if key.kid == kid)
-    show(asdict(made), as_json=as_json)
+        if container.persistence.exists() and is_migrated(container):
+            authorize(container)
+        if checkpoints:
+            container.checkpoint_keys.rotate()
+            made = _checkpoint_keys(container)[-1]
+        else:
+            kid = container.keys.rotate()
+            made = next(row for row in _token_keys(container) if row["kid"] == kid)
+    show(made, as_json=as_json)
 
 
 @command.command(name="list")
 @as_json_option
 def list_all(*, as_json: bool) -> None:
-    """List all keys, oldest first."""
+    """List the keys of tokens, oldest first, then those of checkpoints.
+
+    `verifier` is what tools of signed notes take to verify a checkpoint: give it to its keepers.
+    """
     with installation(migrated=False) as container:
-        keys = [asdict(key) for key in container.keys.list()]
+        keys = _checkpoint_keys(container)
+        try:
+            keys = [*_token_keys(container), *keys]
+        except SigningKeysError as error:  # Where nothing was served yet there are only the others.
+            if not keys:
+                raise
+            click.echo(f"Warning: {error}", err=True)
     show_list(keys, as_json=as_json)
+
+
+def _token_keys(container: Container) -> list[dict[str, Any]]:
+    return [{**asdict(key), "verifier": None} for key in container.keys.list()]
+
+
+def _checkpoint_keys(container: Container) -> list[dict[str, Any]]:
+    name, keys = container.settings.checkpoint_origin, container.checkpoint_keys.list()
+    return [
+        {
+            "kid": key_id_of(name, key.public_key).hex(),
+            "algorithm": "Ed25519",
+            "created_at": key.created_at,
+            "state": "signing" if key is keys[-1] else "verifying",
+            "verifier": verifier_key(name, key.public_key),
+        }
+        for key in keys
+    ]

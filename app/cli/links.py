@@ -9,10 +9,9 @@ import click
 from msgspec import to_builtins
 
 from app.bootstrap.container import Container
-from app.cli.installation import catch_up, installation
+from app.cli.installation import catch_up, installation, require_organization
 from app.cli.output import as_json_option, show, show_list
 from app.cli.working import working
-from domain.accounts.organization import Organization
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import Esim, esim_id
@@ -76,8 +75,7 @@ def retry(*, as_json: bool) -> None:
 def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
     """List links, newest first; failed ones are left out."""
     with installation() as container:
-        if organization_id is not None:
-            container.log.get(Organization, organization_id, f"organization {organization_id}")
+        require_organization(container, organization_id)
         catch_up(container)
         rows = [_short_facts(row) for row in _read_all(container, organization_id)]
     show_list(rows, as_json=as_json)

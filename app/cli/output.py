@@ -4,11 +4,13 @@ Also the line that shows, on a terminal, how far long work has come.
 """
 
 import json
+import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 from uuid import UUID
 
 import click
@@ -48,6 +50,21 @@ def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         click.echo(GAP.join(cells).rstrip())
 
 
+def show_stream(
+    rows: Iterable[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str], *, as_json: bool
+) -> None:
+    """Print any number of things as they come: as `{"data": […]}`, or as a line for each."""
+    if not as_json:
+        for row in rows:
+            click.echo(line(row))
+        return
+    lead = '{"data": ['
+    for row in rows:
+        click.echo(lead + json.dumps(row, default=_text), nl=False)
+        lead = ", "
+    click.echo("]}" if lead == ", " else lead + "]}")
+
+
 def _cell(value: object) -> str:
     match value:
         case None | "" | []:
@@ -76,6 +93,18 @@ def _text(value: object) -> str:
             raise TypeError(type(value).__name__)
 
 
+class Refusals(click.ClickException):
+    """Ends a command with one line for each mistake."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self._lines = lines
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        for line in self._lines:
+            click.echo(f"Error: {line}", file=file, err=True)
+
+
 CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.
 
 
@@ -93,3 +122,18 @@ def watched(what: str) -> Iterator[Progress]:
         yield draw
     finally:
         click.echo(CLEAR, err=True, nl=False)
+
+
+@contextmanager
+def written(out: Path | None) -> Iterator[IO[bytes]]:
+    """Lend the standard output, or a file that is there only once it is whole (mode 0600)."""
+    if out is None:
+        yield sys.stdout.buffer
+        return
+    draft = out.with_name(f".{out.name}.unfinished")
+    try:
+        with os.fdopen(os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "wb") as file:
+            yield file
+        draft.replace(out)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,6 +1,6 @@
 """`plans`: the catalogue."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import IO, Any
 from uuid import UUID
@@ -10,10 +10,10 @@ import msgspec
 
 from app.cli.arguments import organization_argument
 from app.cli.installation import catch_up, cause_of, installation
-from app.cli.output import as_json_option, show, show_list
+from app.cli.output import Refusals, as_json_option, show, show_list
 from domain.catalogue.commands import Catalogue
-from domain.catalogue.plan import Plan
-from domain.catalogue.plan_file import FILE_BYTES_MAX, PlansRefused, read_plan_file
+from domain.catalogue.plan import SIMULATED, Plan
+from domain.catalogue.plan_file import FILE_BYTES_MAX, PlanRules, PlansRefused, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
 from projections.models.plans import PlanRow
@@ -23,18 +23,6 @@ Change = Callable[[Catalogue, Cause], Plan]
 id_argument = click.argument("plan_id", metavar="ID", type=click.UUID)
 
 
-class Refusals(click.ClickException):
-    """Ends a command with one line for each mistake."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__("\n".join(lines))
-        self._lines = lines
-
-    def show(self, file: IO[Any] | None = None) -> None:
-        for line in self._lines:
-            click.echo(f"Error: {line}", file=file, err=True)
-
-
 @click.group(name="plans")
 def command() -> None:
     """The catalogue: data plans, and who may see them."""
@@ -42,17 +30,19 @@ def command() -> None:
 
 @command.command(name="import")
 @click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--below-cost", is_flag=True, help="Also take plans that cost more than they bring.")
 @as_json_option
-def import_file(*, file: IO[bytes], as_json: bool) -> None:
+def import_file(*, file: IO[bytes], below_cost: bool, as_json: bool) -> None:
     """Create or change the plans of a JSON file, all or none; `-` is the standard input.
 
     Plans that are not in the file stay as they are. Importing the same file again changes nothing.
     """
     data = file.read(FILE_BYTES_MAX + 1)
     with installation() as container:
-        cause = cause_of(container)
+        cause, settings = cause_of(container), container.settings
+        rules = PlanRules(settings.currency, [settings.network_provider], below_cost)
         try:
-            entries = read_plan_file(data, container.settings.currency)
+            entries = read_plan_file(data, rules)
             imported = container.catalogue.import_plans(entries, cause)
         except PlansRefused as refused:
             raise Refusals(refused.lines) from refused
@@ -121,7 +111,7 @@ def _change(change: Change, *, as_json: bool) -> None:
 def _facts(row: PlanRow) -> dict[str, Any]:
     """Return a plan in the words of a plan file, so that the whole list can be imported again."""
     terms = msgspec.to_builtins(row.terms)
-    price = format_amount(terms.pop("retail_price_micros"))
+    price, cost = format_amount(terms.pop("retail_price_micros")), row.terms.cost
     return {
         "id": row.id,
         "organization_id": row.organization_id,
@@ -129,17 +119,21 @@ def _facts(row: PlanRow) -> dict[str, Any]:
         "excluded_organizations": row.excluded,
         "retail_price": price,
         **terms,
+        "cost": cost and format_amount(cost.amount_micros),
+        "cost_currency": cost and cost.currency,
+        "network": row.terms.network or SIMULATED,
     }
 
 
 def _short_facts(row: PlanRow) -> dict[str, Any]:
     """Return the facts that fit on one line."""
-    terms = row.terms
+    terms, cost = row.terms, row.terms.cost
     return {
         "id": row.id,
         "name": terms.name,
         "provider_plan_id": terms.provider_plan_id,
         "price": f"{format_amount(terms.retail_price_micros)} {terms.currency}",
+        "cost": cost and f"{format_amount(cost.amount_micros)} {cost.currency}",
         "mb": terms.data_mb,
         "days": terms.validity_days,
         "coverage": terms.coverage_type,

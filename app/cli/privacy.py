@@ -7,9 +7,9 @@ import click
 
 from app.bootstrap.container import Container
 from app.cli.arguments import Month
-from app.cli.installation import installation
+from app.cli.installation import installation, require_organization
 from app.cli.output import as_json_option, show
-from domain.accounts.organization import Organization
+from app.cli.rights import authorize
 from domain.errors import NotPossible, ServiceUnavailable
 from domain.months import month_of
 from projections.engine.database import KEPT_BY_A_READER
@@ -33,6 +33,7 @@ def erase(*, before: datetime, organization_id: UUID | None, as_json: bool) -> N
     from a backup of the keys or of the lookup cache.
     """
     with installation() as container:
+        authorize(container)
         _check(container, before, organization_id)
         answers = container.lookup_cache.forget(before, organization_id)
         container.readings.forget(before, organization_id)  # They hold phone numbers (MSISDNs).
@@ -54,5 +55,4 @@ def _check(container: Container, before: datetime, organization_id: UUID | None)
     if before > container.clock():
         message = f"--before {month_of(before)} is in the future: this month is still being written"
         raise NotPossible(message)
-    if organization_id is not None:
-        container.log.get(Organization, organization_id, f"organization {organization_id}")
+    require_organization(container, organization_id)

@@ -17,7 +17,8 @@ from tests.app.cli.shell import Shell
 from tests.installation import Installation, Process, SetClock, postgresql_only
 
 READY = {"SANDBOX": "false", "PUBLIC_URL": "https://api.example"}
-ALWAYS = {"network", "sqlite"}  # There is no network but the simulated one yet.
+# No real network yet, no sink, and one role of the database in tests.
+ALWAYS = {"network", "sqlite", "checkpoints", "roles"}
 
 
 @pytest.fixture
@@ -53,6 +54,30 @@ def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
 def test_settings_are_judged(installation: Installation, check: str, name: str, value: str) -> None:
     installation.environment[name] = value
     assert checks(installation.process()) == {check}
+
+
+@pytest.mark.any_database
+def test_a_secret_that_everybody_may_read_is_named(
+    healthy: Process, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for mode, name in ((0o644, "OPERATOR_KEY_FILE"), (0o600, "SECRET_PEPPER_FILE")):
+        file = tmp_path / name
+        file.write_text("a secret")
+        file.chmod(mode)
+        monkeypatch.setenv(name, str(file))
+    assert checks(healthy) == {"secrets"}
+    (found,) = (each for each in examine(healthy) if each.check == "secrets")
+    assert (found.severity, found.message.split()[0]) == ("advice", "OPERATOR_KEY_FILE")
+    (tmp_path / "OPERATOR_KEY_FILE").chmod(0o640)
+    assert checks(healthy) == set()
+
+
+def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Process) -> None:
+    clock = SetClock(utc_now() + timedelta(days=32))
+    healthy.shared_clock = clock
+    assert checks(healthy) == {"months"}
+    healthy.month_end.run()
+    assert checks(healthy) == set()
 
 
 def lose_keys(process: Process) -> None:

@@ -68,6 +68,9 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
         "coverage_type": "regional",
         "sponsor_profiles": [profile("sp-1"), profile("sp-2")],
         "coverage": covering("DE", "XK", operators=2),
+        "cost": "0.004",
+        "cost_currency": "EUR",
+        "network": "simulated",
     }
     own = plan("Own", organization_id=owner, provider_plan_id=None)
     path = tmp_path / "plans.json"
@@ -77,9 +80,19 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert rows[0] == everything
     assert UUID(rows[1].pop("id"))
     expected = {"enabled": True, "excluded_organizations": [], "coverage_type": "local"}
-    assert rows[1] == own | expected
+    unknown = {"cost": None, "cost_currency": None, "network": "simulated"}
+    assert rows[1] == own | expected | unknown
     path.write_bytes(written(*listed(shell)))
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
+
+
+def test_a_plan_may_be_sold_below_its_cost_only_if_that_is_meant(shell: Shell, file: Path) -> None:
+    file.write_bytes(written(plan("A", cost="4.51")))
+    refused = shell.run("plans", "import", file, status=1).stderr
+    why = "retail_price: is below the cost of 4.51 USD; --below-cost allows that"
+    assert refused == f'Error: plans[0] "A": {why}\n'
+    assert shell.json("plans", "import", file, "--below-cost")["created"] == 1
+    assert "4.51 USD" in shell.run("plans", "list").stdout
 
 
 def test_the_sample_plans_can_be_imported(shell: Shell) -> None:
@@ -185,7 +198,7 @@ def test_people_get_lines_and_tables(shell: Shell, file: Path) -> None:
     assert "created    2\n" in shell.run("plans", "import", file).stdout
     header, first, second = shell.run("plans", "list").stdout.splitlines()
     assert header.split()[:4] == ["ID", "NAME", "PROVIDER_PLAN_ID", "PRICE"]
-    cells = ["A", "a", "4.50", "USD", "1000", "7", "local", "1", "-", "yes", "-"]
+    cells = ["A", "a", "4.50", "USD", "-", "1000", "7", "local", "1", "-", "yes", "-"]
     assert first.split()[1:] == cells
     assert "global" in second
     assert "enabled           no\n" in shell.run("plans", "disable", first.split()[0]).stdout

@@ -1,0 +1,126 @@
+"""`audit reconcile`: an invoice or a bank's statement against the log."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import IO, Any
+
+import click
+
+from app.cli.arguments import Month
+from app.cli.installation import installation
+from app.cli.output import Refusals, as_json_option, show, show_list, watched
+from domain.money import format_amount
+from domain.months import month_of
+from projections.audit.amounts_file import FILE_BYTES_MAX, Layout, Theirs, WrongFile, read_amounts
+from projections.audit.reconcile import Ours, Reconciliation, costs_of, deposits_of
+from projections.audit.reconcile import reconcile as compare
+
+Facts = dict[str, Any]
+
+ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--provider", help="Compare an invoice with what this provider takes.")
+@click.option("--deposits", is_flag=True, help="Compare a bank's statement with the deposits.")
+@click.option("--month", type=Month(), help="Expect only what is of this month in the file.")
+@click.option("--reference", default="reference", show_default=True, help="The column of it.")
+@click.option("--amount", default="amount", show_default=True, help="The column of it.")
+@click.option("--currency-column", help="The column of currencies.")
+@click.option("--currency", help="That of all amounts; default: CURRENCY.")
+@click.option("--decimal", type=click.Choice(["point", "comma"]), help="Default: the file tells.")
+@click.option("--encoding", help="Default: UTF-8, or UTF-16 with its mark.")
+@as_json_option
+@click.pass_context
+def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
+    context: click.Context,
+    /,
+    *,
+    file: IO[bytes],
+    provider: str | None,
+    deposits: bool,
+    month: datetime | None,
+    as_json: bool,
+    **options: str | None,
+) -> None:
+    """Compare a CSV file of references and amounts with the log; `-` is the standard input.
+
+    Tells what is missing there or here, and what has another amount; then exits with 1. Lines of
+    one reference are added up. Of a bank's statement only what was paid in counts, and what went
+    back of it.
+    """
+    if deposits == (provider is not None):
+        raise click.UsageError(ONE_OF_BOTH)
+    data = file.read(FILE_BYTES_MAX + 1)
+    wanted = month_of(month) if month is not None else None
+    with installation() as container, watched("Reading") as progress:
+        layout = _layout(container.settings.currency, **options)
+        try:
+            theirs = read_amounts(data, layout)
+            if provider is None:
+                ours = [*deposits_of(container.log, progress)]
+                found = compare(_of_deposits(theirs, ours), ours, wanted)
+            else:
+                found = compare(theirs, costs_of(container.log, provider, progress), wanted)
+        except WrongFile as wrong:
+            raise Refusals(wrong.lines) from wrong
+    _show(found, as_json=as_json)
+    if not found.ok:
+        context.exit(1)
+
+
+def _of_deposits(theirs: Sequence[Theirs], ours: Sequence[Ours]) -> list[Theirs]:
+    """Leave out what the bank has paid to others; not what it took back of a deposit."""
+    known = {each.reference for each in ours}
+    return [each for each in theirs if each.amount_micros > 0 or each.reference in known]
+
+
+def _layout(own: str, **options: str | None) -> Layout:
+    decimal = options["decimal"]
+    return Layout(
+        reference=options["reference"] or "",
+        amount=options["amount"] or "",
+        currency_column=options["currency_column"],
+        currency=options["currency"] or own,
+        decimal=None if decimal is None else "." if decimal == "point" else ",",
+        encoding=options["encoding"],
+    )
+
+
+def _show(found: Reconciliation, *, as_json: bool) -> None:
+    rows = {
+        "missing_here": [_missing(each, {"line": each.line}) for each in found.missing_here],
+        "missing_there": [
+            _missing(each, {"position": each.position, "at": each.at})
+            for each in found.missing_there
+        ],
+        "different": [
+            {
+                "line": theirs.line,
+                "position": ours.position,
+                "reference": ours.reference,
+                "there": _money(theirs),
+                "here": _money(ours),
+            }
+            for theirs, ours in found.different
+        ],
+    }
+    facts = {"ok": found.ok, "matched": found.matched}
+    if as_json:
+        show({**facts, **rows}, as_json=True)
+        return
+    show({**facts, **{name: len(those) for name, those in rows.items()}}, as_json=False)
+    for name, those in rows.items():
+        if those:
+            click.echo(f"\n{name}:")
+            show_list(those, as_json=False)
+
+
+def _missing(each: Theirs | Ours, place: Facts) -> Facts:
+    return {**place, "reference": each.reference, **_money(each)}
+
+
+def _money(each: Theirs | Ours) -> Facts:
+    micros = each.amount_micros
+    return {"amount": None if micros is None else format_amount(micros), "currency": each.currency}

@@ -1,0 +1,148 @@
+"""`operator`: people with keys of their own, and what each may do."""
+
+from os import urandom
+from typing import Any
+from uuid import UUID
+
+import click
+
+from app.bootstrap.container import Container
+from app.bootstrap.known_keys import note_pepper
+from app.cli.arguments import Words
+from app.cli.installation import cause_of, installation
+from app.cli.output import as_json_option, show, show_list
+from app.cli.rights import holder_of_key, user
+from app.security.secrets import new_operator_key
+from domain.accounts.operators import MANAGES, RIGHTS, Operator, Right
+from domain.errors import NotPossible
+
+SHOWN_ONCE = (
+    "The key is not kept and cannot be shown again. You have seen it, so its holder should now run "
+    "`operator rotate-key` with it."
+)
+
+
+class Rights(click.ParamType[list[Right], str]):
+    """Rights, separated by commas."""
+
+    name = "right,…"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[Right]:
+        named = {each.strip() for each in value.split(",")}
+        if not named <= set(RIGHTS):
+            self.fail(f"{value!r} is not a list of: {', '.join(RIGHTS)}", param, ctx)
+        return [right for right in RIGHTS if right in named]
+
+
+id_argument = click.argument("operator_id", metavar="ID", type=click.UUID)
+
+
+@click.group(name="operator")
+def command() -> None:
+    """Operators: people with keys of their own, and what each may do.
+
+    As soon as there is one, commands that move money or change prices, keys or the catalogue need
+    the key of an operator who may do that, in OPERATOR_KEY or the file that OPERATOR_KEY_FILE
+    names. Events keep who it was.
+    """
+
+
+@command.command()
+@click.argument("name", metavar="NAME", type=Words())
+@click.option("--may", required=True, type=Rights(), help=f"Of: {', '.join(RIGHTS)}.")
+@as_json_option
+def create(*, name: str, may: list[Right], as_json: bool) -> None:
+    """Create an operator; the key is printed only this once.
+
+    NAME is that of an account. It is kept for ever, so it should not be a person's.
+    """
+    with installation() as container:
+        note_pepper(container)
+        given: list[str] = []
+
+        def key_for(operator_id: UUID) -> str:
+            given[:] = [new_operator_key(operator_id, urandom)]
+            return container.secret_hasher.hash(given[0])
+
+        cause = cause_of(container, _who_begins(container))
+        made = container.operators.register(cause, name=name, may=may, key_for=key_for)
+    _show_key(made, given[0], as_json=as_json)
+
+
+@command.command(name="list")
+@as_json_option
+def list_all(*, as_json: bool) -> None:
+    """List all operators, oldest first, with who made each one's present key."""
+    with installation() as container:
+        rows = [_facts(each) for each in container.operators.all()]
+    show_list(rows, as_json=as_json)
+
+
+@command.command()
+@id_argument
+@click.option("--locked-out", is_flag=True, help="Without a key, when all are lost.")
+@as_json_option
+def rotate_key(*, operator_id: UUID, locked_out: bool, as_json: bool) -> None:
+    """Give an operator a new key; the one before it is refused at once.
+
+    Operators may replace their own key, others need the right `keys`. When every key is lost,
+    --locked-out replaces that of an operator who has this right. The log keeps which user of the
+    operating system did so, and `doctor` tells of it until the holder has replaced the key.
+    """
+    key = new_operator_key(operator_id, urandom)
+    with installation() as container:
+        note_pepper(container)
+        actor = _who_rotates(container, operator_id, locked_out=locked_out)
+        cause, key_hash = cause_of(container, actor), container.secret_hasher.hash(key)
+        changed = container.operators.rotate_key(operator_id, key_hash, cause)
+    _show_key(changed, key, as_json=as_json)
+
+
+@command.command()
+@id_argument
+@as_json_option
+def revoke(*, operator_id: UUID, as_json: bool) -> None:
+    """Refuse an operator for ever; the last one who can create others stays."""
+    with installation() as container:
+        revoked = container.operators.revoke(operator_id, cause_of(container))
+    show(_facts(revoked), as_json=as_json)
+
+
+def _who_begins(container: Container) -> str | None:
+    """Return the actor where nobody is left whose key would be needed."""
+    alone = not container.settings.operator_key and not container.operators.managed()
+    return user() if alone else None
+
+
+def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:
+    """Return the actor where the usual rule is not enough: one's own key, and when locked out."""
+    changed = container.operators.get(operator_id)
+    if locked_out:
+        if not changed.manages:
+            message = f"--locked-out is for operators with the right {MANAGES}"
+            raise NotPossible(message)
+        return user()
+    holder = holder_of_key(container)
+    return holder.actor if holder is not None and holder.id == operator_id else None
+
+
+def _show_key(operator: Operator, key: str, *, as_json: bool) -> None:
+    show(
+        {"id": operator.id, "name": operator.name, "may": operator.may, "key": key}, as_json=as_json
+    )
+    if not as_json and not operator.has_own_key:
+        click.echo(SHOWN_ONCE)
+
+
+def _facts(operator: Operator) -> dict[str, Any]:
+    return {
+        "id": operator.id,
+        "name": operator.name,
+        "may": operator.may,
+        "revoked": operator.revoked,
+        "key_made_at": operator.key.timestamp,
+        "locked_out_at": operator.locked_out_at,
+        "key_made_by": "self" if operator.has_own_key else operator.key.actor,
+    }

@@ -1,0 +1,102 @@
+"""`audit statement`, `balance` and `replay`: from the log alone, for people and for programs."""
+
+import getpass
+import json
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.cause import utc_now
+from domain.months import month_of, next_month
+from tests.app.cli.shell import Shell
+
+MONTH = month_of(utc_now())
+
+
+@pytest.fixture
+def organization(shell: Shell) -> UUID:
+    """An organization whose wallet has been paid into and corrected, beside another one."""
+    made = shell.new_organization()
+    shell.run("wallet", "deposit", made, "5", "--reference", "r")
+    shell.run("wallet", "adjust", made, "-1.5", "--reference", "c", "--reason", "a mistake")
+    shell.run("wallet", "deposit", shell.new_organization(), "7", "--reference", "r")
+    return made
+
+
+def test_a_statement_has_a_line_for_each_kind(shell: Shell, organization: UUID) -> None:
+    told = shell.json("audit", "statement", organization, MONTH)
+    assert told == {
+        "organization": str(organization),
+        "month": MONTH,
+        "currency": "USD",
+        "opening_balance": "0.00",
+        "lines": [
+            {"kind": "deposit", "count": 1, "debit": "0.00", "credit": "5.00"},
+            {"kind": "adjustment", "count": 1, "debit": "1.50", "credit": "0.00"},
+        ],
+        "closing_balance": "3.50",
+        "first_sequence": 1,
+        "last_sequence": 2,
+        "first_position": told["first_position"],
+        "last_position": told["last_position"],
+        "final": False,
+        "checkpoint": None,
+    }
+    printed = shell.run("audit", "statement", organization, MONTH).stdout
+    assert "closing_balance  3.50" in printed
+    assert "adjustment  1      1.50   0.00" in printed
+
+
+def test_all_statements_of_a_month_go_to_a_directory(
+    shell: Shell, organization: UUID, tmp_path: Path
+) -> None:
+    out = tmp_path / "books" / "now"
+    told = shell.json("audit", "statement", "--all", MONTH, "--out", out)
+    assert told == {"month": MONTH, "final": False, "statements": 2, "out": str(out)}
+    files = {file.name: json.loads(file.read_text()) for file in out.iterdir()}
+    assert len(files) == 2
+    one = shell.json("audit", "statement", organization, MONTH)
+    assert files[f"{organization}-{MONTH}.json"] == one
+
+
+def test_a_statement_that_does_not_exist_is_refused(shell: Shell, organization: UUID) -> None:
+    for owner, month in ((organization, next_month(MONTH)), (uuid4(), MONTH)):
+        assert "no statement" in shell.refusal("audit", "statement", owner, month)
+    for wrong in ([organization], [], ["--all", MONTH], [organization, MONTH, "--out", "x"]):
+        assert "--all YYYY-MM" in shell.refusal("audit", "statement", *wrong, status=2)
+
+
+def test_the_balance_now_and_at_any_point(shell: Shell, organization: UUID) -> None:
+    now = shell.json("audit", "balance", organization)
+    assert now == {
+        "organization": str(organization),
+        "balance": "3.50",
+        "currency": "USD",
+        "position": now["position"],
+    }
+    before = shell.json("audit", "balance", organization, "--at", now["position"] - 1)
+    assert (before["balance"], before["position"]) == ("5.00", now["position"] - 2)
+    assert shell.json("audit", "balance", organization, "--at", "2100-01-01") == now
+    assert "no wallet" in shell.refusal("audit", "balance", organization, "--at", "2020-01-01")
+    assert "no wallet" in shell.refusal("audit", "balance", uuid4())
+    for wrong in ("yesterday", "2026-01-01T00:00", "-1", "2026-13-01", "9" * 5_000):
+        shell.refusal("audit", "balance", organization, "--at", wrong, status=2)
+
+
+def test_the_stream_is_replayed_in_order_with_who_made_it(shell: Shell, organization: UUID) -> None:
+    whole = shell.json("audit", "replay")["data"]
+    assert [each["position"] for each in whole] == sorted(each["position"] for each in whole)
+    own = shell.json("audit", "replay", "--org", organization)["data"]
+    assert own == [each for each in whole if each["organization"] == str(organization)]
+    assert [(each["kind"], each["amount"], each["actor"]) for each in own] == [
+        ("deposit", "5.00", f"os:{getpass.getuser()}"),
+        ("adjustment", "1.50", f"os:{getpass.getuser()}"),
+    ]
+    place = own[1]["position"]
+    assert shell.json("audit", "replay", "--from", place, "--to", place)["data"] == own[1:]
+    assert shell.json("audit", "replay", "--to", "2020-01-01T00:00:00+02:00") == {"data": []}
+    assert shell.json("audit", "replay", "--from", "2020-01-01")["data"] == whole
+    printed = shell.run("audit", "replay", "--org", organization).stdout.splitlines()
+    assert len(printed) == 2
+    assert "-1.50" in printed[1]

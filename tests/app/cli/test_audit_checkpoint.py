@@ -1,0 +1,202 @@
+"""`audit checkpoint`: a note for others, by every way an operator may want it."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from domain.cause import Cause, utc_now
+from domain.finance.month import Month
+from domain.months import month_of
+from projections.audit.checkpoint import SignedCheckpoint, read_verifier_key
+from tests.app.cli.shell import Shell
+
+AT_ONCE = {"CHECKPOINT_LAG_S": "0", "PUBLIC_URL": "https://api.example/carrier"}
+
+
+def test_a_checkpoint_is_printed_written_and_brought_to_the_sink(
+    shell: Shell, tmp_path: Path
+) -> None:
+    sink, out = tmp_path / "kept", tmp_path / "today.txt"
+    sink.mkdir()
+    ours = shell.having(**AT_ONCE, CHECKPOINT_SINK=str(sink))
+    ours.run("keys", "rotate")
+    ours.run("org", "create", "--name", "Acme")
+    printed = SignedCheckpoint.read(ours.run("audit", "checkpoint").output)
+    facts = ours.json("audit", "checkpoint", "--out", out)
+    assert [*facts] == ["position", "size", "root", "at", "key_id", "signature", "note"]
+    signed = SignedCheckpoint.read(facts["note"])
+    assert (facts["size"], facts["position"]) == (signed.checkpoint.size, printed.checkpoint.size)
+    assert facts["root"] == signed.checkpoint.root.hex() == printed.checkpoint.root.hex()
+    assert signed.checkpoint.origin == "api.example/carrier"
+    assert out.read_text("utf-8") == facts["note"]
+    assert {path.read_text("utf-8") for path in sink.iterdir()} == {printed.note, signed.note}
+    (key,) = (key for key in ours.json("keys", "list")["data"] if key["verifier"])
+    assert key["kid"] == facts["key_id"]
+    assert len(read_verifier_key(key["verifier"])) == 32
+
+
+def test_a_sink_that_is_away_is_said_and_the_checkpoint_is_made(shell: Shell) -> None:
+    ours = shell.having(**AT_ONCE, CHECKPOINT_SINK=str(shell.home / "away"))
+    ours.run("org", "create", "--name", "Acme")
+    result = ours.run("audit", "checkpoint", "--json")
+    assert "Warning: CHECKPOINT_SINK: " in result.stderr
+    (shell.home / "away").mkdir()
+    ours.run("audit", "checkpoint")
+    assert len([*(shell.home / "away").iterdir()]) == 2
+
+
+def test_an_event_that_may_still_be_lost_is_not_signed(shell: Shell) -> None:
+    shell.run("org", "create", "--name", "Acme")
+    assert "CHECKPOINT_LAG_S" in shell.refusal("audit", "checkpoint")
+
+
+def test_the_tree_is_taken_anew_when_an_operator_asks(shell: Shell) -> None:
+    ours = shell.having(**AT_ONCE)
+    ours.run("org", "create", "--name", "Acme")
+    before = ours.json("audit", "checkpoint")
+    (row,) = ours.json("projections", "rebuild", "audit_tree")["data"]
+    assert row == {"name": "audit_tree", "position": before["position"]}
+    assert ours.json("audit", "checkpoint")["root"] == before["root"]
+
+
+def change(shell: Shell, statement: str) -> None:
+    with sqlite3.connect(shell.database) as connection:
+        assert connection.execute(statement).rowcount == 1
+    connection.close()
+
+
+@pytest.fixture
+def witnessed(shell: Shell, tmp_path: Path) -> Shell:
+    """Four organizations; two checkpoints lie with somebody else."""
+    sink = tmp_path / "kept"
+    sink.mkdir()
+    ours = shell.having(**AT_ONCE, CHECKPOINT_SINK=str(sink))
+    for _ in range(2):
+        for _ in range(2):
+            ours.run("org", "create", "--name", "Acme", "--no-wallet")
+        ours.run("audit", "checkpoint")
+    return ours
+
+
+def kept(shell: Shell) -> list[Path]:
+    return sorted(Path(shell.environment["CHECKPOINT_SINK"]).iterdir())
+
+
+def test_a_sound_log_is_what_each_kept_checkpoint_says(witnessed: Shell) -> None:
+    first, second = kept(witnessed)
+    report = witnessed.json("audit", "verify", "--against", first, second)
+    assert (report["ok"], report["leaves"]) == (True, 4)
+    assert [(each["position"], each["holds"]) for each in report["checkpoints"]] == [
+        (2, True),
+        (4, True),
+    ]
+    report = witnessed.json("audit", "verify", "--from", first, "--against", first.parent)
+    assert (report["ok"], report["trusted"], report["events"], report["leaves"]) == (True, 2, 2, 2)
+    printed = witnessed.run("audit", "verify", "--from", first).stdout
+    assert "Nothing up to position 2 was looked at" in printed
+
+
+def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_keep(
+    witnessed: Shell,
+) -> None:
+    first, second = kept(witnessed)
+    change(
+        witnessed, "UPDATE stored_events SET state = replace(state, 'Acme', 'Evil') WHERE rowid=3"
+    )
+    found = witnessed.json("audit", "verify", status=1)["failures"]
+    assert [each["position"] for each in found] == [3, 3]
+    witnessed.run("projections", "rebuild", "--all")
+    witnessed.run("projections", "rebuild", "audit_tree")
+    found = witnessed.json("audit", "verify", status=1)["failures"]
+    assert "our checkpoint of" in found[0]["reason"]
+    assert "nothing is signed" in witnessed.refusal("audit", "checkpoint")
+    change(witnessed, "DELETE FROM checkpoints WHERE number = 2")
+    witnessed.run("audit", "checkpoint")
+    assert witnessed.json("audit", "verify")["ok"]
+    report = witnessed.json("audit", "verify", "--against", first, second, status=1)
+    assert report["failures"][0]["position"] == 3
+    told = [(each["name"], each["holds"]) for each in report["checkpoints"]]
+    assert told == [(str(first), True), (str(second), False)]
+    assert "after position 2 and up to 4" in report["checkpoints"][1]["reason"]
+    report = witnessed.json("audit", "verify", "--from", second, status=1)
+    assert "use --against" in report["failures"][0]["reason"]
+
+
+def test_a_note_of_a_key_that_is_gone_needs_the_line_that_its_keeper_has(witnessed: Shell) -> None:
+    witnessed.run("keys", "rotate")
+    (line,) = (key["verifier"] for key in witnessed.json("keys", "list")["data"] if key["verifier"])
+    for file in (witnessed.home / "var" / "keys").glob("checkpoint-*"):
+        file.unlink()
+    (first, *_) = kept(witnessed)
+    report = witnessed.json("audit", "verify", "--against", first, status=1)
+    assert "is not known here" in report["failures"][0]["reason"]
+    assert witnessed.json("audit", "verify", "--against", first, "--key", line)["ok"]
+    assert witnessed.json("audit", "verify")["ok"], "our own are believed by their roots"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--against", "nowhere.txt"], "does not exist"),
+        (["README.md"], "after --against"),
+        (["--key", "a+b"], "--key"),
+    ],
+)
+def test_wrong_usage_is_refused(shell: Shell, arguments: list[str], said: str) -> None:
+    result = shell.run("audit", "verify", *arguments, status=2)
+    assert said in result.stderr
+
+
+def test_a_file_that_is_no_note_is_named(shell: Shell) -> None:
+    assert "README.md: it is not a checkpoint" in shell.refusal(
+        "audit", "verify", "--from", "README.md"
+    )
+
+
+def test_a_restored_log_is_held_against_the_checkpoints_of_the_backup(
+    witnessed: Shell, tmp_path: Path
+) -> None:
+    witnessed.run("backup", tmp_path / "backup")
+    elsewhere = Shell(tmp_path / "elsewhere", witnessed.changes)
+    elsewhere.run("restore", tmp_path / "backup")
+    assert elsewhere.json("audit", "verify", "--against", *kept(witnessed))["ok"]
+    assert elsewhere.json("audit", "checkpoint")["size"] == 4
+    assert elsewhere.json("audit", "verify")["leaves"] == 4
+
+
+@pytest.mark.parametrize(
+    "spoiled", ["note = 'position ' || note", "note = ''", "position = position + 1"]
+)
+def test_a_changed_row_of_our_own_is_a_fault_with_its_number(
+    witnessed: Shell, spoiled: str
+) -> None:
+    change(witnessed, f"UPDATE checkpoints SET {spoiled} WHERE number = 2")  # noqa: S608  # Text of ours.
+    (failure,) = witnessed.json("audit", "verify", status=1)["failures"]
+    assert "our checkpoint 2 (position " in failure["reason"]
+    for command in (["audit", "checkpoint"], ["audit", "verify", "--against", *kept(witnessed)]):
+        said = witnessed.run(*command, status=1)
+        assert "our checkpoint 2" in said.stderr + said.stdout
+    told = [each["message"] for each in witnessed.json("doctor", status=1)["data"]]
+    assert [each for each in told if "our checkpoint 2" in each]
+
+
+def test_a_statement_keeps_its_checkpoint_and_shows_none_that_was_changed(shell: Shell) -> None:
+    ours = shell.having(**AT_ONCE)
+    owner = ours.new_organization()
+    ours.run("wallet", "deposit", owner, "5", "--reference", "r")
+    month = month_of(utc_now())
+    ours.run("audit", "checkpoint")
+    container = ours.container()
+    container.log.append(Month.close(month, Cause(utc_now(), "test", "test")))
+
+    def carried() -> object:
+        return ours.json("audit", "statement", owner, month)["checkpoint"]
+
+    assert carried() is None
+    note = ours.json("audit", "checkpoint")["note"]
+    ours.run("org", "create", "--name", "Acme")
+    ours.run("audit", "checkpoint")
+    assert carried() == note
+    change(ours, "UPDATE checkpoints SET note = 'x' WHERE number = 2")
+    assert carried() is None

@@ -1,0 +1,57 @@
+"""`finance` serves its pages on the loopback interface, by an address that it prints."""
+
+import json
+import signal
+import socket
+import urllib.request
+from http.cookiejar import CookieJar
+
+import pytest
+
+from tests.app.cli.shell import TIMEOUT_S, Shell
+
+
+@pytest.mark.slow
+def test_the_address_that_is_printed_opens_the_pages(shell: Shell) -> None:
+    with shell.start("finance", "--port", 0, "--json") as started:
+        assert started.stdout is not None
+        told = json.loads(started.stdout.readline())
+        assert told["url"].startswith(f"http://127.0.0.1:{told['port']}/open/")
+        browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+        with browser.open(told["url"], timeout=TIMEOUT_S) as page:
+            assert "<h1>Overview</h1>" in page.read().decode()
+        started.send_signal(signal.SIGTERM)
+        _, errors = started.communicate(timeout=TIMEOUT_S)
+    assert (started.returncode, errors) == (0, "")
+
+
+def test_a_port_that_is_taken_is_told(shell: Shell) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        assert f"PORT {port}: " in shell.refusal("finance", "--port", port)
+
+
+def test_without_tables_there_is_nothing_to_show(nowhere: Shell) -> None:
+    assert "run: python -m app migrate" in nowhere.refusal("finance", "--port", 0)
+
+
+def test_a_role_that_is_not_there_is_named_by_its_setting(shell: Shell) -> None:
+    elsewhere = shell.having(FINANCE_DATABASE_URL="postgresql://nobody:secret@127.0.0.1:1/x")
+    told = elsewhere.refusal("finance", "--port", 0)
+    assert told.startswith("FINANCE_DATABASE_URL: ")
+    assert "secret" not in told
+
+
+OLDER = "CREATE VIEW finance_statements AS SELECT 1 AS month"
+
+
+@pytest.mark.parametrize("then", [[], [OLDER]])
+def test_views_of_an_older_release_are_named(shell: Shell, then: list[str]) -> None:
+    container = shell.container()
+    with container.views.writing() as connection:
+        for statement in ("DROP VIEW finance_statements", *then):
+            connection.exec_driver_sql(statement)
+    container.close()
+    assert "run: python -m app migrate" in shell.refusal("finance", "--port", 0)

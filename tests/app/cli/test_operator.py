@@ -1,0 +1,219 @@
+"""`operator`: once there are operators, whoever writes has a key, the right, and a name."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.cli.rights import NEEDED
+from domain.accounts.operators import RIGHTS
+from domain.cause import Cause, utc_now
+from domain.log.aggregate import ByOperator
+from tests.app.cli.shell import Shell
+from tests.plan_files import plan, written
+
+ALL_RIGHTS = ",".join(RIGHTS)
+
+
+def created(shell: Shell, name: str, may: str) -> tuple[UUID, Shell]:
+    """Create an operator; return the id, and a shell with the key."""
+    made = shell.json("operator", "create", name, "--may", may)
+    assert (made["name"], made["may"]) == (name, may.split(","))
+    return UUID(made["id"]), shell.having(OPERATOR_KEY=made["key"])
+
+
+@pytest.fixture
+def boss(shell: Shell) -> Shell:
+    """The shell of the first operator, who manages the others and may do nothing else."""
+    return created(shell, "boss", "keys")[1]
+
+
+def head(shell: Shell) -> int:
+    container = shell.container()
+    found = container.log.head()
+    container.close()
+    return found
+
+
+def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
+    """Return arguments for every command that needs a right."""
+    file, one = directory / "plans.json", uuid4()
+    file.write_bytes(written(plan()))
+    wallet = {"deposit": [one, "1", "--reference", "r"], "open": [one]}
+    wallet["adjust"] = [one, "1", "--reference", "r", "--reason", "why"]
+    wallet["refund"] = wallet["adjust"][:1] + wallet["adjust"][2:]
+    return {
+        "org create": ["--name", "Acme"],
+        "org set": [one, "--price", "1"],
+        **{f"org {each}": [one] for each in ("suspend", "activate", "deactivate")},
+        **{f"wallet adjustments {each}": [one] for each in ("approve", "reject")},
+        **{f"wallet {name}": given for name, given in wallet.items()},
+        "plans import": [file],
+        **{f"plans {each}": [one] for each in ("enable", "disable")},
+        **{f"plans {each}": [one, one] for each in ("exclude", "include")},
+        "client create": ["--m2m"],
+        **{f"client {each}": ["cl_1"] for each in ("revoke", "rotate-secret")},
+        "keys rotate": [],
+        "audit checkpoint": [],
+        "privacy erase": ["--before", "2020-01"],
+        "operator create": ["carl", "--may", "money"],
+    }
+
+
+OTHERS = {"operator rotate-key", "operator revoke"}  # Below, with operators who exist.
+
+
+def test_every_command_is_refused_to_those_who_may_not(boss: Shell, tmp_path: Path) -> None:
+    given = arguments(tmp_path)
+    assert {*given, *OTHERS} == {name for name, right in NEEDED.items() if right is not None}
+    rest = {right: ",".join(each for each in RIGHTS if each != right) for right in RIGHTS}
+    without = {right: created(boss, f"no-{right}", may)[1] for right, may in rest.items()}
+    nobody = boss.having(OPERATOR_KEY="")
+    before = head(boss)
+    for name, rest_of_line in given.items():
+        right = NEEDED[name]
+        assert right is not None
+        words = [*name.split(), *rest_of_line]
+        assert "set OPERATOR_KEY" in nobody.refusal(*words), name
+        assert f"it needs the right {right}" in without[right].refusal(*words), name
+    assert head(boss) == before
+    assert "holds no signing key" in boss.refusal("keys", "list")
+
+
+def test_what_an_operator_does_names_the_operator(boss: Shell) -> None:
+    anna, shell = created(boss, "anna", "money")
+    before = head(shell)
+    organization = shell.new_organization()
+    shell.run("wallet", "deposit", organization, "5", "--reference", "bank-1")
+    container = shell.container()
+    events = [each.event for each in container.log.read(before, 100)]
+    container.close()
+    actors = {each.actor for each in events if isinstance(each, ByOperator)}
+    assert actors == {f"operator:{anna}"}
+
+
+def test_reading_needs_no_key(boss: Shell) -> None:
+    nobody = boss.having(OPERATOR_KEY="")
+    (row,) = nobody.json("operator", "list")["data"]
+    assert (row["name"], row["may"], row["revoked"]) == ("boss", ["keys"], False)
+    assert row["key_made_by"].startswith("os:")
+    assert nobody.json("audit", "verify")["ok"]
+
+
+def test_only_an_auditor_makes_the_auditor_forget(boss: Shell) -> None:
+    _, anna = created(boss, "anna", "audit")
+    line = ("projections", "rebuild", "audit_tree")
+    assert "set OPERATOR_KEY" in boss.having(OPERATOR_KEY="").refusal(*line)
+    assert "it needs the right audit" in boss.refusal(*line)
+    anna.run(*line)
+    boss.having(OPERATOR_KEY="").run("projections", "rebuild", "usage")
+
+
+def test_the_key_can_stand_in_a_file(boss: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text(boss.changes["OPERATOR_KEY"] + "\n")
+    by_file = boss.having(OPERATOR_KEY="", OPERATOR_KEY_FILE=str(file))
+    by_file.run("client", "create", "--m2m")
+    file.unlink()
+    assert by_file.refusal("client", "create", "--m2m").startswith("OPERATOR_KEY_FILE must name")
+
+
+def test_only_the_newest_key_of_an_operator_who_is_not_revoked_is_good(boss: Shell) -> None:
+    anna, first = created(boss, "anna", "catalogue,keys")
+    newer = first.json("operator", "rotate-key", anna)["key"]
+    second = first.having(OPERATOR_KEY=newer)
+    rotate = ("operator", "rotate-key", anna)
+    assert "it may have been replaced" in first.refusal(*rotate)
+    assert second.json("operator", "list")["data"][1]["key_made_by"] == "self"
+    for wrong in ("secret", newer[:-1], newer[:-1] + "\n", f"opk_{uuid4().hex}_{'A' * 43}"):
+        assert "the key of no operator" in boss.having(OPERATOR_KEY=wrong).refusal(*rotate)
+    assert boss.json("operator", "revoke", anna)["revoked"] is True
+    assert boss.json("operator", "revoke", anna)["revoked"] is True
+    for line in (rotate, ("client", "create", "--m2m")):
+        assert second.refusal(*line) == "operator anna is revoked"
+    assert "anna is revoked" in boss.refusal(*rotate)
+
+
+def test_everybody_may_replace_their_own_key_and_no_other(boss: Shell) -> None:
+    anna, hers = created(boss, "anna", "money")
+    bert, _ = created(boss, "bert", "money")
+    assert "it needs the right keys" in hers.refusal("operator", "rotate-key", bert)
+    assert "it needs the right keys" in hers.refusal("operator", "revoke", bert)
+    hers.run("operator", "rotate-key", anna)
+
+
+def test_somebody_can_always_create_operators(shell: Shell) -> None:
+    line = ("operator", "create", "anna", "--may")
+    assert "needs the right keys" in shell.refusal(*line, "money")
+    anna, hers = created(shell, "anna", "keys")
+    assert "the last operator" in hers.refusal("operator", "revoke", anna)
+    bert, _ = created(hers, "bert", "keys")
+    hers.run("operator", "revoke", bert)
+    assert "the last operator" in hers.refusal("operator", "revoke", anna)
+    assert "an operator anna already" in hers.refusal(*line, "money")
+
+
+def test_who_is_locked_out_gets_in_and_is_seen(boss: Shell) -> None:
+    listed = boss.json("operator", "list")["data"]
+    anna, hers = created(boss, "anna", "money")
+    boss.run("operator", "rotate-key", listed[0]["id"])  # And the new key is lost.
+    lost = boss.having(OPERATOR_KEY="")
+    refused = lost.refusal("operator", "rotate-key", anna, "--locked-out")
+    assert refused == "--locked-out is for operators with the right keys"
+    hers.run("operator", "rotate-key", anna)
+    key = lost.json("operator", "rotate-key", listed[0]["id"], "--locked-out")["key"]
+    told = [each["message"] for each in findings(lost)]
+    assert len(told) == 1
+    assert told[0].startswith("operator boss has a key that os:")
+    found = lost.having(OPERATOR_KEY=key)
+    found.run("operator", "rotate-key", listed[0]["id"])
+    assert findings(lost) == []
+    seen = [each["locked_out_at"] is not None for each in lost.json("operator", "list")["data"]]
+    assert seen == [True, False]
+
+
+def test_two_who_revoke_each_other_at_once_lock_nobody_out(boss: Shell) -> None:
+    anna, hers = created(boss, "anna", "keys")
+    container = boss.container()
+    first, change = container.operators.all()[0], container.log.change
+
+    def meanwhile(*arguments: Any) -> Any:
+        hers.run("operator", "revoke", first.id)
+        return change(*arguments)
+
+    container.log.change = meanwhile  # type: ignore[method-assign]  # So that both have looked.
+    container.operators.revoke(anna, Cause(utc_now(), "request-1", first.actor))
+    container.close()
+    nobody = boss.having(OPERATOR_KEY="")
+    assert [row["revoked"] for row in nobody.json("operator", "list")["data"]] == [True, True]
+    assert "set OPERATOR_KEY" in nobody.refusal("org", "create", "--name", "Acme")
+    line = ("operator", "create", "carl", "--may")
+    assert "anna is revoked" in hers.refusal(*line, "keys")
+    assert "needs the right keys" in nobody.refusal(*line, "money")
+    nobody.run(*line, "keys")
+    assert [each["message"][:13] for each in findings(nobody)] == ["operator carl"]
+    assert "set OPERATOR_KEY" in nobody.refusal("operator", "create", "dora", "--may", "keys")
+
+
+def findings(shell: Shell) -> list[Any]:
+    told: list[Any] = shell.json("doctor", status=1)["data"]
+    return [each for each in told if each["check"] == "operators"]
+
+
+def test_a_key_without_operators_is_of_another_installation(shell: Shell) -> None:
+    stray = shell.having(OPERATOR_KEY=f"opk_{uuid4().hex}_{'A' * 43}")
+    assert "the key of no operator" in stray.refusal("org", "create", "--name", "Acme")
+
+
+@pytest.mark.parametrize("name", ["Anna", "", "-a", "a b", "ä", "a" * 65])
+def test_a_name_is_that_of_an_account(shell: Shell, name: str) -> None:
+    line = ("operator", "create", "--may", "keys", "--", name)
+    assert shell.refusal(*line, status=1 if name else 2)
+
+
+def test_an_unknown_right_is_named(shell: Shell) -> None:
+    line = ("operator", "create", "anna", "--may")
+    assert f"is not a list of: {', '.join(RIGHTS)}" in shell.refusal(*line, "money,root", status=2)
+    assert created(shell, "anna", ALL_RIGHTS)

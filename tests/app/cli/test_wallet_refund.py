@@ -1,0 +1,67 @@
+"""`wallet refund`: a charge goes back by hand, and everybody can see who decided it and why."""
+
+from uuid import UUID, uuid4
+
+import pytest
+
+from domain.cause import Cause, utc_now
+from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import LookupRequest
+from tests.app.cli.shell import Shell
+from tests.app.cli.test_actor import ME
+
+
+@pytest.fixture
+def organization(shell: Shell) -> UUID:
+    organization = shell.new_organization()
+    shell.run("wallet", "deposit", organization, "1", "--reference", "bank-1")
+    return organization
+
+
+@pytest.fixture
+def charge(shell: Shell, organization: UUID) -> UUID:
+    """A lookup that has cost 0.01."""
+    container = shell.container()
+    request = LookupRequest(organization, "+41446681800", 10_000, "USD", None)
+    result = container.single_lookup.run(request, Cause(utc_now(), "request-1"))
+    container.close()
+    assert result.lookup.answer.price is not None
+    return result.lookup.answer.price.transaction_id
+
+
+def line(charge: UUID, *more: str, reference: str = "t-1") -> list[object]:
+    return ["wallet", "refund", charge, "--reference", reference, "--reason", "a complaint", *more]
+
+
+def test_a_part_and_then_the_rest_goes_back(shell: Shell, organization: UUID, charge: UUID) -> None:
+    part = shell.json(*line(charge, "--amount", "0.004"))
+    told = {"organization": str(organization), "balance": "0.994", "currency": "USD"}
+    assert part == {**told, "transaction_id": part["transaction_id"], "amount": "0.004"}
+    assert shell.json(*line(charge)) == part
+    rest = shell.json(*line(charge, reference="t-2"))
+    assert (rest["balance"], rest["amount"]) == ("1.00", "0.006")
+    assert "it has been refunded" in shell.refusal(*line(charge, reference="t-3"))
+    assert "has another amount" in shell.refusal(*line(charge, "--amount", "0.005"))
+    assert shell.json("audit", "verify")["ok"]
+    no_charge = shell.refusal(*line(UUID(rest["transaction_id"])))
+    assert no_charge == "this transaction is no charge but a refund"
+
+
+def test_the_log_and_the_transactions_say_why(shell: Shell, charge: UUID) -> None:
+    made = shell.json(*line(charge))["transaction_id"]
+    container = shell.container()
+    container.projector.catch_up()
+    with container.views.reading() as connection:
+        refund = container.transactions.of_any(connection, UUID(made))
+    assert refund is not None
+    assert (refund.reason, refund.refund_of) == ("by_hand", charge)
+    assert (refund.kind, refund.description) == ("refund", "a complaint")
+    by_hand = container.log.history(UUID(refund.reference.id))[-1]
+    assert isinstance(by_hand, NumberLookup.RefundedByHand)
+    assert (by_hand.actor, by_hand.reason, by_hand.reference) == (ME, "a complaint", "t-1")
+    container.close()
+
+
+def test_what_does_not_exist_is_named(shell: Shell) -> None:
+    nothing = uuid4()
+    assert shell.refusal(*line(nothing)) == f"there is no transaction {nothing}"
