@@ -18,6 +18,7 @@ from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
 from app.http.edge.paths import Paths, token_paths
 from app.http.edge.wsgi import Edge
+from app.http.finance import routes as finance
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
@@ -45,6 +46,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         links.blueprint,
         links.plans_blueprint,
         wallet.blueprint,
+        finance.blueprint,
         health.blueprint,
     )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)

@@ -6,7 +6,7 @@ path. The guides are Markdown; what they look like is in `static`.
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from html import escape
 from importlib.resources import files
 from itertools import pairwise
@@ -19,6 +19,7 @@ from pygments import highlight
 from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
+from app.http.edge.compression import Kept
 from app.http.edge.paths import below
 from app.http.edge.replies import success
 from app.http.edge.request import container, current_request, request_context
@@ -49,6 +50,7 @@ HOME = "index"
 SAMPLE_URL = re.compile(r"\b(AUTH|NUMBERS|BASE)_URL( = \"|=)https://api\.example")
 LISTED = re.compile(r"\]\(([\w-]+)\.md\)")
 PAGE = re.compile(r"([\w-]+)\.md(?=#|$)")
+ERROR_CODE = re.compile(r"`([A-Z_]+)`")
 COLOURS = HtmlFormatter(nowrap=True)
 
 blueprint = Blueprint("docs", __name__)
@@ -84,11 +86,12 @@ def page_or_asset(name: str) -> Response:
     return _static(asset(name), TYPES[name], KEPT if name in SWAGGER_UI else REVALIDATED)
 
 
-def asset(name: str) -> bytes:
+@cache
+def asset(name: str) -> Kept:
     """Return a file that pages are made of; those of Swagger UI come from its package."""
     if name in SWAGGER_UI:
-        return (SWAGGER_UI_FILES / name).read_bytes()
-    return ((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes()
+        return Kept((SWAGGER_UI_FILES / name).read_bytes())
+    return Kept(((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes())
 
 
 def _page(name: str) -> Response:
@@ -102,16 +105,17 @@ def _page(name: str) -> Response:
     return response
 
 
-def _static(content: bytes, media_type: str, cache_control: str) -> Response:
+def _static(content: Kept, media_type: str, cache_control: str) -> Response:
     response = Response(content, mimetype=media_type)
     response.headers["Cache-Control"] = cache_control
-    response.add_etag()
+    response.headers["Vary"] = "Accept-Encoding"
+    response.set_etag(content.tag, weak=True)
     response.make_conditional(current_request())
     return response
 
 
 @lru_cache(maxsize=ROOTS_MAX)
-def pages(auth: str, numbers: str, base: str) -> Mapping[str, bytes]:
+def pages(auth: str, numbers: str, base: str) -> Mapping[str, Kept]:
     """Return every page by name; its samples call these URLs.
 
     The navigation has the pages in the order in which the first one links to them.
@@ -125,14 +129,15 @@ def pages(auth: str, numbers: str, base: str) -> Mapping[str, bytes]:
     made = {}
     for name, text in texts.items():
         sample = SAMPLE_URL.sub(lambda found: f"{found[1]}_URL{found[2]}{urls[found[1]]}", text)
-        made[name] = template.substitute(
+        page = template.substitute(
             name=name,
             title=escape(titles[name]),
             up="docs/" if name == HOME else "",
             home=_path(HOME, name),
             navigation="\n".join(_link(each, name, titles[each]) for each in names),
             content=_html(sample, name),
-        ).encode()
+        )
+        made[name] = Kept(page.encode())
     return made
 
 
@@ -149,11 +154,16 @@ def _path(name: str, here: str) -> str:
 
 
 def _html(text: str, here: str) -> str:
-    """Return Markdown as HTML; headings can be linked to, links lead to pages."""
+    """Return Markdown as HTML; headings and codes can be linked to, links lead to pages."""
     markdown = MarkdownIt("commonmark", {"highlight": _coloured}).enable("table")
     tokens = markdown.parse(text)
+    row = tokens[0]
     for token, content in pairwise(tokens):
-        if token.type == "heading_open":
+        if token.type == "tr_open":
+            row = token
+        elif token.type == "td_open" and (code := ERROR_CODE.fullmatch(content.content)):
+            row.attrSet("id", code[1])
+        elif token.type == "heading_open":
             token.attrSet("id", re.sub(r"[^a-z0-9]+", "-", content.content.lower()).strip("-"))
         for child in content.children or ():
             target = str(child.attrs.get("href", ""))

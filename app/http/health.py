@@ -3,15 +3,17 @@
 from typing import Annotated, Final
 
 from flask import Response
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
-from app.http.edge.input import Blueprint
+from app.http.edge.input import SCHEMA_REF, Blueprint, Decorator
 from app.http.edge.operation import public
 from app.http.edge.outages import outages
 from app.http.edge.own_replies import LIVEZ
-from app.http.edge.replies import META, Moment, format_time, json_response, means
+from app.http.edge.problem_docs import RetryError, error_responses
+from app.http.edge.problems import OF_EVERY_REQUEST, UNAVAILABLE
+from app.http.edge.replies import META, NAME, Moment, format_time, json_response, means
 from app.http.edge.request import container
 from app.watch.trouble import NOT_MIGRATED
 
@@ -63,10 +65,23 @@ _READY: Final = Readiness(
 _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRATED])
 
 
+def _refuses(reply: Struct, name: str, description: str) -> Decorator:
+    """Document a 503: `reply`, or the error of a front that is full; `name` is that of both."""
+    (refused,) = error_responses([UNAVAILABLE]).values()
+    either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
+    media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}
+    told = {"description": f"{description} An error where too many requests wait."}
+    content = {"content": {"application/json": media}}
+    return blueprint.doc(responses={503: refused | told | content})
+
+
+_BUT_503: Final = error_responses(each for each in OF_EVERY_REQUEST if each is not UNAVAILABLE)
+
+
 @blueprint.route("/number-lookup/health", methods=["GET"])
-@public()
+@public(_BUT_503)
+@_refuses(replace(_WELL, ok=False), "HealthOrError", "Lookups cannot be served; `ok` is false.")
 @blueprint.replies(200, _WELL, "Lookups can be served.")
-@blueprint.replies(503, replace(_WELL, ok=False), "Lookups cannot be served; `ok` is false.")
 def number_lookup_health() -> Response:
     """Tell whether lookups can be served.
 
@@ -90,9 +105,9 @@ def livez() -> Response:
 
 
 @blueprint.route("/readyz", methods=["GET"])
-@public()
+@public(_BUT_503)
+@_refuses(_NOT_READY, "ReadinessOrError", "It cannot; the body says why.")
 @blueprint.replies(200, _READY, "The process can serve.")
-@blueprint.replies(503, _NOT_READY, "It cannot; the body says why.")
 def readyz() -> Response:
     """Tell whether the process can serve.
 

@@ -3,7 +3,7 @@
 from typing import Annotated, Any, Final
 from uuid import UUID
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
@@ -19,9 +19,11 @@ from app.http.edge.replies import (
     means,
     one_of,
 )
+from domain.accounts.paid_price import REFUND_REASONS
 from domain.money import format_amount
 from projections.models import transactions
 
+REASON: Final = one_of("RefundReason", REFUND_REASONS, MORE_MAY_COME)
 KIND: Final = one_of("TransactionKind", transactions.KINDS, MORE_MAY_COME)
 
 
@@ -61,6 +63,10 @@ class Transaction(Struct):
     metadata: Annotated[dict[str, Any], means("More about it, by kind.", additionalProperties=True)]
     balance_after: Annotated[Amount, means("What the wallet held then.")]
     position: Annotated[int, means("Its place in the event log: rising, with gaps.")]
+    refund_of: Annotated[
+        UUID | UnsetType, means("There on a refund: the transaction that it gives back.")
+    ] = UNSET
+    reason: Annotated[str | UnsetType, means("There on a refund: why it came.", **REASON)] = UNSET
 
 
 class WalletReply(Reply[Wallet]):
@@ -100,6 +106,8 @@ def show_transaction(entry: transactions.Transaction) -> Transaction:
         metadata=entry.metadata,
         balance_after=format_amount(entry.balance_micros),
         position=entry.position,
+        refund_of=entry.refund_of or UNSET,
+        reason=entry.reason or UNSET,
     )
 
 

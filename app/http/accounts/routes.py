@@ -1,10 +1,12 @@
 """The wallet of the calling organization and its transactions."""
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Final
 from uuid import UUID
 
 from flask import Response
 
+from app.bootstrap.container import Container
 from app.http.accounts.input import TransactionQuery
 from app.http.accounts.replies import (
     TRANSACTION,
@@ -13,8 +15,10 @@ from app.http.accounts.replies import (
     show_transaction,
     show_wallet,
 )
+from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.age import wait_for
 from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.media import CSV, also, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.replies import success
@@ -23,8 +27,15 @@ from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import NotFound, ValidationFailed
 from projections.engine.freshness import wait_until_projected
-from projections.models.transactions import Filter
+from projections.models.transactions import Filter, Transaction
 from projections.models.wallets import WalletRow
+
+READ_AT_ONCE = 1_000  # Rows of one statement, so that none holds much memory.
+EXAMPLE: Final = (
+    f"{','.join(COLUMNS)}\r\n"
+    "7,4711,2026-11-21T03:04:05.100Z,bulk_lookup,debit,5.00,USD,87.50,,Bulk number lookup,job,"
+    '8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11,,,b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b,"{}"\r\n'
+)
 
 blueprint = Blueprint(
     "Wallet", __name__, description="The balance of your organization and every entry of it."
@@ -51,6 +62,7 @@ def read_wallet(caller: Caller) -> Response:
     refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
 )
 @blueprint.arguments(TransactionQuery, location="query")
+@also(csv=EXAMPLE)
 @blueprint.replies(
     200,
     TRANSACTION_PAGE,
@@ -59,13 +71,17 @@ def read_wallet(caller: Caller) -> Response:
 def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """List transactions, newest first.
 
-    A page past the end is an empty list. Write the `+` of an offset as `%2B`.
+    A page past the end is an empty list. Write the `+` of an offset as `%2B`. With
+    `Accept: text/csv` all that match come as one table, whatever page is asked for.
     """
     parts = container()
     _wait_for(parts.transactions.name)
     wanted = Filter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
+    if preferred(CSV) == CSV:
+        every = _every(parts, caller.organization_id, wanted)
+        return csv_reply(COLUMNS, map(cells, every), "transactions.csv")
     with parts.views.reading() as connection:
         entries, total = parts.transactions.page(
             connection,
@@ -75,7 +91,7 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
             limit=query["per_page"],
         )
     shown = [show_transaction(entry) for entry in entries]
-    return success(show_page(shown, total, query))
+    return success(show_page(shown, total, query), headers={"Vary": "Accept"})
 
 
 @blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
@@ -94,6 +110,21 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
     if entry is None:
         raise NotFound
     return success(show_transaction(entry))
+
+
+def _every(parts: Container, organization_id: UUID, wanted: Filter) -> Iterator[Transaction]:
+    """Read all transactions that match, newest first, some at a time."""
+    with parts.views.reading() as connection:
+        _, first, last = parts.transactions.span(connection, organization_id, wanted)
+    while first <= last:
+        with parts.views.reading() as connection:
+            found = parts.transactions.listed(
+                connection, organization_id, wanted, (first, last), READ_AT_ONCE
+            )
+        yield from found
+        if len(found) < READ_AT_ONCE:
+            return
+        last = found[-1].sequence - 1
 
 
 def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:

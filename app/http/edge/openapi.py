@@ -11,6 +11,7 @@ from flask_smorest import Api
 from msgspec import Struct
 from werkzeug.exceptions import HTTPException
 
+from app.http.edge.compression import Kept
 from app.http.edge.errors import answer_http
 from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
@@ -33,29 +34,33 @@ TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
 LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
+GUIDES = (
+    "https://api.example/docs"  # Where the guides are in that text; replaced by where they are.
+)
 
 SCOPES = {
     "lookup": "Look up phone numbers.",
     "plans": "Read the data plans.",
     "links": "Buy, read and change links.",
-    "wallet": "Read the balance and the transactions.",
+    "wallet": "Read the balance, the transactions, statements and usage.",
 }
 UUID_OR_ICCID = "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
-ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID]] = {
+ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
         {"pattern": UUID_OR_ICCID},
         LINK_ID,
     ),
     "job_id": ("The id of the job.", {"format": "uuid"}, JOB_ID),
+    "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
     "plan_id": ("The id of the plan.", {"format": "uuid"}, PLAN_ID),
     "transaction_id": ("The id of the transaction.", {"format": "uuid"}, TRANSACTION_ID),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {
         "description": "An id of your own (1–128 letters, digits and `._~:/@=+-`, but no phone "
-        "number and no ICCID). It is sent back, stored with what the request causes, and stands on "
-        "our log lines. Another one is replaced.",
+        "number, no ICCID, no secret and no token). It is sent back, stored with what the request "
+        "causes, and stands on our log lines. Another one is replaced.",
         "schema": {"type": "string"},  # No pattern, because nothing is refused for it.
     },
     "X-Organization-Id": {
@@ -93,7 +98,7 @@ class _Api(Api):
         return answer_http(error)
 
 
-def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, bytes]:
+def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) -> dict[str, Kept]:
     """Register blueprints with an app; return the OpenAPI document for each root path."""
     app.config.update(API_TITLE=TITLE, API_VERSION=VERSION, OPENAPI_VERSION="3.1.0")
     api = _Api(app, spec_kwargs={"info": _info(settings)})
@@ -125,13 +130,12 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
 def _info(settings: Settings) -> dict[str, Any]:
     email = {"email": settings.contact_email} if settings.contact_email else {}
     return {
-        "description": DESCRIPTION.read_text("utf-8"),
         "contact": {"name": "Partner support", **email},
         "license": LICENSE,
     }
 
 
-def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
+def _encoded(document: dict[str, Any], settings: Settings, root: str) -> Kept:
     """Return the document for clients that reach us below `root`, because it holds URLs."""
     flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
     # Without PUBLIC_URL the document is valid under whatever name it was read.
@@ -139,12 +143,14 @@ def _encoded(document: dict[str, Any], settings: Settings, root: str) -> bytes:
     flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
     here = below(settings.public, root) if settings.public_url else root or "/"
     document["servers"] = [{"url": here}]
-    document["externalDocs"] = {"description": "Guides", "url": f"{here.rstrip('/')}/docs"}
+    guides = f"{here.rstrip('/')}/docs"
+    document["info"]["description"] = DESCRIPTION.read_text("utf-8").replace(GUIDES, guides)
+    document["externalDocs"] = {"description": "Guides", "url": guides}
     for path, operations in document["paths"].items():
         server = _server_of(path, settings)
         if server != settings.public:
             operations["servers"] = [{"url": below(server, root)}]
-    return msgspec.json.encode(document)
+    return Kept(msgspec.json.encode(document))
 
 
 def _add_security(api: _Api) -> None:

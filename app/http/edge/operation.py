@@ -11,15 +11,7 @@ from flask import Response
 from app.http.edge.callers import authenticate
 from app.http.edge.input import Blueprint, check_body, read_json
 from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import (
-    BAD_REQUEST,
-    INTERNAL,
-    OF_EVERY_REQUEST,
-    TOO_LARGE,
-    UNAVAILABLE,
-    WRONG_MEDIA_TYPE,
-    problem_of,
-)
+from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, problem_of
 from app.security.authorization import Caller
 from domain import errors
 from domain.errors import Refused
@@ -86,9 +78,7 @@ def _check_unread() -> None:
 
 
 def public(
-    responses: Mapping[int, dict[str, Any]] = MappingProxyType(
-        error_responses([*OF_EVERY_REQUEST, INTERNAL])
-    ),
+    responses: Mapping[int, dict[str, Any]] = MappingProxyType(error_responses(OF_EVERY_REQUEST)),
     security: Sequence[dict[str, list[str]]] = (),
 ) -> Callable[[View], View]:
     """Document an operation that needs no token."""
@@ -97,10 +87,9 @@ def public(
 
 
 def _responses(refusals: Sequence[Refused]) -> dict[int, dict[str, Any]]:
-    # A body that no operation wants is refused as well if it cannot be read.
-    body = [BAD_REQUEST, TOO_LARGE, WRONG_MEDIA_TYPE]
     refused = [problem_of(each) for each in (*_EVERYWHERE, *refusals)]
-    return error_responses([*body, *OF_EVERY_REQUEST, *refused, INTERNAL, UNAVAILABLE])
+    # A body that no operation wants is refused as well if it cannot be read.
+    return error_responses([WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST])
 
 
 def _documented(view: View, documentation: dict[str, Any]) -> View:

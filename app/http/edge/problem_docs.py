@@ -110,7 +110,8 @@ RETRY_AFTER = {
 }
 CHALLENGE = {
     "WWW-Authenticate": {
-        "description": "What the client should present (RFC 6750 §3, RFC 7617 §2).",
+        "description": "What the client should present: a token, one with another scope, or its "
+        "credentials (RFC 6750 §3, RFC 7617 §2).",
         "schema": {"type": "string"},
     }
 }
@@ -136,7 +137,7 @@ def documented(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -
     response.
     """
     headers: dict[str, Any] = {}
-    if status == HTTPStatus.UNAUTHORIZED:
+    if status in {401, 403}:
         headers |= CHALLENGE
     if status in {409, 429, 502, 503}:
         headers |= RETRY_AFTER

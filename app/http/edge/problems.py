@@ -124,10 +124,20 @@ _OF_STATUS = {
         UNAVAILABLE,
     )
 }
-OF_EVERY_REQUEST = (TIMED_OUT, URI_TOO_LONG, HEAD_TOO_LARGE)
+# What any request may get, whatever its operation: nearly all of it is said by the front.
+OF_EVERY_REQUEST = (
+    BAD_REQUEST,
+    TIMED_OUT,
+    TOO_LARGE,
+    URI_TOO_LONG,
+    HEAD_TOO_LARGE,
+    INTERNAL,
+    NOT_IMPLEMENTED,
+    UNAVAILABLE,
+)
 CODES = sorted(
     {kind.code for kind in STATUS}
-    | {each.code for each in (*_OF_STATUS.values(), *OF_EVERY_REQUEST, NOT_IMPLEMENTED)}
+    | {each.code for each in (*_OF_STATUS.values(), *OF_EVERY_REQUEST)}
 )
 
 

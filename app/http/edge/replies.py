@@ -16,6 +16,7 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from app.http.edge.compression import Kept
 from app.http.edge.problems import CODES, VALIDATION, Problem
 from app.http.edge.request import container, current_request, request_context
 
@@ -268,7 +269,7 @@ def tagged(
 ) -> Response:
     """Reply with data that change exactly when `state` does, or with 304; both have `headers`.
 
-    `data` is called only if the client does not have them.
+    `data` is called only if the client does not have them; Kept is JSON already.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
@@ -276,8 +277,18 @@ def tagged(
         response.headers.update(headers or {})
         del response.headers["Content-Type"]
     else:
-        response = success(data(), headers=headers)
+        found = data()
+        response = (
+            _kept(found, headers) if isinstance(found, Kept) else success(found, headers=headers)
+        )
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    response.headers["Vary"] = "Authorization, X-Organization-Id"
+    # Of a 304 too, which does not know how long the reply would be.
+    response.headers["Vary"] = "Authorization, X-Organization-Id, Accept-Encoding"
     return response
+
+
+def _kept(data: Kept, headers: Mapping[str, str] | None) -> Response:
+    null = b"null"
+    before, _, after = msgspec.json.encode(Reply(data=None, meta=reply_meta())).partition(null)
+    return Response([before, data, after], headers=headers, content_type="application/json")

@@ -15,9 +15,9 @@ from app.bootstrap.container import Container
 from domain.cause import Cause
 
 # Characters that logs and other services take without escaping; another id is replaced by ours. So
-# is one that looks like a phone number or an ICCID (ITU-T E.118: 18 to 22 digits from 89 on),
-# because the id is kept for ever, in clear.
-REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$)[A-Za-z0-9._~:/@=+-]{1,128}$"
+# is one that looks like a phone number, an ICCID (ITU-T E.118: 18 to 22 digits from 89 on), a
+# secret of ours or a token (RFC 7519), because the id is kept for ever, in clear.
+REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
 
 

@@ -11,7 +11,7 @@ from flask import Flask, Response
 from werkzeug.wrappers import Request
 
 from app.bootstrap.container import Container
-from app.http.edge import access_log
+from app.http.edge import access_log, compression
 from app.http.edge.errors import answer
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.request import CURRENT, RequestContext, is_request_id
@@ -79,6 +79,7 @@ class Edge(Flask):
         if "cache-control" not in headers.keys(lower=True):
             headers.add("Cache-Control", "no-store")
         request = context.request
+        compression.encode(response, request)
         access_log.note(
             self._count,
             request.method,

@@ -264,6 +264,7 @@ CHANGE_REFUSALS: Final = (
     example={"remove": [str(ACTIVATION_ID)], "add": [str(PLAN_ID)]},
 )
 @plans_blueprint.arguments(IdempotencyHeader, location="headers")
+@plans_blueprint.doc(responses={502: {"headers": IDEMPOTENCY_REPLAYED}})
 @plans_blueprint.replies(200, CHANGED, headers=IDEMPOTENCY_REPLAYED)
 def change_link_plans(
     caller: Caller, link: Link, body: dict[str, Any], header: dict[str, Any]

@@ -9,6 +9,8 @@ from threading import Lock
 from typing import NamedTuple
 from uuid import UUID
 
+from app.http.edge.compression import Kept
+
 PART = "ended_jobs"
 BYTES_MAX = 32 * 1024 * 1024  # Per process; a job of 1000 numbers takes a quarter of a megabyte.
 
@@ -17,7 +19,7 @@ class Shown(NamedTuple):
     """The JSON of a job, the JSON of its state alone, and the months whose keys opened it."""
 
     state: bytes
-    data: bytes
+    data: Kept
     months: frozenset[str]
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
 from app.http.edge.age import note_age, wait_for
+from app.http.edge.compression import Kept
 from app.http.edge.replies import (
     JOB_ID,
     META,
@@ -159,9 +160,7 @@ def encode_state(row: JobCounts) -> bytes:
     return _ENCODER.encode(_state_of(row))
 
 
-def show_job(
-    parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]
-) -> Job | msgspec.Raw:
+def show_job(parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]) -> Job | Kept:
     """Return the reply of a job; NotFound once its results are erased.
 
     The reply of an ended job is kept.
@@ -171,9 +170,9 @@ def show_job(
         return reply
     sealed = (row.numbers, *(each.results for each in row.settlements))
     months = frozenset(each.month for each in sealed if each is not None)
-    shown = Shown(encode_state(row), _ENCODER.encode(reply), months)
+    shown = Shown(encode_state(row), Kept(_ENCODER.encode(reply)), months)
     ended.keep(row.organization_id, row.id, shown)
-    return msgspec.Raw(shown.data)
+    return shown.data
 
 
 def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:

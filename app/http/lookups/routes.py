@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-import msgspec
 from flask import Response
 
 from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, replay_headers
@@ -164,6 +163,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
 @blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
 @operation(scope=SCOPE, refusals=[errors.NotFound()])
 @blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
+@blueprint.doc(responses={304: {"headers": RETRY_AFTER}})
 @blueprint.doc(responses=NOT_MODIFIED)
 def read_job(caller: Caller, job_id: str) -> Response:
     """Read a job.
@@ -175,7 +175,7 @@ def read_job(caller: Caller, job_id: str) -> Response:
     ended = request_context().parts[ended_jobs.PART]
     kept = job_replies.find_ended(parts, ended, caller.organization_id, wanted)
     if kept is not None:
-        return tagged(kept.state, lambda: msgspec.Raw(kept.data))
+        return tagged(kept.state, lambda: kept.data)
     row = job_replies.find_job(parts, caller.organization_id, wanted)
     # Once erased, the numbers are 404 for everybody.
     numbers = job_replies.open_numbers(parts, row)

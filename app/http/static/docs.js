@@ -85,14 +85,17 @@ let entries = null;
 
 function partsOf(html, url, page) {
   const found = [{ title: page, page, url, text: "" }];
-  for (const element of new DOMParser().parseFromString(html, "text/html").querySelector("main").children) {
+  const main = new DOMParser().parseFromString(html, "text/html").querySelector("main");
+  const codes = [...main.querySelectorAll("tr[id]")].map((row) =>
+    ({ title: row.id, page, url: `${url}#${row.id}`, text: [...row.cells].map((each) => each.textContent).join(" ") }));
+  for (const element of main.children) {
     if (/^H[23]$/.test(element.tagName)) {
       found.push({ title: element.textContent, page, url: `${url}#${element.id}`, text: "" });
     } else if (element.tagName !== "PRE") {
       found.at(-1).text += ` ${element.textContent}`;
     }
   }
-  return found;
+  return [...found, ...codes];
 }
 
 function operationsOf(spec, url) {

@@ -86,10 +86,10 @@ def oauth_responses(
 ) -> dict[int, dict[str, Any]]:
     """Return the responses of the token endpoint; its errors have no envelope."""
     grouped: dict[int, list[OAuthError]] = defaultdict(list)
-    for refusal in refusals:
-        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
     for problem in problems:
         grouped[problem.status].append(oauth_body_of(problem))
+    for refusal in refusals:  # The example of a code is its last, and these are the usual ones.
+        grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
     return {
         status: documented(status, OAuthError, {body.error: body for body in bodies})
         for status, bodies in grouped.items()

@@ -17,14 +17,7 @@ from app.http.edge.oauth_errors import (
 )
 from app.http.edge.operation import public
 from app.http.edge.paths import reached
-from app.http.edge.problem_docs import error_responses
-from app.http.edge.problems import (
-    INTERNAL,
-    OF_EVERY_REQUEST,
-    TOO_LARGE,
-    UNAVAILABLE,
-    WRONG_MEDIA_TYPE,
-)
+from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
 from app.http.edge.replies import json_response
 from app.http.edge.request import container
 from app.http.tokens.grant import (
@@ -70,9 +63,7 @@ _REFUSALS = (
 
 @blueprint.route(TOKEN_PATH, methods=["POST"])
 @public(
-    oauth_responses(
-        _REFUSALS, [TOO_LARGE, WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST, INTERNAL, UNAVAILABLE]
-    ),
+    oauth_responses(_REFUSALS, [WRONG_MEDIA_TYPE, *OF_EVERY_REQUEST]),
     security=[{"basic": []}, {}],
 )
 @blueprint.doc(
@@ -98,7 +89,7 @@ def issue_token() -> Response:
 
 
 @blueprint.route(KEYS_PATH, methods=["GET"])
-@public(error_responses([*OF_EVERY_REQUEST, INTERNAL, UNAVAILABLE]))
+@public()
 @blueprint.replies(200, KEY_SET, "The keys.")
 def key_set() -> Response:
     """Read the public keys that verify access tokens.

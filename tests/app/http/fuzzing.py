@@ -27,9 +27,11 @@ from app.http.catalogue.input import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.links.input import NO_CHANGE, TOO_MANY
 from app.http.lookups.input import MISSING
+from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
 from domain.links.change_plans import NOT_THERE
-from domain.links.offers import NOT_SOLD, UNKNOWN
+from domain.links.offers import INCOMPATIBLE, NOT_SOLD, UNKNOWN
+from domain.months import month_of
 from domain.phone_number import is_e164
 from tests.app.http.buying import BASIC, MORE, Buyer
 
@@ -126,12 +128,14 @@ def _config(buyer: Buyer, plan: Plan) -> SchemathesisConfig:
             "continue-on-failure": True,
             "suppress-health-check": ["all"],  # They measure the load of the machine.
             "cache": {"enabled": False},
+            "headers": {"Accept-Encoding": "identity"},  # It reads the bytes as they come.
             "auth": {"openapi": {"oauth2": {"bearer": token}, "basic": secret}},
             "dictionaries": {name: {"values": values} for name, values in known.items()},
             "parameters": {
                 "path.identifier": _of("links", OFTEN),
                 "path.job_id": _of("jobs", OFTEN),
                 "path.plan_id": _of("plans", OFTEN),
+                "path.month": _of("months", OFTEN),
                 "path.transaction_id": _of("transactions", OFTEN),
                 "query.phone_number": _of("numbers", SOMETIMES),
                 "query.country": _of("countries", OFTEN),
@@ -154,12 +158,13 @@ def _of(dictionary: str, probability: float) -> Mapping[str, Any]:
 def _what_exists(buyer: Buyer) -> dict[str, list[str]]:
     links = [buyer.link(), buyer.link(MORE)]
     job = buyer.finished_job(NUMBERS)
-    buyer.service.until_projected("transactions", "links", "jobs")
+    buyer.service.until_projected("transactions", "statements", "links", "jobs")
     return {
         "links": [*(link["id"] for link in links), links[0]["iccid"]],
         "jobs": [job["job_id"]],
         "plans": [buyer.plans[BASIC], buyer.plans[MORE]],
         "transactions": [each["id"] for each in buyer.transactions()[:3]],
+        "months": [month_of(utc_now())],
         "numbers": NUMBERS,
         "countries": ["DE", "fr", "MC"],
     }
@@ -183,8 +188,9 @@ def _key_has_another_request(refusal: Refusal) -> bool:
 
 
 def _names_what_is_not_there(refusal: Refusal) -> bool:
-    """A body may name ids of the right form that exist nowhere, or not on this link."""
-    return bool(refusal.messages) and refusal.messages <= {UNKNOWN, NOT_THERE, NOT_SOLD}
+    """A body may name ids of the right form that exist nowhere, or do not belong to this link."""
+    known = {UNKNOWN, NOT_THERE, NOT_SOLD, INCOMPATIBLE}
+    return bool(refusal.messages) and refusal.messages <= known
 
 
 def _two_lists_count_together(refusal: Refusal) -> bool:

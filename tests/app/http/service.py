@@ -1,9 +1,8 @@
 """A whole service over a temporary directory, and the organizations that call it."""
 
-import json
+import gzip
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -24,7 +23,7 @@ from domain.accounts.organization import Organization
 from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
 from projections.engine.freshness import wait_until_projected
-from tests.app.http.json_schema import problems, resolve
+from tests.app.http.described import described, differences, operation_of
 
 WAIT_S = 20.0
 LOOK_S = 0.02
@@ -59,27 +58,16 @@ def differences_of(app: Flask, reply: TestResponse) -> list[str]:
     path = re.sub(r"<(?:path:)?(\w+)>", r"{\1}", rule.rule)
     if ENCODED.search(reply.request.environ.get("REQUEST_URI", "")):
         return []
-    operation = document["paths"].get(path, {}).get(reply.request.method.lower())
-    if operation is None or not reply.is_json:
+    operation = operation_of(document, path, reply.request.method)
+    if operation is None:
         return []
-    responses = operation["responses"]
-    if str(reply.status_code) not in responses:
-        return [f"{reply.status_code} is not described: {reply.text}"]
-    response = resolve(document, responses[str(reply.status_code)])
-    media = response["content"]["application/json"]
-    found = [*problems(document, media["schema"], reply.json)]
-    if "examples" in media:
-        error = reply.json["error"]
-        code = error if isinstance(error, str) else error["code"]
-        found += [] if code in media["examples"] else [f"{code} is not described"]
-    return found
+    return differences(document, operation, reply.status_code, reply.headers, body_of(reply))
 
 
-@cache
-def described(encoded: bytes) -> dict[str, Any]:
-    """Return the OpenAPI document."""
-    document: dict[str, Any] = json.loads(encoded)
-    return document
+def body_of(reply: TestResponse) -> bytes:
+    """Return a body as a client reads it that takes gzip."""
+    packed = reply.headers.get("Content-Encoding") == "gzip"
+    return gzip.decompress(reply.data) if packed else reply.data
 
 
 class Service:

@@ -231,6 +231,20 @@ def test_the_document_works_under_every_name_of_the_host(make_service: MakeServi
         assert not [path for path in document["paths"].values() if "servers" in path]
 
 
+@pytest.mark.parametrize("public", ["", "https://api.example/a"])
+def test_the_guides_that_the_document_names_are_where_it_says(
+    make_service: MakeService, public: str
+) -> None:
+    service = make_service(PUBLIC_URL=public, PATH_PREFIX="/below")
+    for root in ("", "/below"):
+        info = service.client.get(f"{root}/openapi.json").json["info"]
+        named = re.findall(r"\]\(([^)]+)\)", info["description"])
+        assert len(named) > 5
+        for url in named:
+            assert url.startswith(f"{public}{root}/docs")
+            assert service.client.get(url.removeprefix(public)).mimetype == "text/html", url
+
+
 def test_no_validator_elsewhere_is_asked() -> None:
     script = (STATIC / "reference.js").read_text("utf-8")
     assert "validatorUrl: null" in script

@@ -9,7 +9,7 @@ from tests.app.http.fuzzing import Plan, fuzz
 from tests.app.http.service import Service
 from tests.seeds import sqlite_seed
 
-OPERATIONS = 25
+OPERATIONS = 28
 PHASES = {"coverage": ("examples", "coverage"), "random": ("fuzzing",), "links": ("stateful",)}
 
 

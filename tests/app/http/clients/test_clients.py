@@ -1,15 +1,18 @@
 """Clients that generators make of the document walk through the API of a `serve` process.
 
 Each is made anew of the document that is served, checked by the strict types of its language
-together with the recipes of the guide, and then run by an organization of its own.
+together with the recipes of the guide, and then run by an organization of its own. The linters
+that partners use find nothing in the document.
 """
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -18,6 +21,7 @@ import pytest
 from app.http.docs import GUIDES
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
+from tests.app.http.conftest import MakeService
 from tests.servers.fixtures import missing
 
 HERE = Path(__file__).parent
@@ -30,9 +34,10 @@ NPM_OPTIONS = [
     "--no-audit",
     "--no-fund",
     "--prefer-offline",
-    # Where there is no way to a registry, say so in half a minute.
+    # A registry that is away for a moment is asked again; where there is none, say so soon.
     "--fetch-timeout=10000",
-    "--fetch-retries=1",
+    "--fetch-retries=3",
+    "--fetch-retry-factor=2",
     "--fetch-retry-mintimeout=1000",
 ]
 # What npm says when a registry gives it no packages; others than those of the lock are a fault.
@@ -69,9 +74,10 @@ def recipes(language: str) -> str:
     return "\n".join(code for found, code in RECIPE.findall(text) if found == language)
 
 
-def run(place: Path, *command: str | Path, **changes: str) -> None:
+def run(place: Path, *command: str | Path, **changes: str) -> str:
     done = attempt(place, *command, **changes)
     assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+    return done.stdout
 
 
 def attempt(place: Path, *command: str | Path, **changes: str) -> subprocess.CompletedProcess[str]:
@@ -102,33 +108,51 @@ def test_a_client_in_python_walks(partner: Mapping[str, str], tmp_path: Path) ->
     run(tmp_path, sys.executable, "walk.py", **partner)
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> Path:
-    """Install what package-lock.json names; return the program `node`."""
+@dataclass(frozen=True)
+class Node:
+    """The program `node`, and a directory with what package-lock.json names."""
+
+    program: Path
+    place: Path
+
+    def run(self, *command: str | Path, **changes: str) -> str:
+        return run(self.place, self.program, *command, **changes)
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
     found = find_spec(NODE)
     if found is None or found.origin is None:
         missing(f"{NODE} is not installed")
-    root = Path(found.origin).parent
+    root, place = Path(found.origin).parent, tmp_path_factory.mktemp("node")
     node = root / "bin" / "node"
     npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    for name in ("package.json", "package-lock.json", "tsconfig.json", "walk.ts"):
-        shutil.copy(HERE / name, tmp_path)
-    done = attempt(tmp_path, node, npm, "ci", *NPM_OPTIONS)
+    for name in ("package.json", "package-lock.json", "tsconfig.json", "walk.ts", "lint.mjs"):
+        shutil.copy(HERE / name, place)
+    done = attempt(place, node, npm, "ci", *NPM_OPTIONS)
     if why := NO_PACKAGES.search(done.stderr):
-        # Under CI too: a registry that is away is no fault of this repository.
-        pytest.skip(f"npm gets no packages: {why[0]}")
+        missing(f"npm gets no packages: {why[0]}")
     assert done.returncode == 0, done.stderr
-    return node
+    return Node(node, place)
 
 
 @pytest.mark.slow
-def test_a_client_in_typescript_walks(
-    partner: Mapping[str, str], node: Path, tmp_path: Path
-) -> None:
-    programs = tmp_path / "node_modules"
+def test_a_client_in_typescript_walks(partner: Mapping[str, str], node: Node) -> None:
+    programs = node.place / "node_modules"
     generate = programs / "openapi-typescript" / "bin" / "cli.js"
-    document = f"{partner['URL']}/openapi.json"
-    run(tmp_path, node, generate, document, "-o", "carrier-links.ts")
-    (tmp_path / "recipes.ts").write_text(recipes("typescript"), "utf-8")
-    run(tmp_path, node, programs / "typescript" / "bin" / "tsc")
-    run(tmp_path, node, "walk.ts", **partner)
+    node.run(generate, f"{partner['URL']}/openapi.json", "-o", "carrier-links.ts")
+    (node.place / "recipes.ts").write_text(recipes("typescript"), "utf-8")
+    node.run(programs / "typescript" / "bin" / "tsc")
+    node.run("walk.ts", **partner)
+
+
+@pytest.mark.slow
+def test_the_linters_of_partners_find_nothing(make_service: MakeService, node: Node) -> None:
+    service = make_service(PUBLIC_URL="https://api.acme.test", CONTACT_EMAIL="api@acme.test")
+    ours = service.client.get("/openapi.json").json
+    worse = {"openapi": ours["openapi"], "info": {"title": "A", "version": "1"}, "paths": {}}
+    for name, document in (("ours.json", ours), ("worse.json", worse)):
+        (node.place / name).write_text(json.dumps(document), "utf-8")
+    found = json.loads(node.run("lint.mjs", "ours.json", "worse.json"))
+    assert found["ours.json"] == []
+    assert {each.split()[0] for each in found["worse.json"]} == {"spectral", "redocly"}

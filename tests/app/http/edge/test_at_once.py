@@ -17,6 +17,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 
 import domain.accounts.committer
 from app.http.application import create_front
+from app.http.docs import DOCUMENT
 from app.http.edge import calling
 from app.http.edge.listening import bind, listen
 from app.security import keys
@@ -24,6 +25,7 @@ from domain.at_once import WouldWait
 from domain.cause import Cause
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import Begun, LookupRequest, SingleLookup
+from tests.app.http.described import described, differences
 from tests.app.http.service import Service, Tenant
 from tests.seeds import Seed
 from tests.servers.guard import wait_for
@@ -97,7 +99,12 @@ class House:
         assert not self.thread.is_alive()
 
     def ask(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> "Reply":
-        return Reply(self.sent(tenant, number, **headers))
+        reply = Reply(self.sent(tenant, number, **headers))
+        document = described(self.service.app.extensions[DOCUMENT][""])
+        operation = document["paths"]["/number-lookup"]["post"]
+        told = (document, operation, reply.status, reply.headers.items(), reply.body)
+        assert not differences(*told)
+        return reply
 
     def sent(self, tenant: Tenant, number: str = NUMBER, **headers: str) -> HTTPConnection:
         connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
@@ -134,7 +141,8 @@ class Reply:
     def __init__(self, connection: HTTPConnection) -> None:
         response = connection.getresponse()
         self.status, self.headers = response.status, response.headers
-        self.json: dict[str, Any] = json.loads(response.read())
+        self.body = response.read()
+        self.json: dict[str, Any] = json.loads(self.body)
         connection.close()
 
 

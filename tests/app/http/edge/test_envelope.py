@@ -45,6 +45,8 @@ def test_a_request_id_is_sent_back(acme: Tenant, given: str) -> None:
         "a,b",
         "+447400123456",
         "8944100000000000017",
+        "cls_" + "x" * 43,
+        "eyJhbGciOiJFUzI1NiJ9.e30.c2ln",
     ],
 )
 def test_an_unsafe_request_id_is_replaced(acme: Tenant, given: str) -> None:

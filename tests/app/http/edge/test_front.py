@@ -3,6 +3,8 @@
 import json
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from http.client import HTTPConnection
 from threading import Thread
 from typing import Any
@@ -10,8 +12,12 @@ from typing import Any
 import pytest
 
 from app.http.application import create_front
+from app.http.docs import DOCUMENT
+from app.http.edge import front as front_module
 from app.http.edge.front import Front
+from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.listening import bind, listen
+from tests.app.http.described import described, differences
 from tests.app.http.service import Service, Tenant
 
 CHUNK = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
@@ -157,6 +163,51 @@ def test_what_is_handed_to_nobody_is_json_too(
     assert answer.headers["X-Request-Id"] == meta["request_id"]
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers["Connection"] == "close"
+
+
+BROKEN = {  # By status: what follows method and path so that the front itself replies.
+    400: b" HTTP/1.1\r\nbad header\r\n\r\n",
+    408: b" HTTP/1.1\r\n",
+    413: b" HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % (BODY_BYTES_MAX + 1),
+    414: b"?" + LONG,
+    431: b" HTTP/1.1\r\nX: " + LONG,
+    501: b" HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+    503: b" HTTP/1.1\r\n",
+}
+
+
+@pytest.mark.any_database
+@pytest.mark.parametrize("status", BROKEN)
+def test_the_document_tells_what_the_front_replies_at_each_operation(
+    service: Service, front: Front, port: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if status == 408:
+        monkeypatch.setattr(front, "read_s", 0.5)
+    if status == 503:  # Every byte is one too many.
+        monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 0)
+        monkeypatch.setattr(front_module, "LOOK_BYTES", 0)
+    document = described(service.app.extensions[DOCUMENT][""])
+    operations = {
+        (path, method): operation
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        if method in {"get", "post", "put", "patch", "delete"}
+    }
+    with ThreadPoolExecutor(len(operations)) as pool:
+        sent = [f"{method.upper()} {path}".encode() + BROKEN[status] for path, method in operations]
+        answers = [*pool.map(partial(send, port), sent)]
+    for (place, operation), answer in zip(operations.items(), answers, strict=True):
+        assert answer.status == status, place
+        found = differences(document, operation, status, answer.headers.items(), answer.body)
+        assert not found, place
+
+
+@pytest.mark.any_database
+def test_the_document_tells_what_the_front_says_of_its_life(service: Service, port: int) -> None:
+    document = described(service.app.extensions[DOCUMENT][""])
+    answer = send(port, request("GET /livez HTTP/1.1"))
+    operation = document["paths"]["/livez"]["get"]
+    assert not differences(document, operation, 200, answer.headers.items(), answer.body)
 
 
 @pytest.mark.parametrize("first", ["Content-Length: 44", "Transfer-Encoding: chunked"])

@@ -79,9 +79,13 @@ def test_a_creation_that_fails_gives_its_money_back_first_and_says_why(
     assert reply.headers.get("Retry-After") == retry_after
     assert shop.balance() == "1.00"
     assert shop.get(LINKS).json["data"]["data"] == []
-    kinds = [entry["kind"] for entry in shop.transactions()]
+    entries = shop.transactions()
+    kinds = [entry["kind"] for entry in entries]
     taken = refunded != "0.00"
     assert kinds == (["refund", "activation", "deposit"] if taken else ["deposit"])
+    if taken:
+        assert (entries[0]["refund_of"], entries[0]["reason"]) == (entries[1]["id"], code.lower())
+        assert not {"refund_of", "reason"} & entries[1].keys()
     assert_all_paid_back(shop)
 
 

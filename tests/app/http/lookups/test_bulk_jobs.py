@@ -104,7 +104,7 @@ class TestValidators:
             assert reply.headers["ETag"] == tag
         for reply in (first, *replies):
             assert reply.headers["Cache-Control"] == "private, no-cache"
-            assert reply.headers["Vary"] == "Authorization, X-Organization-Id"
+            assert reply.headers["Vary"] == "Authorization, X-Organization-Id, Accept-Encoding"
             assert reply.headers["X-Request-Id"]
 
     def test_a_304_of_a_running_job_keeps_retry_after(self, make_service: MakeService) -> None:

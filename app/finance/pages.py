@@ -1,0 +1,382 @@
+"""The pages, each a function from what the query says to a template and its figures."""
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from uuid import UUID
+
+import msgspec
+from flask import Blueprint, Response, redirect, render_template, request
+from werkzeug.exceptions import BadRequest, NotFound
+from werkzeug.wrappers import Response as Reply
+
+from app.finance import plots, words
+from app.finance.downloads import csv_reply
+from domain.months import next_month
+from projections.finance.figures import Figures, Found, Wanted, as_id, balances, place_of
+from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
+from projections.models.transactions import KINDS
+
+STATIC = Path(__file__).parent / "static"
+PAGE_ROWS = 50
+LATEST_ROWS = 10
+CHECKPOINT_ROWS = 24  # A day of them.
+STATEMENT_ROWS = 12
+# Costs are read from the log, event by event; `audit margin` does it for longer times.
+MARGIN_PERIODS = {30: "30 days", 90: "90 days"}
+PERIODS = {**MARGIN_PERIODS, 365: "12 months"}
+PAID_IN = ("deposit", "adjustment")  # All other kinds are charges, or give charges back.
+CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
+TEXT_MAX = 255
+NUL = "\0"
+YEARS = range(2000, 3000)
+DAILY_BARS_MAX = 100
+WEEK = 7
+
+
+class Pages:
+    """All pages over one set of figures."""
+
+    def __init__(self, figures: Figures, today: Callable[[], date]) -> None:
+        self._figures = figures
+        self._today = today
+        self._style = (STATIC / "finance.css").read_bytes()
+
+    def route(self, pages: Blueprint, style: str) -> None:
+        """Give every page its address."""
+        pages.add_url_rule("/finance.css", style, self._style_sheet)
+        pages.add_url_rule("/", "overview", self.overview)
+        pages.add_url_rule("/wallets", "wallets", self.wallets)
+        pages.add_url_rule("/wallets/<uuid:organization_id>", "wallet", self.wallet)
+        pages.add_url_rule("/transactions", "transactions", self.transactions)
+        pages.add_url_rule("/transactions.csv", "transactions_csv", self.transactions_csv)
+        pages.add_url_rule("/transactions/<uuid:transaction_id>", "story", self.story)
+        pages.add_url_rule("/days.csv", "days_csv", self.days_csv)
+        pages.add_url_rule("/statements", "statements", self.statements)
+        pages.add_url_rule("/statements.csv", "statements_csv", self.statements_csv)
+        pages.add_url_rule("/statements/<uuid:organization_id>", "statement", self.statement)
+        pages.add_url_rule("/margin", "margin", self.margin)
+        pages.add_url_rule("/checks", "checks", self.checks)
+        pages.add_url_rule("/checks/<int(max=2147483647):number>", "checkpoint", self.checkpoint)
+
+    def _style_sheet(self) -> Response:
+        reply = Response(self._style, mimetype="text/css")
+        reply.headers["Cache-Control"] = "no-cache"
+        reply.add_etag()
+        reply.make_conditional(request)
+        return reply
+
+    def overview(self) -> str:
+        held = self._figures.held()
+        period = Period(self._figures, None, held.balance_micros, self._today())
+        latest = self._figures.entries(Wanted(), LATEST_ROWS)
+        return render_template("overview.html", held=held, period=period, entries=latest)
+
+    def wallets(self) -> str:
+        name, page = _text("name") or "", _number("page") or 1
+        found = self._figures.wallets(name, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
+        more = len(found) > PAGE_ROWS
+        return render_template(
+            "wallets.html", wallets=found[:PAGE_ROWS], name=name, page=page, more=more
+        )
+
+    def wallet(self, organization_id: UUID) -> str:
+        found = self._figures.wallet(organization_id)
+        if found is None:
+            raise NotFound
+        period = Period(self._figures, organization_id, found.balance_micros, self._today())
+        latest = self._figures.entries(Wanted(organization_id), LATEST_ROWS)
+        statements = self._figures.statements_of(organization_id, STATEMENT_ROWS)
+        return render_template(
+            "wallet.html", wallet=found, period=period, entries=latest, statements=statements
+        )
+
+    def transactions(self) -> str | Reply:
+        wanted = self._wanted()
+        named = as_id(wanted.reference or "")
+        if named is not None and self._figures.entry(named) is not None:
+            return redirect(f"/transactions/{named}", 303)
+        hint = _without_organization(wanted)
+        found = [] if hint else self._figures.entries(wanted, PAGE_ROWS + 1)
+        more = len(found) > PAGE_ROWS
+        entries = found[:PAGE_ROWS]
+        owner = wanted.organization_id and self._figures.wallet(wanted.organization_id)
+        return render_template(
+            "transactions.html",
+            entries=entries,
+            wanted=wanted,
+            owner=owner,
+            hint=hint,
+            kinds=KINDS,
+            older=place_of(wanted, entries[-1]) if more else None,
+            query=_query,
+        )
+
+    def transactions_csv(self) -> Response:
+        wanted = self._wanted()
+        if hint := _without_organization(wanted):
+            raise BadRequest(hint)
+        return csv_reply("transactions", TRANSACTIONS, self._figures.every_entry(wanted))
+
+    def story(self, transaction_id: UUID) -> str:
+        entry = self._figures.entry(transaction_id)
+        if entry is None:
+            raise NotFound
+        same = self._figures.for_the_same(entry)
+        refunds = [each for each in same if each.refund_of == entry.id]
+        charge = next((each for each in same if each.id == entry.refund_of), None)
+        events = self._figures.events(entry)
+        return render_template(
+            "story.html",
+            entry=entry,
+            same=same,
+            charge=charge,
+            refunds=refunds,
+            left=entry.amount_micros - sum(each.amount_micros for each in refunds),
+            events=events,
+            own=next((each for each in events if each.position == entry.position), None),
+            is_charge=entry.kind in CHARGES,
+            facts=_facts(entry.metadata),
+        )
+
+    def days_csv(self) -> Response:
+        since, owner = self._today() - timedelta(days=_period() - 1), _id("organization")
+        view = TOTALS if owner is None else DAILY
+        return csv_reply("days", view, iter(self._figures.days(owner, since)))
+
+    def statements(self) -> str:
+        month, page = self._month(), _number("page") or 1
+        found = self._figures.statements(month, (page - 1) * PAGE_ROWS, PAGE_ROWS + 1)
+        closed = found[0].closed_position if found else None
+        return render_template(
+            "statements.html",
+            month=month,
+            before=_month_of(date.fromisoformat(f"{month}-01") - timedelta(days=1)),
+            after=next_month(month) if month < _month_of(self._today()) else None,
+            statements=found[:PAGE_ROWS],
+            closed=closed,
+            checkpoint=closed and self._figures.checkpoint_covering(closed),
+            page=page,
+            more=len(found) > PAGE_ROWS,
+        )
+
+    def statements_csv(self) -> Response:
+        month = self._month()
+        return csv_reply(f"statements-{month}", STATEMENTS, self._figures.every_statement(month))
+
+    def statement(self, organization_id: UUID) -> str:
+        month = self._month()
+        found = self._figures.statement(organization_id, month)
+        if found is None:
+            raise NotFound
+        has_entries = found.month == month
+        return render_template(
+            "statement.html",
+            month=month,
+            statement=found,
+            has_entries=has_entries,
+            lines=self._figures.lines(organization_id, month) if has_entries else [],
+        )
+
+    def margin(self) -> str:
+        period = Period(self._figures, None, 0, self._today(), MARGIN_PERIODS)
+        since = period.since
+        costs = self._figures.costs(since)
+        known = [each for each in costs if each.currency is not None]
+        sums = Counter[str]()
+        for each in known:
+            sums[each.currency] += each.cost_micros
+        return render_template(
+            "margin.html",
+            period=period,
+            costs=costs,
+            sums=sums,
+            unknown=sum(each.unknown for each in costs),
+            estimated=any(each.estimated for each in known),
+        )
+
+    def checks(self) -> str:
+        audit = self._figures.audit()
+        return render_template(
+            "checks.html",
+            audit=audit,
+            failures=msgspec.json.decode(audit.failures) if audit else [],
+            newest=self._figures.newest_event(),
+            checkpoints=self._figures.checkpoints(CHECKPOINT_ROWS),
+            delivered=self._figures.delivered(),
+        )
+
+    def checkpoint(self, number: int) -> Response:
+        found = self._figures.checkpoint(number)
+        if found is None:
+            raise NotFound
+        reply = Response(found.note, mimetype="text/plain")
+        name = f'attachment; filename="checkpoint-{number}.txt"'
+        reply.headers["Content-Disposition"] = name
+        return reply
+
+    def _month(self) -> str:
+        """Return the month that the query names; else the present one."""
+        first: date = _read("month", _first_day) or self._today()
+        return _month_of(first)
+
+    def _wanted(self) -> Wanted:
+        """Read the filter; a thing's id also tells whose it is, so it needs no organization."""
+        kind, reference, owner = _text("kind"), _text("reference"), _id("organization")
+        if kind is not None and kind not in KINDS:
+            message = f"There is no kind {kind}."
+            raise BadRequest(message)
+        if reference is not None and owner is None and (thing := as_id(reference)) is not None:
+            owner = self._figures.owner_of(thing)
+        return Wanted(owner, kind, _day("since"), _day("until"), reference, _number("before"))
+
+
+class Period:
+    """The days that a page looks back on, with their sums and plots."""
+
+    def __init__(
+        self,
+        figures: Figures,
+        organization_id: UUID | None,
+        now_micros: int,
+        today: date,
+        choices: Mapping[int, str] = PERIODS,
+    ) -> None:
+        self.length, self.choices = _period(choices), choices
+        self.since = today - timedelta(days=self.length - 1)
+        self.rows = figures.days(organization_id, self.since)
+        self._days = [self.since + timedelta(days=number) for number in range(self.length)]
+        self._held = balances(self.rows, now_micros, self.since, today)
+        found = {each.kind for each in self.rows}
+        self.kinds = [kind for kind in (*CHARGES, "refund") if kind in found]
+        self.sums = {kind: _net([e for e in self.rows if e.kind == kind]) for kind in KINDS}
+
+    @property
+    def charged(self) -> int:
+        return -sum(self.sums[kind] for kind in CHARGES)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether there are few enough rows to show them all."""
+        return self.length <= DAILY_BARS_MAX
+
+    @property
+    def balance_plot(self) -> plots.Plot:
+        """What was held at the end of each day."""
+        return plots.line(
+            self._days,
+            self._held,
+            words.short_money,
+            lambda n: f"{words.day(self._days[n])}: {words.money(self._held[n])}",
+        )
+
+    @property
+    def volume_plot(self) -> plots.Plot:
+        """Charges of each day or week by kind, above what was refunded."""
+        starts = self._days[:: self.bar_days]
+        values: list[dict[str, int]] = [dict.fromkeys(self.kinds, 0) for _ in starts]
+        for each in self.rows:
+            place = (each.day - self.since).days // self.bar_days
+            if each.kind not in PAID_IN and place < len(values):
+                values[place][each.kind] -= each.net_micros
+        return plots.bars(
+            starts, values, words.short_money, lambda n: _told(starts[n], self.bar_days, values[n])
+        )
+
+    @property
+    def bar_days(self) -> int:
+        """How many days a bar has: a year of daily bars would flicker."""
+        return 1 if self.length <= DAILY_BARS_MAX else WEEK
+
+
+def _month_of(day: date) -> str:
+    return f"{day:%Y-%m}"
+
+
+def _told(start: date, days: int, values: Mapping[str, int]) -> str:
+    title = words.day(start) if days == 1 else f"{days} days from {words.day(start)}"
+    lines = [f"{words.kind(kind)}: {words.money(each)}" for kind, each in values.items() if each]
+    return "\n".join([title, *(lines or ["nothing"])])
+
+
+def _facts(metadata: str) -> Mapping[str, str]:
+    """Return what an entry says about itself; lists of ids as one text."""
+    told: Mapping[str, Any] = msgspec.json.decode(metadata)
+    return {
+        name: ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for name, value in told.items()
+    }
+
+
+def _net(rows: Sequence[Found]) -> int:
+    return sum(each.net_micros for each in rows)
+
+
+def _without_organization(wanted: Wanted) -> str | None:
+    if wanted.reference is None or wanted.organization_id is not None:
+        return None
+    return (
+        "Nothing has this id. An operator's own reference is found within an organization: open "
+        "its wallet, then its transactions."
+    )
+
+
+def _query(**changes: Any) -> str:
+    """Return the present query with some values replaced; None takes one out."""
+    values = {**request.args.to_dict(), **changes}
+    return urlencode({name: value for name, value in values.items() if value not in {None, ""}})
+
+
+def _text(name: str) -> str | None:
+    text = request.args.get(name, "").strip()
+    if len(text) > TEXT_MAX or NUL in text:  # No text of PostgreSQL holds it.
+        message = f"The value of {name} is too long, or holds what no text does."
+        raise BadRequest(message)
+    return text or None
+
+
+def _read(name: str, read: Callable[[str], Any]) -> Any:
+    if (text := _text(name)) is None:
+        return None
+    try:
+        return read(text)
+    except ValueError:
+        message = f"The value of {name} cannot be read."
+        raise BadRequest(message) from None
+
+
+def _number(name: str) -> int | None:
+    number: int | None = _read(name, int)
+    if number is not None and not 0 < number < 2**63:
+        message = f"The value of {name} is out of range."
+        raise BadRequest(message)
+    return number
+
+
+def _id(name: str) -> UUID | None:
+    found: UUID | None = _read(name, UUID)
+    return found
+
+
+def _day(name: str) -> date | None:
+    found: date | None = _read(name, date.fromisoformat)
+    return found
+
+
+def _first_day(month: str) -> date:
+    """Read a month of this millennium; its neighbours are months as well."""
+    found = date.fromisoformat(f"{month}-01")
+    if found.year not in YEARS:
+        raise ValueError(month)
+    return found
+
+
+def _period(choices: Mapping[int, str] = PERIODS) -> int:
+    length = _number("days") or next(iter(choices))
+    if length not in choices:
+        message = f"days is one of {', '.join(map(str, choices))}."
+        raise BadRequest(message)
+    return length

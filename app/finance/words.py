@@ -1,0 +1,67 @@
+"""How figures are written: money, times, kinds, events."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+
+from domain.money import MICROS
+
+DECIMALS = range(2, 7)
+MINUS = "\N{MINUS SIGN}"
+LARGE = ((10**9, "bn"), (10**6, "m"), (10**3, "k"))
+
+KINDS = {
+    "lookup": "Lookup",
+    "bulk_lookup": "Bulk lookup",
+    "activation": "Activation",
+    "topup": "Top-up",
+    "monthly_link_fee": "Monthly fee",
+    "refund": "Refund",
+    "deposit": "Deposit",
+    "adjustment": "Adjustment",
+}
+
+
+def decimals_of(amounts: Iterable[int]) -> int:
+    """Return with how many decimals all these amounts are exact, at least two.
+
+    A column has one number of decimals, so that its points stand below each other.
+    """
+    whole = [abs(each) for each in amounts]
+    return next(
+        n for n in DECIMALS if n == DECIMALS[-1] or not any(w % 10 ** (6 - n) for w in whole)
+    )
+
+
+def money(micros: int, decimals: int | None = None, *, sign: bool = False) -> str:
+    """Write an exact amount with its thousands apart; `sign` writes a plus too."""
+    digits = decimals_of([micros]) if decimals is None else decimals
+    whole, rest = divmod(abs(micros), MICROS)
+    before = MINUS if micros < 0 else "+" if sign and micros else ""
+    return f"{before}{whole:,}.{f'{rest:06d}'[:digits]}"
+
+
+def short_money(micros: int) -> str:
+    """Write a round amount for an axis."""
+    before, units = MINUS if micros < 0 else "", abs(micros) / MICROS
+    for size, name in LARGE:
+        if units >= size:
+            return f"{before}{units / size:g} {name}"
+    return f"{before}{units:g}"
+
+
+def kind(name: str) -> str:
+    return KINDS.get(name, name.replace("_", " ").capitalize())
+
+
+def topic(name: str) -> str:
+    """Write the topic of an event as words: `link.plan_added` is "Link: plan added"."""
+    thing, _, fact = name.replace("_", " ").partition(".")
+    return f"{thing.capitalize()}: {fact}".replace("esim", "eSIM").replace("Esim", "eSIM")
+
+
+def day(value: date) -> str:
+    return f"{value.day} {value:%b %Y}"
+
+
+def moment(value: datetime | None) -> str:
+    return "" if value is None else f"{value:%Y-%m-%d %H:%M:%S}"

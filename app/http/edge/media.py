@@ -1,0 +1,67 @@
+"""Replies that are not JSON where the client asks for it by `Accept`: CSV and pages to print."""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from flask import Response
+
+from app.http.edge.input import Blueprint, Decorator
+from app.http.edge.request import current_request
+
+JSON, CSV, HTML = "application/json", "text/csv", "text/html"
+ROWS_OF_A_BLOCK = 200
+# A spreadsheet would run such a cell as a formula (OWASP, CSV injection).
+FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+OTHER_TYPES = "x-other-types"
+DOCUMENTED = {
+    "csv": (CSV, "Content-Disposition", "With a table: the name of the file."),
+    "html": (HTML, "Content-Security-Policy", "With a page: that it loads nothing."),
+}
+
+
+def preferred(*others: str) -> str:
+    """Return which type of reply the client prefers: JSON, unless it asks for another one."""
+    return current_request().accept_mimetypes.best_match([JSON, *others], JSON)
+
+
+def also(**examples: str) -> Decorator:
+    """Document the other types of a 200, each by an example.
+
+    They are not among its `content`: a client that is generated from several types must tell data
+    from text at each call, and an existing one would no longer compile.
+    """
+    told, headers = {}, {}
+    for name, example in examples.items():
+        media, header, meaning = DOCUMENTED[name]
+        told[media] = example
+        headers[header] = {"description": meaning, "schema": {"type": "string"}}
+    return Blueprint.doc(responses={200: {OTHER_TYPES: told, "headers": headers}})
+
+
+def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: str) -> Response:
+    """Reply with CSV (RFC 4180), sent block by block while the rows are read."""
+    shown = f'attachment; filename="{file_name}"'
+    headers = {"Content-Disposition": shown, "Vary": "Accept"}
+    return Response(csv_blocks(head, rows), headers=headers, content_type=f"{CSV}; charset=utf-8")
+
+
+def csv_blocks(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:
+    """Yield the table in blocks of some rows; a text that could be a formula is defused."""
+    yield _lines([head])
+    left = iter(rows)
+    while block := [*islice(left, ROWS_OF_A_BLOCK)]:
+        yield _lines(block)
+
+
+def _lines(rows: Iterable[Sequence[object]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows([_cell(each) for each in row] for row in rows)
+    return text.getvalue().encode()
+
+
+def _cell(value: object) -> str:
+    text = "" if value is None else str(value)
+    return f"'{text}" if isinstance(value, str) and text.startswith(FORMULA) else text

@@ -1,0 +1,91 @@
+"""A statement as a page to read and print, and as a table; nothing in it comes from elsewhere."""
+
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from html import escape
+from pathlib import Path
+from string import Template
+
+from flask import Response
+
+from app.http.edge.media import HTML
+from app.http.finance.replies import Statement, StatementLine
+
+HERE = Path(__file__).parent
+STYLE = (HERE / "statement.css").read_text("utf-8")
+PAGE = Template((HERE / "statement.html").read_text("utf-8"))
+STYLE_HASH = b64encode(sha256(STYLE.encode()).digest()).decode()
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+COLUMNS = ("month", "currency", "item", "count", "debit", "credit", "balance")
+KIND_NAMES = {
+    "activation": "Activations",
+    "topup": "Top-ups",
+    "refund": "Refunds",
+    "monthly_link_fee": "Monthly link fees",
+    "lookup": "Number lookups",
+    "bulk_lookup": "Bulk number lookups",
+    "deposit": "Deposits",
+    "adjustment": "Adjustments",
+}
+
+
+def statement_rows(statement: Statement) -> Iterator[Sequence[object]]:
+    """Yield the rows of the table: both balances, and a row for each kind between them."""
+    month = (statement.month, statement.currency)
+    yield (*month, "opening_balance", "", "", "", statement.opening_balance)
+    for line in statement.lines:
+        yield (*month, line.kind, line.count, line.debit, line.credit, "")
+    yield (*month, "closing_balance", "", "", "", statement.closing_balance)
+
+
+def statement_page(statement: Statement, organization: str) -> str:
+    """Return the page; it names the organization."""
+    amounts = [statement.opening_balance, statement.closing_balance]
+    amounts += [amount for line in statement.lines for amount in (line.debit, line.credit)]
+    decimals = max(len(amount.partition(".")[2]) for amount in amounts)
+    checkpoint = statement.checkpoint
+    return PAGE.substitute(
+        style=STYLE,
+        organization=escape(organization),
+        organization_id=statement.organization,
+        month=statement.month,
+        currency=statement.currency,
+        opening=_shown(statement.opening_balance, decimals),
+        closing=_shown(statement.closing_balance, decimals),
+        state="Final" if statement.final else "Not final: the month is not closed",
+        lines="".join(_line(line, decimals) for line in statement.lines),
+        places=_places(statement),
+        checkpoint=""
+        if checkpoint is None
+        else f"<h2>Signed checkpoint of the log</h2><pre>{escape(checkpoint)}</pre>",
+    )
+
+
+def _line(line: StatementLine, decimals: int) -> str:
+    name = escape(KIND_NAMES.get(line.kind, line.kind))
+    cells = (f"{line.count:,}", _shown(line.debit, decimals), _shown(line.credit, decimals))
+    return f"<tr><th scope=row>{name}</th>{''.join(f'<td>{each}</td>' for each in cells)}</tr>\n"
+
+
+def _places(statement: Statement) -> str:
+    first, last = statement.first_sequence, statement.last_sequence
+    if first is None:
+        return "No transactions"
+    positions = f"{statement.first_position:,} to {statement.last_position:,}"
+    return f"Transactions {first:,} to {last:,}, log positions {positions}"
+
+
+def _shown(amount: str, decimals: int) -> str:
+    """Return an amount with its thousands apart, and so many decimals that points are in line."""
+    whole, _, fraction = amount.partition(".")
+    return f"{int(whole):,}.{fraction.ljust(decimals, '0')}"
+
+
+def page_reply(page: str) -> Response:
+    """Reply with a page that may load nothing."""
+    headers = {"Content-Security-Policy": POLICY, "Vary": "Accept"}
+    return Response(page, headers=headers, content_type=f"{HTML}; charset=utf-8")

@@ -1,0 +1,224 @@
+"""The replies about statements and usage, with examples."""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from msgspec import UNSET, Struct, UnsetType
+
+from app.http.accounts.replies import KIND
+from app.http.edge.replies import META, Amount, Currency, Reply, means
+from domain.finance import statement
+from domain.money import format_amount
+from projections.models import usage
+from projections.models.transactions import KINDS
+
+Month = Annotated[
+    str, means("A calendar month (UTC).", example="2026-11", pattern="^[0-9]{4}-[0-9]{2}$")
+]
+Place = Annotated[int | None, means("Null in a month without a transaction.")]
+
+
+class StatementLine(Struct):
+    """The transactions of one kind."""
+
+    kind: Annotated[str, means("What they were.", **KIND)]
+    count: Annotated[int, means("How many there were.")]
+    debit: Annotated[Amount, means("What they took, in all.")]
+    credit: Annotated[Amount, means("What they added, in all.")]
+
+
+class StatementSummary(Struct):
+    """A month of the wallet."""
+
+    month: Month
+    currency: Currency
+    opening_balance: Annotated[Amount, means("The closing balance of the month before.")]
+    closing_balance: Annotated[Amount, means("The balance after its last transaction.")]
+    final: Annotated[bool, means("Whether the month is closed; then nothing changes it.")]
+
+
+class Statement(StatementSummary, kw_only=True):
+    """A month of the wallet, with its sums."""
+
+    organization: Annotated[UUID, means("Your organization.")]
+    lines: Annotated[Sequence[StatementLine], means("One for each kind that there was.")]
+    first_sequence: Place
+    last_sequence: Place
+    first_position: Place
+    last_position: Place
+    checkpoint: Annotated[
+        str | None,
+        means(
+            "The first signed checkpoint of the log that covers the close of the month, to be "
+            "kept as evidence; null in an open month, and until it is made, a minute or so after "
+            "the close. Once it is there nothing in the statement changes."
+        ),
+    ]
+
+
+class StatementReply(Reply[Statement]):
+    """The statement."""
+
+
+class StatementsReply(Reply[Sequence[StatementSummary]]):
+    """Your months, newest first."""
+
+
+def show_summary(entry: statement.Statement, *, is_final: bool) -> StatementSummary:
+    """Return a month as the list shows it."""
+    return StatementSummary(
+        month=entry.month,
+        currency=entry.currency,
+        opening_balance=format_amount(entry.opening_micros),
+        closing_balance=format_amount(entry.closing_micros),
+        final=is_final,
+    )
+
+
+def show_statement(
+    entry: statement.Statement, *, is_final: bool, checkpoint: str | None
+) -> Statement:
+    """Return a statement as partners and auditors see it; only a final one has a checkpoint."""
+    lines = [
+        StatementLine(
+            kind, line.count, format_amount(line.debit_micros), format_amount(line.credit_micros)
+        )
+        for kind, line in sorted(entry.lines.items(), key=lambda each: KINDS.index(each[0]))
+    ]
+    return Statement(
+        month=entry.month,
+        currency=entry.currency,
+        opening_balance=format_amount(entry.opening_micros),
+        closing_balance=format_amount(entry.closing_micros),
+        final=is_final,
+        organization=entry.organization_id,
+        lines=lines,
+        first_sequence=entry.sequences[0],
+        last_sequence=entry.sequences[1],
+        first_position=entry.positions[0],
+        last_position=entry.positions[1],
+        checkpoint=checkpoint if is_final else None,
+    )
+
+
+_SUMMARY: Final = StatementSummary("2026-11", "USD", "100.00", "87.50", final=True)
+STATEMENTS: Final = StatementsReply(data=[_SUMMARY], meta=META)
+STATEMENT: Final = StatementReply(
+    data=Statement(
+        "2026-11",
+        "USD",
+        "100.00",
+        "87.50",
+        final=True,
+        organization=UUID("0f6f6f0e-2d11-4a5e-8a44-8c1f0c7e5b1f"),
+        lines=[
+            StatementLine("refund", 1, "0.00", "0.50"),
+            StatementLine("bulk_lookup", 2, "13.00", "0.00"),
+        ],
+        first_sequence=5,
+        last_sequence=7,
+        first_position=4690,
+        last_position=4711,
+        checkpoint=None,
+    ),
+    meta=META,
+)
+
+
+class UsageSum(Struct):
+    """Transactions of one direction."""
+
+    count: Annotated[int, means("How many there were.")]
+    amount: Annotated[Amount, means("What they come to.")]
+
+
+class UsagePlan(Struct):
+    """A plan."""
+
+    id: Annotated[str, means("Its id.")]
+    name: Annotated[str | None, means("Its name, as it was bought last.")]
+
+
+class UsageSums(Struct, kw_only=True):
+    """What was charged and given back."""
+
+    charges: Annotated[UsageSum, means("What was charged.")]
+    refunds: Annotated[UsageSum, means("What was given back.")]
+    net: Annotated[Amount, means("Charges less refunds; negative if more was given back.")]
+
+
+class UsageGroup(UsageSums, kw_only=True):
+    """The sums of one group; it has the fields that you group by."""
+
+    day: Annotated[str | UnsetType, means("The day (UTC).", format="date")] = UNSET
+    month: Month | UnsetType = UNSET
+    kind: Annotated[str | UnsetType, means("What was charged for.", **KIND)] = UNSET
+    plan: Annotated[UsagePlan | UnsetType | None, means("Null for what has no plan.")] = UNSET
+
+
+class Usage(Struct, rename={"since": "from", "until": "to"}):
+    """What was charged and given back, in groups."""
+
+    since: Annotated[str | None, means("The first day, if one was asked for.", format="date")]
+    until: Annotated[str | None, means("The day after the last, if asked for.", format="date")]
+    group_by: Annotated[Sequence[str], means("What the groups are by.")]
+    currency: Currency
+    total: Annotated[UsageSums, means("The sums of all groups.")]
+    groups: Annotated[Sequence[UsageGroup], means("In the order of what they are by.")]
+
+
+class UsageReply(Reply[Usage]):
+    """The usage."""
+
+
+def show_usage(rows: Sequence[usage.UsageRow], query: Mapping[str, Any], currency: str) -> Usage:
+    """Return the groups and their sum."""
+    since, until, group_by = query.get("since"), query.get("until"), query["group_by"]
+    return Usage(
+        since=since and since.isoformat(),
+        until=until and until.isoformat(),
+        group_by=group_by,
+        currency=currency,
+        total=UsageSums(**_sums(rows)),
+        groups=[_group(row, group_by) for row in rows],
+    )
+
+
+def _group(row: usage.UsageRow, group_by: Sequence[str]) -> UsageGroup:
+    plan = UsagePlan(row.plan_id, row.plan_name) if row.plan_id is not None else None
+    return UsageGroup(
+        **_sums([row]),
+        day=row.day or UNSET,
+        month=row.month or UNSET,
+        kind=row.kind or UNSET,
+        plan=plan if "plan" in group_by else UNSET,
+    )
+
+
+def _sums(rows: Sequence[usage.UsageRow]) -> dict[str, Any]:
+    charged = sum(row.charged_micros for row in rows)
+    refunded = sum(row.refunded_micros for row in rows)
+    return {
+        "charges": UsageSum(sum(row.charges for row in rows), format_amount(charged)),
+        "refunds": UsageSum(sum(row.refunds for row in rows), format_amount(refunded)),
+        "net": format_amount(charged - refunded),
+    }
+
+
+_SUMS: Final[dict[str, Any]] = {
+    "charges": UsageSum(2, "13.00"),
+    "refunds": UsageSum(1, "0.50"),
+    "net": "12.50",
+}
+USAGE: Final = UsageReply(
+    data=Usage(
+        since="2026-11-01",
+        until=None,
+        group_by=["month", "kind"],
+        currency="USD",
+        total=UsageSums(**_SUMS),
+        groups=[UsageGroup(**_SUMS, month="2026-11", kind="bulk_lookup")],
+    ),
+    meta=META,
+)

@@ -1,0 +1,183 @@
+"""A reply of a kilobyte and more is compressed for whoever takes that, and reads the same."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from uuid import UUID
+
+import pytest
+from flask import Response
+from werkzeug.test import EnvironBuilder
+from werkzeug.wrappers import Request
+
+from app.http.docs import asset
+from app.http.edge import compression
+from app.http.edge.compression import BYTES_MIN, Kept
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, body_of
+
+pytestmark = pytest.mark.any_database
+
+GZIP = {"Accept-Encoding": "gzip"}
+PAGE = "/docs/errors"
+NUMBERS = [f"+1415555{last:04}" for last in range(100)]
+
+
+def asking(accepted: str | None) -> Request:
+    headers = {} if accepted is None else {"Accept-Encoding": accepted}
+    return Request(EnvironBuilder(headers=headers).get_environ())
+
+
+@pytest.mark.parametrize(
+    ("accepted", "sent"),
+    [
+        (None, None),
+        ("", None),
+        ("identity", None),
+        ("br, deflate", None),
+        ("gzip", "gzip"),
+        ("GZip", "gzip"),
+        ("br, gzip", "gzip"),
+        ("gzip;q=0.001", "gzip"),
+        ("gzip;q=0", None),
+        ("*", "gzip"),
+        ("*;q=0", None),
+        ("gzip;q=0, *", None),
+        ("gzip, *;q=0", "gzip"),
+        ("gzip, identity;q=0", "gzip"),
+        ("gzip;q=0.5, identity;q=0.5", "gzip"),
+        ("gzip;q=0.4, identity;q=0.5", None),
+        ("gzip;q=0.4, *;q=0.5", None),
+    ],
+)
+def test_the_client_says_whether_a_reply_is_compressed(
+    service: Service, accepted: str | None, sent: str | None
+) -> None:
+    headers = {} if accepted is None else {"Accept-Encoding": accepted}
+    reply = service.client.get(PAGE, headers=headers)
+    assert reply.headers.get("Content-Encoding") == sent
+    assert reply.headers["Vary"] == "Accept-Encoding"
+    assert reply.headers["Content-Length"] == str(len(reply.data))
+    assert body_of(reply) == service.client.get(PAGE).data
+
+
+def test_what_fits_into_one_packet_is_sent_as_it_is(acme: Tenant) -> None:
+    reply = acme.get("/v1/wallet", headers=GZIP)
+    assert len(reply.data) < BYTES_MIN
+    assert not {"Content-Encoding", "Vary"} & {*reply.headers.keys()}
+
+
+@pytest.mark.parametrize("size", [BYTES_MIN - 1, BYTES_MIN])
+def test_compression_begins_at_a_kilobyte(size: int) -> None:
+    reply = Response(b"x" * size)
+    compression.encode(reply, asking("gzip"))
+    assert ("Content-Encoding" in reply.headers) is (size == BYTES_MIN)
+
+
+def test_a_head_request_is_told_the_same_without_a_body(service: Service) -> None:
+    reply = service.client.head(PAGE, headers=GZIP)
+    assert (reply.status_code, reply.data) == (200, b"")
+    assert reply.headers["Content-Encoding"] == "gzip"
+    assert 0 < int(reply.headers["Content-Length"]) < len(service.client.get(PAGE).data)
+
+
+def test_a_tag_stands_for_both_forms(service: Service) -> None:
+    compressed, bare = (service.client.get(PAGE, headers=each) for each in (GZIP, {}))
+    assert compressed.headers["ETag"] == bare.headers["ETag"]
+    assert compressed.headers["ETag"].startswith("W/")
+    for more in (GZIP, {}):
+        reply = service.client.get(PAGE, headers={"If-None-Match": bare.headers["ETag"], **more})
+        assert (reply.status_code, reply.data) == (304, b"")
+        assert reply.headers["Vary"] == "Accept-Encoding"
+        assert "Content-Encoding" not in reply.headers
+
+
+def test_an_error_is_compressed_too(acme: Tenant) -> None:
+    reply = acme.open(
+        "POST", "/number-lookup/bulk", json={"phone_numbers": ["x"] * 50}, headers=GZIP
+    )
+    assert reply.status_code == 422
+    assert reply.headers["Content-Encoding"] == "gzip"
+    assert b"phone_numbers.49" in body_of(reply)
+
+
+def test_an_ended_job_is_compressed_once(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = make_service().tenant()
+    parts = tenant.service.container
+    job_id = tenant.create_job(NUMBERS).json["data"]["job_id"]
+    path = f"/number-lookup/bulk/{job_id}"
+    parts.bulk_lookup.work(UUID(job_id), 0)
+    parts.projector.catch_up()
+    sizes = compressed_sizes(monkeypatch)
+    bare = tenant.get(path)
+    for _ in range(2):
+        reply = tenant.get(path, headers=GZIP)
+        assert reply.headers["Vary"] == "Authorization, X-Organization-Id, Accept-Encoding"
+        assert_alike(body_of(reply), bare.data)
+    assert len([size for size in sizes if size > 10_000]) == 1
+
+
+def compressed_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Note how long each block is that is compressed from now on."""
+    sizes = []
+    really = compression._deflate  # noqa: SLF001  # Who counts its calls stands in its place.
+
+    def noting(block: bytes, level: int) -> bytes:
+        sizes.append(len(block))
+        return really(block, level)
+
+    monkeypatch.setattr(compression, "_deflate", noting)
+    return sizes
+
+
+def assert_alike(one: bytes, other: bytes) -> None:
+    """Compare two replies but for what they say about themselves."""
+    assert one.partition(b',"meta":')[0] == other.partition(b',"meta":')[0]
+    assert one.partition(b',"meta":')[2].startswith(b'{"timestamp":')
+
+
+def test_a_stream_is_read_block_by_block() -> None:
+    sent: list[int] = []
+
+    def rows() -> Iterator[bytes]:
+        for number in range(3):
+            sent.append(number)
+            yield b"%d,+14155550100\r\n" % number * 100
+
+    reply = Response(rows())
+    compression.encode(reply, asking("gzip"))
+    assert "Content-Length" not in reply.headers
+    reader, read = zlib.decompressobj(wbits=31), b""
+    for block in reply.response:
+        assert isinstance(block, bytes)
+        read += reader.decompress(block)
+        if sent:
+            assert read.endswith(b"%d,+14155550100\r\n" % sent[-1])
+    assert reader.eof
+    assert read == b"".join(rows())
+
+
+@pytest.mark.parametrize(
+    "blocks", [[], [b""], [b"x" * 5000], [b"a" * 10, Kept(b"b" * 5000), b"c", Kept(b"")]]
+)
+def test_blocks_become_one_file_of_gzip(blocks: list[bytes]) -> None:
+    packed = b"".join(compression.gzip(blocks))
+    reader = zlib.decompressobj(wbits=31)
+    assert reader.decompress(packed) == b"".join(blocks)
+    assert reader.eof
+    assert reader.unused_data == b"", "many clients read the first file only"
+
+
+def test_the_length_of_a_reply_does_not_tell_what_is_in_it() -> None:
+    lengths = {len(b"".join(compression.gzip([b"x" * 5000]))) for _ in range(100)}
+    assert len(lengths) > 20
+
+
+def test_the_library_of_the_reference_becomes_a_third(service: Service) -> None:
+    sent: Mapping[str, int] = {
+        name: len(service.client.get(f"/docs/{name}", headers=GZIP).data)
+        for name in ("swagger-ui-bundle.js", "swagger-ui.css")
+    }
+    for name, length in sent.items():
+        assert length < len(asset(name)) / 3

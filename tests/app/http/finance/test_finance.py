@@ -1,0 +1,271 @@
+"""Statements and usage over HTTP: as data, as a table, and as a page to print."""
+
+import csv
+import io
+from collections.abc import Iterator
+from datetime import timedelta
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import to_builtins
+
+from app.http.finance import routes
+from app.http.finance.replies import show_statement
+from domain.cause import Cause
+from projections.audit.statements import statements_of
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.installation import SetClock
+from tests.seeds import sqlite_seed
+from tests.workers.fees import moment
+
+STATEMENTS, USAGE = "/v1/statements", "/v1/usage"
+NUMBER, DOWN = "+971508245915", "+15005550001"
+CHECKPOINT = "log.example\n3\nabc=\n\n— log.example x<y>\n"
+
+
+@pytest.fixture(scope="module")
+def clock() -> SetClock:
+    return SetClock(moment("2026-01-20"))
+
+
+@pytest.fixture(scope="module")
+def closed_books(tmp_path_factory: pytest.TempPathFactory, clock: SetClock) -> Iterator[Service]:
+    """A service whose clock is the test's; nothing runs in it."""
+    directory = tmp_path_factory.mktemp("books")
+    sqlite_seed().copy(directory)
+    made = Service(directory, clock=clock)
+    made.container.shared_clock = clock
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="module")
+def tenant(closed_books: Service, clock: SetClock) -> Tenant:
+    """A deposit and two lookups in January, nothing in February, a lookup in March."""
+    parts = closed_books.container
+    found = closed_books.tenant(balance="10.00")
+    found.look_up(NUMBER)
+    found.look_up(NUMBER)
+    for now in ("2026-02-10", "2026-03-10"):
+        clock.now = moment(now)
+        parts.month_end.run()
+    found.headers = {"Authorization": f"Bearer {closed_books.token(found.client_id)}"}
+    found.look_up(NUMBER)
+    parts.projector.catch_up()
+    return found
+
+
+def data(tenant: Tenant, path: str, **query: str) -> Any:
+    reply = tenant.get(path, query_string=query)
+    assert reply.status_code == 200, reply.text
+    return reply.json["data"]
+
+
+def test_there_is_a_statement_of_each_month_from_the_first_entry_on(tenant: Tenant) -> None:
+    told = [
+        (each["month"], each["opening_balance"], each["closing_balance"], each["final"])
+        for each in data(tenant, STATEMENTS)
+    ]
+    assert told == [
+        ("2026-03", "9.99", "9.985", False),
+        ("2026-02", "9.99", "9.99", True),
+        ("2026-01", "0.00", "9.99", True),
+    ]
+
+
+def test_a_statement_has_its_lines_and_its_places(tenant: Tenant) -> None:
+    told = data(tenant, f"{STATEMENTS}/2026-01")
+    assert told["lines"] == [
+        {"kind": "lookup", "count": 2, "debit": "0.01", "credit": "0.00"},
+        {"kind": "deposit", "count": 1, "debit": "0.00", "credit": "10.00"},
+    ]
+    assert (told["first_sequence"], told["last_sequence"]) == (1, 3)
+    empty = data(tenant, f"{STATEMENTS}/2026-02")
+    assert (empty["lines"], empty["first_sequence"], empty["last_position"]) == ([], None, None)
+
+
+def test_http_says_what_the_log_alone_says(tenant: Tenant) -> None:
+    for each in data(tenant, STATEMENTS):
+        told = data(tenant, f"{STATEMENTS}/{each['month']}")
+        (alone,) = statements_of(tenant.service.container.log, each["month"]).statements
+        shown = show_statement(alone, is_final=each["final"], checkpoint=told["checkpoint"])
+        assert told == to_builtins(shown, str_keys=True)
+
+
+def test_a_month_that_is_none_has_no_statement(tenant: Tenant, closed_books: Service) -> None:
+    for month in ("2025-12", "2026-04", "2026-13", "2026-1", "now", "2026-01-01"):
+        reply = tenant.get(f"{STATEMENTS}/{month}")
+        assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
+    assert data(closed_books.tenant(balance=None), STATEMENTS) == []
+
+
+def test_a_closed_month_keeps_the_first_checkpoint_behind_its_close(
+    tenant: Tenant, clock: SetClock
+) -> None:
+    months = [f"{STATEMENTS}/2026-0{number}" for number in (1, 2, 3)]
+
+    def carried() -> list[str | None]:
+        return [data(tenant, month)["checkpoint"] for month in months]
+
+    parts = tenant.service.container
+    assert carried() == [None, None, None]
+    first = parts.checkpoints.make().signed.note  # The close of February is too new for it.
+    assert carried() == [first, None, None]
+    before = tenant.get(months[0])
+    clock.forward(seconds=60)
+    second = parts.checkpoints.make().signed.note
+    assert carried() == [first, second, None]
+    clock.forward(seconds=60)
+    parts.checkpoints.make()
+    after = tenant.get(months[0])
+    assert (after.json["data"], after.headers.get("ETag")) == (
+        before.json["data"],
+        before.headers.get("ETag"),
+    )
+    alone = [statements_of(parts.log, month[-7:]).closed_at for month in months]
+    assert [*map(parts.statement_checkpoint, alone)] == carried()
+
+
+def test_a_checkpoint_is_shown_on_the_page_as_text(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tenant.service.container, "statement_checkpoint", lambda _: CHECKPOINT)
+    page = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": "text/html"}).text
+    assert "x<y>" not in page
+    assert CHECKPOINT.strip() in unescape(page)
+
+
+def test_a_statement_comes_as_a_table(tenant: Tenant) -> None:
+    reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": "text/csv"})
+    assert reply.content_type == "text/csv; charset=utf-8"
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="statement-2026-01.csv"'
+    assert [*csv.reader(io.StringIO(reply.text))] == [
+        ["month", "currency", "item", "count", "debit", "credit", "balance"],
+        ["2026-01", "USD", "opening_balance", "", "", "", "0.00"],
+        ["2026-01", "USD", "lookup", "2", "0.01", "0.00", ""],
+        ["2026-01", "USD", "deposit", "1", "0.00", "10.00", ""],
+        ["2026-01", "USD", "closing_balance", "", "", "", "9.99"],
+    ]
+
+
+def test_a_statement_comes_as_a_page_that_loads_nothing(tenant: Tenant) -> None:
+    browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
+    reply = tenant.get(f"{STATEMENTS}/2026-01", headers={"Accept": browser})
+    assert reply.content_type == "text/html; charset=utf-8"
+    assert "default-src 'none'" in reply.headers["Content-Security-Policy"]
+    for shown in ("Acme", "2026-01", "Number lookups", "9.99", "Final", str(tenant.id)):
+        assert shown in reply.text
+    assert "http" not in reply.text
+    assert "$" not in reply.text
+    assert "Not final" in tenant.get(f"{STATEMENTS}/2026-03", headers={"Accept": browser}).text
+
+
+@pytest.mark.parametrize("accept", ["*/*", "application/json", "image/png", "", "text/csv;q=0"])
+def test_whoever_asks_for_nothing_else_gets_json(tenant: Tenant, accept: str) -> None:
+    for path in (f"{STATEMENTS}/2026-01", "/v1/transactions"):
+        reply = tenant.get(path, headers={"Accept": accept})
+        assert reply.mimetype == "application/json"
+
+
+def test_usage_is_summed_by_month_if_nothing_is_asked_for(tenant: Tenant) -> None:
+    told = data(tenant, USAGE)
+    one = {"count": 1, "amount": "0.005"}
+    two = {"count": 2, "amount": "0.01"}
+    none = {"count": 0, "amount": "0.00"}
+    assert told == {
+        "from": None,
+        "to": None,
+        "group_by": ["month"],
+        "currency": "USD",
+        "total": {"charges": {"count": 3, "amount": "0.015"}, "refunds": none, "net": "0.015"},
+        "groups": [
+            {"month": "2026-01", "charges": two, "refunds": none, "net": "0.01"},
+            {"month": "2026-03", "charges": one, "refunds": none, "net": "0.005"},
+        ],
+    }
+
+
+def test_usage_by_any_two_of_some_days(tenant: Tenant) -> None:
+    query = {"from": "2026-01-01", "to": "2026-02-01", "group_by": "kind,day"}
+    (group,) = data(tenant, USAGE, **query)["groups"]
+    assert (group["kind"], group["day"]) == ("lookup", "2026-01-20")
+    assert data(tenant, USAGE, group_by="plan,plan")["groups"][0]["plan"] is None
+    assert data(tenant, USAGE, **{"from": "2026-01-21", "to": "2026-03-10"})["groups"] == []
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ({"from": "2026-1-1"}, "from"),
+        ({"to": "20260101"}, "to"),
+        ({"to": "2026-01-01T00:00:00Z"}, "to"),
+        ({"group_by": "day,kind,plan"}, "group_by"),
+        ({"group_by": "week"}, "group_by"),
+        ({"group_by": "day,"}, "group_by"),
+    ],
+)
+def test_a_wrong_question_about_usage_is_refused(
+    tenant: Tenant, query: dict[str, str], field: str
+) -> None:
+    assert [*fields_of(tenant.get(USAGE, query_string=query))] == [field]
+
+
+def test_more_groups_than_a_reply_holds_are_refused(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "ROWS_MAX", 1)
+    reply = tenant.get(USAGE)
+    assert (reply.status_code, [*fields_of(reply)]) == (422, ["group_by"])
+    assert data(tenant, USAGE, group_by="kind")["groups"]
+
+
+def test_a_refund_counts_for_what_it_gives_back(service: Service) -> None:
+    tenant = service.tenant()
+    tenant.finished_job([NUMBER, DOWN])
+    (group,) = data(tenant, USAGE, group_by="kind")["groups"]
+    assert group == {
+        "kind": "bulk_lookup",
+        "charges": {"count": 1, "amount": "0.01"},
+        "refunds": {"count": 1, "amount": "0.005"},
+        "net": "0.005",
+    }
+    (month,) = data(tenant, STATEMENTS)
+    assert month["closing_balance"] == tenant.balance()
+
+
+def test_all_transactions_come_as_one_table(
+    tenant: Tenant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.http.accounts.routes.READ_AT_ONCE", 2)
+    accept = {"Accept": "text/csv"}
+    reply = tenant.get("/v1/transactions", headers=accept, query_string={"per_page": 1})
+    assert reply.headers["Content-Disposition"] == 'attachment; filename="transactions.csv"'
+    rows = [*csv.DictReader(io.StringIO(reply.text))]
+    listed = tenant.transactions()
+    assert [row["id"] for row in rows] == [each["id"] for each in listed]
+    for row, entry in zip(rows, listed, strict=True):
+        for name in ("kind", "direction", "amount", "currency", "balance_after", "charged_at"):
+            assert row[name] == entry[name]
+        assert (row["sequence"], row["position"]) == (
+            str(entry["sequence"]),
+            str(entry["position"]),
+        )
+    some = tenant.get("/v1/transactions", headers=accept, query_string={"kind": "deposit"})
+    assert len(some.text.splitlines()) == 2
+
+
+def test_a_cell_that_could_be_a_formula_is_defused(closed_books: Service) -> None:
+    tenant, parts = closed_books.tenant(), closed_books.container
+    cause = Cause(parts.clock() + timedelta(seconds=1), "test")
+    parts.accounts.adjust(tenant.id, 1_000_000, "=HYPERLINK(1)", cause, reference="@1")
+    parts.projector.catch_up()
+    reply = tenant.get("/v1/transactions", headers={"Accept": "text/csv"})
+    (row, _) = csv.DictReader(io.StringIO(reply.text))
+    assert (row["description"], row["reference_id"]) == ("'=HYPERLINK(1)", "'@1")
+
+
+def test_the_style_of_the_page_is_the_one_that_its_policy_allows() -> None:
+    folder = Path(routes.__file__).parent
+    assert "</style" not in (folder / "statement.css").read_text()

@@ -1,0 +1,163 @@
+"""The pages at `/docs` as people meet them: in Chromium, on desk and phone, and below a path."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+import pytest
+
+from app.http.application import create_front
+from app.http.docs import GUIDES, HOME
+from app.http.edge.listening import bind, listen
+from tests.app.http.service import Service
+from tests.seeds import sqlite_seed
+from tests.servers.browser import Browser, Page
+
+DESK, PHONE = 1280, 400
+WIDTHS = [DESK, PHONE]
+# Swagger UI takes an underscore in the name of an operation for a space of old; it opens it all the
+# same.
+KNOWN = "Deprecated: escaping deep link whitespace with `_`"
+NAMES = sorted(path.stem for path in GUIDES.glob("*.md"))
+ALL_SHOWN = """[...document.querySelectorAll('.samples')].every(
+  each => each.querySelector('pre:not([hidden])').dataset.language === '%s')"""
+OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def docs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The URL of the pages of a service that people reach below a path."""
+    directory = tmp_path_factory.mktemp("docs")
+    sqlite_seed().copy(directory)
+    service = Service(directory, PUBLIC_URL="", PATH_PREFIX="/below")
+    listeners = bind("127.0.0.1", 0)
+    listen(listeners, "127.0.0.1", 0)
+    front = create_front(service.container, listeners, many=False, finish_s=10)
+    thread = Thread(target=front.run)
+    thread.start()
+    yield f"http://127.0.0.1:{front.addresses[0][1]}/below/docs"
+    front.stop()
+    thread.join(10)
+    service.stop()
+
+
+@pytest.fixture(params=WIDTHS)
+def page(browser: Browser, docs: str, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page of each width."""
+    with visited(browser, docs, request.param) as page:
+        yield page
+
+
+@contextmanager
+def visited(browser: Browser, docs: str, width: int = DESK) -> Iterator[Page]:
+    """Open a page; whatever is done there, it asks no other host and shows no error."""
+    with browser.page(width) as page:
+        yield page
+        ours = docs.removesuffix("docs")
+        assert [each for each in page.problems if not each.startswith(KNOWN)] == []
+        assert [each for each in page.requested if not each.startswith((ours, "data:"))] == []
+
+
+def is_phone(page: Page) -> bool:
+    return bool(page.value("innerWidth") == PHONE)
+
+
+def go_to(page: Page, name: str) -> None:
+    """Choose a guide in the navigation, which is a menu on a phone."""
+    if is_phone(page):
+        assert not page.value("document.querySelector('.menu').open")
+        page.click(".menu summary")
+    page.click(f"nav a[href$='{name}']")
+    page.until(f"location.pathname.endsWith('/{name}') && document.readyState === 'complete'")
+
+
+def test_no_guide_is_wider_than_its_window(browser: Browser, docs: str) -> None:
+    with visited(browser, docs) as page:
+        for name in NAMES:
+            page.open(docs if name == HOME else f"{docs}/{name}")
+            for width in WIDTHS:
+                page.resize(width)
+                assert page.value("document.querySelector('main h1').checkVisibility()"), name
+                assert page.value(OVERFLOW) == 0, (name, width)
+
+
+def test_the_navigation_leads_from_guide_to_guide(page: Page, docs: str) -> None:
+    page.open(docs)
+    for name in ("quick-start", "errors"):
+        go_to(page, name)
+        assert page.value("document.querySelector('nav a[aria-current]').textContent") == page.text(
+            "h1"
+        )
+
+
+def test_the_search_is_reached_by_key_and_leads_to_an_error_code(page: Page, docs: str) -> None:
+    page.open(docs)
+    page.press("/")
+    page.type("INSUFFICIENT_BALANCE")
+    page.until("document.querySelector('.search li a')?.textContent.includes('INSUFFICIENT')")
+    assert page.value(OVERFLOW) == 0
+    page.press("ArrowDown")
+    page.press("Enter")
+    page.until("location.href.endsWith('/errors#INSUFFICIENT_BALANCE')")
+    page.until("document.querySelector('tr:target').getBoundingClientRect().top < innerHeight")
+    assert page.text("tr:target").startswith("402")
+
+
+def test_tabulator_reaches_content_and_search_first(page: Page, docs: str) -> None:
+    page.open(docs)
+    reached = []
+    for _ in range(3):
+        page.press("Tab")
+        reached.append(
+            page.value("document.activeElement.className || document.activeElement.type")
+        )
+    assert reached == ["skip", "brand", "search"]
+
+
+def test_a_language_that_was_chosen_stays_chosen(page: Page, docs: str) -> None:
+    page.open(f"{docs}/quick-start")
+    assert page.until(ALL_SHOWN % "bash")
+    for language in ("python", "javascript"):
+        page.click(f".tabs button[value={language}]")
+        assert page.value(ALL_SHOWN % language)
+        go_to(page, "jobs")
+        assert page.value(ALL_SHOWN % language)
+        go_to(page, "quick-start")
+        assert page.value(ALL_SHOWN % language)
+
+
+def test_the_reference_shows_operations_and_opens_one(browser: Browser, docs: str) -> None:
+    operation = "#operations-Links-create_link"
+    with visited(browser, docs) as page:
+        page.open(f"{docs}/reference")
+        page.until("document.querySelectorAll('.opblock').length > 20")
+        page.click(f"{operation} .opblock-summary-control")
+        page.until(f"document.querySelector('{operation} .responses-table')")
+        assert "INSUFFICIENT_BALANCE" in page.text(operation)
+        for width in WIDTHS:
+            page.resize(width)
+            assert page.value(OVERFLOW) == 0, width
+
+
+def test_the_search_leads_to_an_operation(browser: Browser, docs: str) -> None:
+    with visited(browser, docs) as page:
+        page.open(docs)
+        page.click(".search input")
+        page.type("POST /v1/links")
+        page.until("document.querySelector('.search li a')?.textContent.includes('POST /v1/links')")
+        page.press("Enter")
+        page.until("document.querySelector('#operations-Links-create_link.is-open')")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_colours_are_those_of_the_system(browser: Browser, docs: str, scheme: str) -> None:
+    with browser.page(dark=scheme == "dark") as page:
+        page.open(docs)
+        ink, back = page.value(
+            "['color', 'backgroundColor'].map(each => getComputedStyle(document.body)[each])"
+        )
+        assert (sum(channels(ink)) > sum(channels(back))) is (scheme == "dark")
+
+
+def channels(colour: str) -> list[int]:
+    return [int(each) for each in colour.removeprefix("rgb(").removesuffix(")").split(",")]
