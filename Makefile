@@ -15,12 +15,11 @@ QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections 
 QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_ends_well
 QUICK_SEEDS := 20
 SOAK_SECONDS_MAX := 7200
-OPENAPI := var/openapi.json
 MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check lint types imports openapi bench profile soak
+.PHONY: help install run start quick test check lint types imports bench profile soak
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -60,13 +59,6 @@ types: .venv/.dev ## Check types (mypy, strict)
 
 imports: .venv/.dev ## Check who imports whom (import-linter)
 	@$(BIN)/lint-imports --no-logo
-
-# Not a part of `check`: a machine of CI need not have node, so the rules that matter are tests too.
-openapi: .venv/.runtime ## Lint the OpenAPI document as partners' tools do (spectral, redocly; needs node)
-	@mkdir -p $(dir $(OPENAPI))
-	@PUBLIC_URL=https://api.acme.test $(BIN)/python -m app openapi > $(OPENAPI)
-	@npx --yes @stoplight/spectral-cli@6.16.3 lint --ruleset ops/spectral.yaml --fail-severity warn $(OPENAPI)
-	@npx --yes @redocly/cli@2.77.0 lint --extends recommended-strict $(OPENAPI)
 
 soak: .venv/.dev ## Inflict every fault more often; writes docs/reliability.md (half an hour)
 	@SOAK=1 $(BIN)/python -m pytest --timeout=$(SOAK_SECONDS_MAX) -m "soak or rounds" $(ARGS)

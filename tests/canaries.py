@@ -18,7 +18,7 @@ CANARY = re.compile(
     |(?P<iccid>(?<![0-9A-Za-z.])[0-9]{18,22}(?![0-9A-Za-z]))
     |(?P<lpa>LPA:1\$)
     |(?P<token>eyJ[\w-]+\.[\w-]+\.[\w-]+|\bBearer\s+[\w.-]{8,})
-    |(?P<secret>\bcls_[\w-]{20,})
+    |(?P<secret>\b(?:cls|opk)_[\w-]{20,})
     |(?P<password>://[^\s:@/'"]*:(?!\*{8}@)[^\s@'"/]+@)""",
     re.VERBOSE,
 )
@@ -93,4 +93,5 @@ def _everything(record: logging.LogRecord) -> str:
     if record.exc_info and record.exc_info[1] is not None:
         text = _FORMATTER.formatException(record.exc_info)
         parts.append(without_values(SOURCE.sub("", text + "\n")))
-    return "\n".join(parts)
+    # Two fields side by side are no token, such as the id of a request that is "Bearer".
+    return "\0".join(parts)

@@ -12,6 +12,7 @@ from tests.canaries import no_canary_is_logged, watched_logging
 from tests.lending import nobody_waits_for_a_second_connection
 from tests.servers.fixtures import (
     broker_url,
+    browser,
     databases,
     pooler,
     postgres,
@@ -22,6 +23,7 @@ from tests.servers.scheduling import Shares, uses_broker
 
 __all__ = [
     "broker_url",
+    "browser",
     "databases",
     "no_canary_is_logged",
     "nobody_waits_for_a_second_connection",
@@ -43,7 +45,15 @@ if settings.get_current_profile_name() == "default":
 # SOAK=1 they lie on a disk, as do those of `make bench`: what is measured is what people will have.
 MEMORY = "/dev/shm"  # noqa: S108 - each makes a directory of its own there, as in /tmp.
 ROOM_BYTES = 4 << 30
-SERVERS = {"broker_url", "databases", "pooler", "postgres", "postgres_up", "rabbitmq"}
+SERVERS = {
+    "broker_url",
+    "browser",
+    "databases",
+    "pooler",
+    "postgres",
+    "postgres_up",
+    "rabbitmq",
+}
 
 
 def pytest_configure() -> None:

@@ -114,6 +114,7 @@ class Process(Container):
             uncached=is_sandbox_number,
             pause=lambda _: None,
             tell=self.metrics.looked_up,
+            costs=self.settings.lookup_costs,
         )
         return Answers(self.provider, self.lookup_cache, self.clock, rules)
 

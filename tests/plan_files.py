@@ -7,7 +7,7 @@ from uuid import UUID
 from app.bootstrap.container import Container
 from domain.catalogue.commands import Imported
 from domain.catalogue.plan import Plan, key_of, plan_id
-from domain.catalogue.plan_file import PlansRefused, read_plan_file
+from domain.catalogue.plan_file import PlanRules, PlansRefused, read_plan_file
 from domain.cause import Cause
 
 Written = dict[str, Any]
@@ -47,7 +47,7 @@ def written(*plans: object) -> bytes:
 
 def import_plans(parts: Container, *plans: Written, request_id: str = "import") -> Imported:
     """Import a file with these plans."""
-    entries = read_plan_file(written(*plans), parts.settings.currency)
+    entries = read_plan_file(written(*plans), PlanRules(parts.settings.currency))
     return parts.catalogue.import_plans(entries, Cause(parts.clock(), request_id))
 
 

@@ -31,6 +31,7 @@ ROWS = (
     "long_log",
     "growth",
     "transactions",
+    "month_close",
     "job_read",
     "start",
     "link_creation",

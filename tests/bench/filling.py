@@ -17,7 +17,7 @@ from psycopg.sql import SQL, Identifier
 SHARED = {"follower_positions", "schema_versions", "log_events_servers", "slices_in_hand"}
 SHARED |= {"leases", "throttle", "installation_notes", "simulated_esims", "simulated_endpoints"}
 LOG, PARTS, READINGS = "log_events", "network_number_parts", "network_readings"
-PLACES = ("notification_id", "position")
+PLACES = ("notification_id", "position", "first_position", "last_position")
 BYTEA = rb"\\x"
 INDEX_MEMORY = "1GB"
 
@@ -67,6 +67,18 @@ SEQUENCE = """
     FROM log_events
 """
 
+# The sums over all wallets are of the installation: they are added up anew, not copied.
+HOURS, NIL = "transaction_hours", b"00000000-0000-0000-0000-000000000000"
+SUMS_OF_ALL = f"""
+    DELETE FROM {HOURS} WHERE organization_id = '{NIL.decode()}';
+    INSERT INTO {HOURS} (organization_id, kind, hour, count, first, last, debit_micros,
+        credit_micros)
+    SELECT '{NIL.decode()}', kind, charged_at / 3600000000, count(*), min(position), max(position),
+        sum(CASE direction WHEN 'debit' THEN amount_micros ELSE 0 END),
+        sum(CASE direction WHEN 'debit' THEN 0 ELSE amount_micros END)
+    FROM transactions GROUP BY kind, charged_at / 3600000000
+"""  # noqa: S608  # Our own names.
+
 Lines = Mapping[str, Sequence[bytes]]  # Of each table, as COPY writes them.
 Server = psycopg.Connection[Any]
 Slot = tuple[bytes, int]  # What of the original stands there, and in which form; or a position.
@@ -100,6 +112,7 @@ def fill(url: str, before: Lines, copies: int) -> None:
                     copy.write(block(number))
             for statement in again:
                 server.execute(statement)
+        server.execute(SUMS_OF_ALL)
         _move_followers(server)
 
 
@@ -182,6 +195,8 @@ def _blocks(columns: Mapping[str, Sequence[str]], before: Lines, now: Lines) -> 
         rows = [line for line in now[name] if line not in known]
         if name == LOG:
             rows = [line for line in rows if line.split(b"\t")[0] not in shared]
+        if name == HOURS:
+            rows = [line for line in rows if not line.startswith(NIL)]
         if rows:
             new[name] = rows
     own = set[bytes]().union(*(_tokens(line) for lines in new.values() for line in lines)) - old

@@ -32,25 +32,26 @@ BUDGETS: Mapping[str, Budget] = {
     # The wallet as it is now; the commit. A provider at hand has no cache.
     # SQLite inserts event by event, and looks for the one before each stream's first.
     # The projector: its positions, the events, its fence, the new positions; a row, its hour, a
-    # balance.
+    # balance; the month that the wallet stands in, and the entry's lines of its statement and its
+    # usage.
     "lookup": Budget(
-        "web 2/1, projector 5/1, dispatcher 1/0", "web 4/1, projector 5/1, dispatcher 1/0"
+        "web 2/1, projector 8/1, dispatcher 1/0", "web 4/1, projector 8/1, dispatcher 1/0"
     ),
     # And the key's stream.
     "lookup with a key": Budget(
-        "web 3/1, projector 5/1, dispatcher 1/0", "web 5/1, projector 5/1, dispatcher 1/0"
+        "web 3/1, projector 8/1, dispatcher 1/0", "web 5/1, projector 8/1, dispatcher 1/0"
     ),
     # The key's stream.
     "replay of a lookup": Budget("web 1/0", "web 2/0"),
     # Four commits of a worker are one slice: taken in hand, begun, settled, given back.
     "job of 1": Budget(
-        "web 4/1, projector 20/2, dispatcher 3/1, worker 9/4",
-        "web 6/1, projector 18/2, dispatcher 3/1, worker 12/4",
+        "web 4/1, projector 23/2, dispatcher 3/1, worker 9/4",
+        "web 6/1, projector 21/2, dispatcher 3/1, worker 12/4",
     ),
     # Four slices.
     "job of 1000": Budget(
-        "web 4/1, projector 32/2, dispatcher 3/1, worker 36/16",
-        "web 6/1, projector 18/2, dispatcher 3/1, worker 45/16",
+        "web 4/1, projector 35/2, dispatcher 3/1, worker 36/16",
+        "web 6/1, projector 21/2, dispatcher 3/1, worker 45/16",
     ),
     # The counters of the job, whose bytes are kept.
     "read of a job": Budget("web 1/0", "web 2/0"),
@@ -61,19 +62,19 @@ BUDGETS: Mapping[str, Budget] = {
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading with the parts of its number, the outcome.
     "link": Budget(
-        "web 5/1, projector 15/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 6/1, projector 17/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 5/1, projector 18/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 6/1, projector 20/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     "link with a key": Budget(
-        "web 6/1, projector 15/1, dispatcher 3/1, worker 8/3, network 6/1",
-        "web 7/1, projector 17/1, dispatcher 3/1, worker 15/3, network 6/1",
+        "web 6/1, projector 18/1, dispatcher 3/1, worker 8/3, network 6/1",
+        "web 7/1, projector 20/1, dispatcher 3/1, worker 15/3, network 6/1",
     ),
     # The usage is read from the network, and kept; the plans were read within the last second.
     "read of a link": Budget("web 3/1, network 1/0", "web 4/1, network 1/0"),
     "list of links": Budget("web 6/0", "web 7/0"),
     "top-up": Budget(
-        "web 10/2, projector 10/1, dispatcher 3/1, worker 7/2, network 3/1",
-        "web 14/2, projector 10/1, dispatcher 3/1, worker 13/2, network 3/1",
+        "web 10/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
+        "web 14/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
 }
 

@@ -42,7 +42,7 @@ class Observer:
 
     def __init__(self, process: Process) -> None:
         self._process = process
-        self._invariants = Invariants()
+        self._invariants = Invariants(process.log.history)
         self._stop = Event()
         self._lock = Lock()
         self.position = 0

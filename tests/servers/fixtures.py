@@ -9,6 +9,7 @@ from typing import NoReturn, TypeVar
 
 import pytest
 
+from tests.servers.browser import Browser
 from tests.servers.databases import Databases
 from tests.servers.given_broker import BROKER, delete_queues, given_broker
 from tests.servers.pgbouncer import PgBouncer
@@ -22,12 +23,13 @@ DATABASE = "TEST_DATABASE_URL"
 CI = os.environ.get("CI", "").lower() not in {"", "0", "false"}
 
 
-def started(server: Callable[[], T], kind: str, setting: str) -> T:
+def started(server: Callable[[], T], kind: str, setting: str = "") -> T:
     """Start a private server; without its programs the test is skipped, or fails under CI."""
     try:
         return server()
     except NotInstalled as error:
-        missing(f"{kind} is missing: {error}; install it, or set {setting}")
+        otherwise = f", or set {setting}" if setting else ""
+        missing(f"{kind} is missing: {error}; install it{otherwise}")
 
 
 def missing(reason: str) -> NoReturn:
@@ -51,7 +53,7 @@ def databases() -> Iterator[Databases]:
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:
     """A private server that a test may stop and kill; whoever does so starts it again."""
-    server = started(PostgresServer, "PostgreSQL", "nothing else: this test stops the server")
+    server = started(PostgresServer, "PostgreSQL")
     yield server
     server.close()
 
@@ -70,7 +72,7 @@ def pooler() -> Iterator[Callable[..., PgBouncer]]:
     made: list[PgBouncer] = []
 
     def start(url: str, mode: str, size: int = 20) -> PgBouncer:
-        server = started(lambda: PgBouncer(url, mode, size), "PgBouncer", "nothing else")
+        server = started(lambda: PgBouncer(url, mode, size), "PgBouncer")
         made.append(server)
         return server
 
@@ -85,6 +87,14 @@ def rabbitmq() -> Iterator[RabbitServer]:
     server = started(RabbitServer, "RabbitMQ", BROKER)
     yield server
     server.close()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """A Chromium for the whole session; its `page` is a new visitor each time."""
+    running = started(Browser, "Chromium")
+    yield running
+    running.close()
 
 
 @pytest.fixture

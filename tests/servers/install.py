@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers import pgbouncer, postgres, rabbitmq
+from tests.servers import browser, pgbouncer, postgres, rabbitmq
 from tests.servers.fixtures import BROKER, CI, DATABASE
 from tests.servers.running import NotInstalled, newest
 
@@ -23,6 +23,7 @@ SERVERS = [  # What people call it, the setting that names one (if any), the pro
     ("curl", "", "usr/bin/curl", "curl"),  # These three run the samples of the guides.
     ("jq", "", "usr/bin/jq", "jq"),
     ("Node.js", "", "usr/bin/node", "nodejs"),
+    ("Chromium", "", browser.PROGRAM, "chromium"),
 ]
 POLICY = Path("/usr/sbin/policy-rc.d")
 FORBID = "#!/bin/sh\nexit 101\n"  # Debian's word for "do not start what was installed".

@@ -251,3 +251,4 @@ class World:
 
     def _fees(self, machine: Machine) -> None:
         machine.fee_round.run()
+        machine.month_end.run()

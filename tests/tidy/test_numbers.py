@@ -1,22 +1,40 @@
 """The numbers in the documents are those of the code: sentences, written with the constants."""
 
+import re
+from datetime import timedelta
+
 import pytest
 
+from app.adapters.lookups.sandbox import SLOW_S
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
-from app.http.edge import calling, front
+from app.http.accounts import input as account_input
+from app.http.catalogue import input as catalogue_input
+from app.http.edge import calling, front, idempotency
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.schemas import PER_PAGE_MAX
+from app.http.edge.request import REQUEST_ID
+from app.http.edge.schemas import PAGE_MAX, PER_PAGE_MAX
+from app.http.links import input as link_input
+from app.http.lookups import input as lookup_input
+from app.http.tokens import input as token_input
 from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
 from app.settings import HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
+from domain.links import readings, status
 from domain.links.waiting import share_of
-from domain.lookups import answers, bulk, bulk_job, in_flight
+from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 
 KIB, MIB = 1024, 1024 * 1024
+
+
+def _most(pattern: str) -> int:
+    """Return how many characters the last part of a pattern allows."""
+    return int(re.findall(r",([0-9]+)\}", pattern)[-1])
+
+
 IN_WORDS = {3: "three", 5: "five"}
 ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
@@ -50,12 +68,13 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
         (API, f"`per_page` (1 to {PER_PAGE_MAX})"),
-        (API, f"`PAYLOAD_TOO_LARGE`: over {BODY_BYTES_MAX // MIB} MiB"),
-        (API, f"`REQUEST_URI_TOO_LONG`: over {front.HEAD_BYTES_MAX // KIB} KiB"),
-        (API, HEAD),
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
         (f"{PARTNERS}/errors.md", f"longer than {front.HEAD_BYTES_MAX // KIB} KiB"),
         (f"{PARTNERS}/errors.md", HEAD),
+        (f"{PARTNERS}/limits.md", f"or more than {calling.WAITING_REQUESTS_MAX} requests wait"),
+        (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
+        (f"{PARTNERS}/idempotency.md", f"(1 to {_most(idempotency.KEY)} visible ASCII characters"),
+        (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
         (f"{PARTNERS}/jobs.md", f"up to {DEFAULTS.bulk_numbers_max} unless this installation"),
         (f"{PARTNERS}/esim.md", f"({DEFAULTS.provisioning_deadline_s} seconds unless"),
         (f"{PARTNERS}/idempotency.md", f"({DEFAULTS.provisioning_deadline_s} seconds unless"),
@@ -64,6 +83,75 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
 def test_a_number_in_a_document_is_that_of_the_code(document: str, sentence: str) -> None:
     text = " ".join((ROOT / document).read_text("utf-8").split())
     assert sentence in text
+
+
+SECOND = timedelta(seconds=1)
+LIMITS = {  # Each row of the tables for partners, and no other: what is limited, and how.
+    "body": f"{BODY_BYTES_MAX // MIB} MiB",
+    "URL and headers together": f"{front.HEAD_BYTES_MAX // KIB} KiB",
+    "headers": f"{front.HEADERS_MAX}",
+    "parameters of a token request": f"{token_input.FIELDS_MAX}",
+    "`Idempotency-Key`": f"{_most(idempotency.KEY)} visible ASCII characters",
+    "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",
+    "digits of a `phone_number`": f"{_most(lookup_input.PATTERN) + 1}",
+    "`phone_numbers` of a job": f"{DEFAULTS.bulk_numbers_max} by default",
+    "`name` of a link": f"{link_input.NAME_CHARS_MAX} characters",
+    "`add` and `remove` of a change of plans, together": f"{link_input.CHANGES_MAX} entries",
+    "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
+    "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
+    "`per_page` of any list": f"{PER_PAGE_MAX}",
+    "`page` of any list": f"{PAGE_MAX}",
+    "single lookups under way, in each process": f"{ON_THREADS_MAX}",
+    "single lookups that wait for a place, in each process": (
+        f"{WAITING_MAX - ON_THREADS_MAX}, for {in_flight.WAIT_S:g} s"
+    ),
+    "single lookups besides, answered without waiting": f"{in_flight.IN_FLIGHT_MAX}",
+    "numbers of all jobs that have no outcome yet": f"{DEFAULTS.job_items_open_max} by default",
+    "requests that wait for the network, in each process": (
+        f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"
+    ),
+    "wrong secrets of one client from one address": (
+        f"{throttle.FAILURES_MAX} in {throttle.WINDOW // SECOND} s"
+    ),
+    "wrong secrets of all clients from one address": (
+        f"{throttle.ADDRESS_FAILURES_MAX} in {throttle.WINDOW // SECOND} s"
+    ),
+    "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
+    "a reply that you do not take": f"{front.WRITE_S:g} s",
+    "a connection without a request": f"{front.KEEP_ALIVE_S:g} s",
+    "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
+    "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",
+    "suspend and reactivate": f"{status.WITHIN_S:g} s",
+    "a read of a link at the network": f"{readings.READ_S:g} s",
+    "a network status that is given again": f"{readings.STATUS_KEPT // SECOND} s",
+    "a lookup that waits for the first one with its key": f"{single.WAIT_S:g} s",
+}
+PAGES = {  # How many make a page, unless the client says so.
+    f"{catalogue_input.PlanQuery().fields['per_page'].load_default} plans",
+    f"{account_input.TransactionQuery().fields['per_page'].load_default} transactions",
+    f"{link_input.LinkQuery().fields['per_page'].load_default} links",
+    f"{link_input.HistoryQuery().fields['per_page'].load_default} entries of a link's history",
+}
+
+
+def test_the_limits_that_partners_are_told_are_those_of_the_code_and_none_is_left_out() -> None:
+    text = (ROOT / PARTNERS / "limits.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| [^|]+ \|$", text, re.MULTILINE)
+    assert [row for row in rows if row not in {("What", "Limit"), ("---", "---")}] == [
+        *LIMITS.items()
+    ]
+    [pages] = re.findall(r"^Without `per_page` a page has (.+)\.$", text, re.MULTILINE)
+    assert {*re.split(", or |, ", pages)} == PAGES
+
+
+def test_the_time_that_clients_are_told_to_give_is_enough_for_what_ends_well() -> None:
+    told = "Give lookups, purchases and changes of a link 30 seconds, and reads 10"
+    for document in ("limits.md", "conventions.md"):
+        text = " ".join((ROOT / PARTNERS / document).read_text("utf-8").split())
+        assert told in text
+    lookup_s = in_flight.WAIT_S + single.LEASE.total_seconds()
+    assert max(lookup_s, DEFAULTS.provisioning_deadline_s, status.WITHIN_S) < 30
+    assert readings.READ_S < 10
 
 
 def test_the_token_operation_tells_how_many_wrong_secrets_are_too_many() -> None:

@@ -64,7 +64,9 @@ WHERE organization_id = $1 AND key = $2
 
 _E164 = re.compile(r"\+[1-9][0-9]{1,14}\Z", re.ASCII)
 _KEY = re.compile(r"[!-~]{1,255}\Z")
-_REQUEST_ID = re.compile(r"(?!\+[0-9]+\Z|89[0-9]{16,20}\Z)[A-Za-z0-9._~:/@=+-]{1,128}\Z")
+_REQUEST_ID = re.compile(
+    r"(?!\+[0-9]+\Z|89[0-9]{16,20}\Z|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}\Z"
+)
 
 
 class Config(msgspec.Struct, frozen=True):

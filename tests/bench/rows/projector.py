@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from app.bootstrap.container import Container
+from projections.engine.sql_views import detached
 from tests.bench.history import append_jobs, append_lookups
 from tests.bench.installation import installation, new_organization
 from tests.bench.limits.plain import rows_of
@@ -39,7 +40,8 @@ def _project(container: Container) -> float:
     """Forget all read models, then measure how fast the projector fills them."""
     with container.views.writing() as connection:
         for model in container.models:
-            model.metadata.drop_all(connection)
-            model.metadata.create_all(connection)
+            with detached(connection, [*model.metadata.tables]):
+                model.metadata.drop_all(connection)
+                model.metadata.create_all(connection)
             container.positions.begin(connection, model.name, model.version, None)
     return rate(EVENTS, container.projector.catch_up)
