@@ -19,7 +19,7 @@ MAKEFLAGS += --no-print-directory
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check lint types imports bench profile soak
+.PHONY: help install run start quick test check again lint types imports bench profile soak
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,7 +48,13 @@ test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" p
 
 # The tests start only when the quick checks have passed, under `make -j` too.
 check: lint types imports ## What CI runs: lint, types and imports, then the tests
-	@$(MAKE) test
+	@$(MAKE) test || $(MAKE) again
+
+# Decision 145: what lost a race against a crowded machine passes alone; what is broken does not.
+again: .venv/.dev
+	@echo "== The tests that failed, once more, alone. One that passes now is flaky: mend it." >&2
+	@$(BIN)/python -m pytest --last-failed --last-failed-no-failures=none --maxfail=1 --verbose \
+		--timeout=$(TEST_SECONDS_MAX)
 
 lint: .venv/.dev ## Check rules and format (ruff)
 	@$(BIN)/python -m ruff check --quiet .
