@@ -1,0 +1,26 @@
+"""What a network supplies: the plans that can be bought from it, in its own words."""
+
+import msgspec
+
+from domain.cost import Cost
+
+
+class SuppliedCountry(msgspec.Struct, frozen=True):
+    """Where a plan works: an ISO 3166-1 alpha-2 code, and names of operators with generations."""
+
+    country_code: str
+    operators: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+
+class SuppliedPlan(msgspec.Struct, frozen=True):
+    """A plan as its network lists it, before it has a price. `data_mb` in MB, 1 GB = 1000 MB.
+
+    `data_mb` None is a plan without a limit; `cost` None means that the network does not tell it.
+    """
+
+    provider_plan_id: str
+    name: str
+    data_mb: int | None
+    validity_days: int
+    coverage: tuple[SuppliedCountry, ...]
+    cost: Cost | None = None
