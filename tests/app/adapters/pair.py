@@ -38,12 +38,35 @@ class Pair:
             wait_until(lambda: connection.execute(CAUGHT_UP).fetchone() == (True,))
 
     def wait_for_standby(self, name: str) -> None:
-        """Let commits of the primary wait for a standby of this name; "" for none."""
+        """Let commits of the primary wait for a standby of this name; "" for none.
+
+        A reload reaches each process of the server later. The main process tells all others before
+        it takes a connection that has the new value, and a checkpoint that is asked for then is
+        not made before the checkpointer, which turns the waiting on and off, has heard it. That
+        may have been about to make one that somebody else had asked for; hence two.
+        """
         with psycopg.connect(self.primary.url(), autocommit=True) as connection:
             connection.execute(
                 SQL("ALTER SYSTEM SET synchronous_standby_names = {}").format(Literal(name))
             )
             connection.execute("SELECT pg_reload_conf()")
+        wait_until(lambda: self._names_standby(name))
+        with psycopg.connect(self.primary.url(), autocommit=True) as connection:
+            for _ in range(2):
+                connection.execute("CHECKPOINT")
+
+    def _names_standby(self, name: str) -> bool:
+        """Tell whether a new connection to the primary knows this name."""
+        with psycopg.connect(self.primary.url()) as connection:
+            return connection.execute("SHOW synchronous_standby_names").fetchone() == (name,)
+
+    def restore(self) -> None:
+        """Make it what it was at first, whatever a test has done and wherever it has failed."""
+        if not self.primary.is_running():
+            self.primary.start()
+        self.wait_for_standby("")
+        if not self.standby.is_running():
+            self.bring_back()
 
     def lose_sight(self) -> None:
         """Cut the standby off, so that further commits are on the primary alone."""

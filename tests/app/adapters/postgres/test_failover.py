@@ -44,8 +44,7 @@ def servers() -> Iterator[Pair]:
 @pytest.fixture
 def pair(servers: Pair) -> Pair:
     """A primary and its standby, restored if an earlier test has changed them."""
-    if not servers.standby.is_running():
-        servers.bring_back()
+    servers.restore()
     return servers
 
 
