@@ -14,3 +14,10 @@ class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     currency: str
     reference: str | None = None
     estimated: bool = True
+
+
+class ProviderBalance(msgspec.Struct, frozen=True):
+    """What we have left at a provider, in its currency; below zero where it gives credit."""
+
+    amount_micros: int
+    currency: str

@@ -37,8 +37,10 @@ class FaultyNetwork:
         """How often a call has been made."""
         return self.calls.count(call)
 
-    def __getattr__(self, call: str) -> Callable[..., Any]:
+    def __getattr__(self, call: str) -> Any:
         reached = getattr(self.inner, call)
+        if not callable(reached):
+            return reached
 
         def called(*args: Any, **kwargs: Any) -> Any:
             self.calls.append(call)

@@ -11,6 +11,8 @@ from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
+import msgspec
+
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge, Reference
 from domain.catalogue.plan import SponsorProfile
@@ -30,7 +32,15 @@ from domain.links.create import ProvisioningRules
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.network import AddonUsage, AvailableEsim, Endpoint, EsimNetwork, Readings, Usage
+from domain.links.network import (
+    AddonUsage,
+    AvailableEsim,
+    Endpoint,
+    EsimNetwork,
+    Readings,
+    StockNetwork,
+    Usage,
+)
 from domain.links.provisioning import Step, after_no_endpoint, after_nothing, next_step
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -102,7 +112,7 @@ class EsimReservation:
         for page in range(PAGES_MAX):
             if not (timeout_s := left_s()):
                 raise Unavailable
-            found = self.network.available_esims(
+            found = _stock(self.network).available_esims(
                 plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
             )
             if not found:
@@ -149,6 +159,11 @@ def _charges_of(link: Link) -> list[Charge]:
         metadata=link_metadata(link),
     )
     return [charge]
+
+
+def _stock(network: EsimNetwork) -> StockNetwork:
+    assert network.shape == "stock", network.name
+    return network
 
 
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
@@ -253,7 +268,7 @@ class Provisioning:
         if left_s <= 0:  # Appending took so long that others consider the call as over.
             return True
         try:
-            endpoint = self.network.create_endpoint(
+            endpoint = _stock(self.network).create_endpoint(
                 link.iccid,
                 link.requested.plan.at_provider,
                 self.rules.base_plan,
@@ -275,7 +290,7 @@ class Provisioning:
     def _look_up(self, link: Link) -> bool:
         assert link.iccid is not None
         try:
-            endpoint = self.network.find_endpoint(link.iccid, timeout_s=self._call_s(link))
+            endpoint = _stock(self.network).find_endpoint(link.iccid, timeout_s=self._call_s(link))
         except ProviderError:
             return False
         if endpoint is None:
@@ -303,8 +318,9 @@ class Provisioning:
             return
         logger.error("an endpoint was made after link %s had ended; it is removed", link.id)
         with suppress(ProviderError):
-            self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
-            self.network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
+            network = _stock(self.network)
+            network.remove_endpoint(endpoint.endpoint_id, timeout_s=CALL.total_seconds())
+            network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
 
     def _with_addon(self, link: Link, endpoint: Endpoint) -> tuple[Endpoint, Usage]:
         """Return the endpoint with the id of its first plan, as far as the network tells it."""
@@ -318,8 +334,9 @@ class Provisioning:
             return endpoint, Usage("active", [], now, msisdn=endpoint.msisdn)
         _, new = match_addons([], usage.addons)
         mine = next((a.addon_id for a in new if a.provider_plan_id == plan.provider_plan_id), None)
-        reference, msisdn = endpoint.reference, endpoint.msisdn or usage.msisdn
-        return Endpoint(endpoint.endpoint_id, endpoint.iccid, reference, mine, msisdn), usage
+        msisdn = endpoint.msisdn or usage.msisdn
+        told = msgspec.structs.replace(endpoint, addon_id=mine, msisdn=msisdn)
+        return told, usage
 
     def _fail(self, link: Link, refusal: Refused, *, outcome_known: bool) -> bool:
         self.failing.fail_link(link, refusal, outcome_known=outcome_known)
@@ -328,14 +345,14 @@ class Provisioning:
     def _clean_up(self, link: Link) -> bool:
         """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
         assert link.iccid is not None
-        timeout_s = CALL.total_seconds()
+        network, timeout_s = _stock(self.network), CALL.total_seconds()
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
         try:
-            endpoint = self.network.find_endpoint(link.iccid, timeout_s=timeout_s)
+            endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
             if endpoint is None or endpoint.reference != str(link.id):
                 step = after_no_endpoint(link, asked_at)
                 return step is not Step.WAIT and self._do(step, link)
-            self.network.remove_endpoint(endpoint.endpoint_id, timeout_s=timeout_s)
+            network.remove_endpoint(endpoint.endpoint_id, timeout_s=timeout_s)
         except ProviderError:
             return False
         link.note_endpoint_removed(endpoint.endpoint_id, self._cause(link))
@@ -348,7 +365,7 @@ class Provisioning:
         if esim.link_id != link.id:
             raise Conflict(link.id)  # Another worker was first and has ended the link.
         try:
-            self.network.release_esim(link.iccid, timeout_s=CALL.total_seconds())
+            _stock(self.network).release_esim(link.iccid, timeout_s=CALL.total_seconds())
         except ProviderError:
             return False
         esim.release(link.id, self._cause(link))

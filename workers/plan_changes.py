@@ -17,7 +17,7 @@ from domain.links import plan_change_steps as outcomes
 from domain.links.bought_plan import match_addons
 from domain.links.failing import Failing, given_up, refusal_of
 from domain.links.link import Link
-from domain.links.network import AddonUsage, EsimNetwork, NoSuchEndpoint
+from domain.links.network import Addon, AddonUsage, EsimNetwork, NoSuchEndpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
 from domain.log.log import Log, retry_on_conflict
@@ -138,14 +138,14 @@ class PlanChanges:
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
 
     def _add(self, link: Link, change: PlanChange, timeout_s: float) -> bool:
-        addon_id = self._put_on(link, change, timeout_s)
+        addon = self._put_on(link, change, timeout_s)
         try:
-            return self._note_added(change, addon_id, adopted=False)
+            return self._note_added(change, addon, adopted=False)
         except Conflict:
-            self._take_back(change, addon_id)
+            self._take_back(change, addon.addon_id)
             raise
 
-    def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> str:
+    def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> Addon:
         """Request the present addition under its reference."""
         assert link.endpoint_id is not None
         addition = change.next
@@ -157,15 +157,18 @@ class PlanChanges:
         assert link.endpoint_id is not None
         self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
 
-    def _take_back(self, change: PlanChange, addon_id: str) -> None:
+    def _take_back(self, change: PlanChange, addon_id: str | None) -> None:
         """Remove an add-on that came after its failed change had ended."""
         current, link = self.log.get(PlanChange, change.id), self.log.get(Link, change.link_id)
         known = {activation.addon_id for activation in link.activations.values()}
-        if current.finished_at is None or addon_id in known:
+        if current.finished_at is None or (addon_id is not None and addon_id in known):
             return
         logger.error("a plan was added after change %s had ended; it is removed", change.id)
         with suppress(ProviderError):
-            self._take_off(link, addon_id)
+            if addon_id is None and (found := self._new_addon(link, change, CALL.total_seconds())):
+                addon_id = found.addon_id
+            if addon_id is not None:
+                self._take_off(link, addon_id)
 
     def _look_up(self, change: PlanChange) -> bool:
         link = self.log.get(Link, change.link_id)
@@ -175,7 +178,7 @@ class PlanChanges:
                 if self._addon_of(link, change.next, timeout_s) is None:
                     return self._note_removed(change)
             elif (found := self._new_addon(link, change, timeout_s)) is not None:
-                return self._note_added(change, found.addon_id, adopted=True)
+                return self._note_added(change, Addon(found.addon_id), adopted=True)
         except ProviderError:
             return False
         step = after_nothing(change, self.clock())
@@ -219,7 +222,7 @@ class PlanChanges:
         try:
             # There is none: the network refuses a reference that was removed.
             with suppress(Rejected):
-                addon_id = self._put_on(link, change, left_s)
+                addon_id = self._put_on(link, change, left_s).addon_id
             if addon_id is not None:
                 self._take_off(link, addon_id)
         # It is tried again when the outcome has not been seen for as long once more.
@@ -274,9 +277,9 @@ class PlanChanges:
     def _note_removed(self, change: PlanChange) -> bool:
         return self._save(change, outcomes.note_removed)
 
-    def _note_added(self, change: PlanChange, addon_id: str, *, adopted: bool) -> bool:
+    def _note_added(self, change: PlanChange, addon: Addon, *, adopted: bool) -> bool:
         def decide(current: PlanChange, link: Link, cause: Cause) -> None:
-            outcomes.note_added(current, link, addon_id, cause, adopted=adopted)
+            outcomes.note_added(current, link, addon, cause, adopted=adopted)
 
         return self._save(change, decide)
 

@@ -21,7 +21,7 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan
-from domain.links.network import Endpoint, LinkStatus
+from domain.links.network import Addon, Endpoint, LinkStatus
 from domain.log.aggregate import Created, Root
 from domain.personal import Sealed
 
@@ -412,7 +412,8 @@ class Link(Refundable):
             plan=self.requested.plan,
             activation_id=derive_id("activation", self.id, 0),
             lpa=lpa,
-            cost=self.requested.plan.cost_of(endpoint.addon_id or endpoint.endpoint_id),
+            cost=endpoint.cost
+            or self.requested.plan.cost_of(endpoint.addon_id or endpoint.endpoint_id),
         )
 
     def fail(
@@ -460,14 +461,12 @@ class Link(Refundable):
         assert self.open_change is None, self.open_change
         self._note(Link.ChangeOpened, cause, change_id=change_id)
 
-    def add_plan(
-        self, activation_id: UUID, plan: BoughtPlan, addon_id: str | None, cause: Cause
-    ) -> None:
+    def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
         """Note that the open change has put a plan on the link."""
         assert self.open_change is not None
         assert activation_id not in self.activations, activation_id
-        facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon_id}
-        facts["cost"] = plan.cost_of(addon_id)
+        facts = {"activation_id": activation_id, "plan": plan, "addon_id": addon.addon_id}
+        facts["cost"] = addon.cost or plan.cost_of(addon.addon_id)
         self._note(Link.PlanAdded, cause, change_id=self.open_change, **facts)
 
     def remove_plan(self, activation_id: UUID, cause: Cause) -> None:

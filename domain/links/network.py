@@ -1,16 +1,21 @@
 """The port of the eSIM network, in the domain's terms; each call says what is safe to repeat.
 
+A network has one of two shapes. From a *stock* an eSIM is taken first, and then its endpoint is
+created. An *order* buys an eSIM with its plan on it, so the ICCID comes with the outcome.
+
 Errors are those of `domain.provider_errors`: Unavailable (nothing happened), Rejected (final,
 nothing happened) and OutcomeUnknown (look it up before anything is repeated).
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, Protocol
 from uuid import UUID
 
 import msgspec
 
+from domain.catalogue.supplied import SuppliedPlan
+from domain.cost import Cost, ProviderBalance
 from domain.provider_errors import Rejected
 
 LinkStatus = Literal["active", "suspended", "inactive"]
@@ -48,7 +53,7 @@ class Endpoint(msgspec.Struct, frozen=True):
     """A subscription at the network: an eSIM in use.
 
     `reference` is the one under which it was created. `addon_id` is the id of its first add-on;
-    None if the network tells it only through `usage`.
+    None if the network tells it only through `usage`. `cost` is None if it does not tell it.
     """
 
     endpoint_id: str
@@ -56,6 +61,30 @@ class Endpoint(msgspec.Struct, frozen=True):
     reference: str
     addon_id: str | None = None
     msisdn: str | None = None
+    cost: Cost | None = None
+
+
+class Order(msgspec.Struct, frozen=True):
+    """An eSIM that was bought with a plan on it; its ICCID is the id of its endpoint.
+
+    `placed_at` is by the network's clock. `reference` is ours, where the network keeps it.
+    `addon_id` is the id of the plan, if the network tells it here.
+    """
+
+    order_reference: str
+    iccid: str
+    provider_plan_id: str
+    placed_at: datetime
+    reference: str | None = None
+    addon_id: str | None = None
+    cost: Cost | None = None
+
+
+class Addon(msgspec.Struct, frozen=True):
+    """A plan that was added; `addon_id` is None if the network tells it only through `usage`."""
+
+    addon_id: str | None
+    cost: Cost | None = None
 
 
 class AddonUsage(msgspec.Struct, frozen=True):
@@ -106,20 +135,84 @@ class NetworkStatus(msgspec.Struct, frozen=True):
     as_of: datetime
 
 
-class EsimNetwork(Protocol):
-    """A network that sells eSIM endpoints. Thread-safe; every call ends within `timeout_s`.
+Capability = Literal["suspend", "location", "remove_plan", "cancel"]
+
+
+class Network(Protocol):
+    """What both shapes can do. Thread-safe; every call ends within `timeout_s`.
 
     When a call that changes something meets its time-out it raises OutcomeUnknown; a read raises
-    Unavailable. `remote` tells whether calls leave this process.
+    Unavailable. `remote` tells whether calls leave this process. What is not among `capabilities`
+    is never asked for.
     """
 
     name: str
     remote: bool
     settles_after: timedelta  # From the start of a call until it can no longer have an effect.
+    capabilities: frozenset[Capability]
+    adds_once: bool  # Whether `add_plan` may be repeated with the same reference.
 
     def probe(self, *, timeout_s: float) -> None:
         """Ask for a sign of life that costs nothing; raises Unavailable while there is none."""
         ...
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return what we have left at the network, None if it tells none. Raises Unavailable."""
+        ...
+
+    def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan]:
+        """Return the plans that the network sells, empty if it has no catalogue.
+
+        `timeout_s` is for each call that it makes. Raises Unavailable, also in the middle.
+        """
+        ...
+
+    def add_plan(
+        self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
+    ) -> Addon:
+        """Put one more plan on an endpoint.
+
+        With `adds_once`, repeating it with the same `reference` is safe and gives the same add-on.
+        One that was removed does not come back then, however late its call arrives. So a refusal
+        means that there is none, once the first call can no longer have an effect. Without, a
+        repeat adds another plan. Raises NoEndpoint (the network answered without an add-on id),
+        NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown; after the last, `usage` shows
+        within `settles_after` whether there is a new add-on.
+        """
+        ...
+
+    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
+        """Take a plan off an endpoint; safe to repeat: one that is gone is no error."""
+        ...
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
+        ...
+
+    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
+        """Return whether an endpoint is connected now. Raises Unavailable, Rejected."""
+        ...
+
+    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Stop the traffic of an endpoint; safe to repeat."""
+        ...
+
+    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
+        ...
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        """Return the activation code of an eSIM, `LPA:1$host$matching-id` (GSMA SGP.22 §4.1).
+
+        Raises Unavailable, Rejected.
+        """
+        ...
+
+
+class StockNetwork(Network, Protocol):
+    """A network with a stock of eSIMs: one is taken first, then its endpoint is created."""
+
+    shape: Literal["stock"]
 
     def available_esims(
         self,
@@ -161,45 +254,38 @@ class EsimNetwork(Protocol):
         """Release an eSIM without an endpoint; safe to repeat."""
         ...
 
-    def add_plan(
-        self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
-    ) -> str:
-        """Put one more plan on an endpoint; return its add-on id.
 
-        Repeating it with the same `reference` is safe and gives the same add-on. One that was
-        removed does not come back, however late its call arrives. So a refusal means that there is
-        none, once the first call can no longer have an effect. Raises NoEndpoint (the network
-        answered without an add-on id), NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown;
-        after the last, `usage` shows whether there is a new add-on.
+class OrderNetwork(Network, Protocol):
+    """A network that sells an eSIM and its plan in one order."""
+
+    shape: Literal["order"]
+    keeps_reference: bool  # Whether `Order.reference` is ours, so that a lost order is told apart.
+
+    def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
+        """Buy one new eSIM with a plan on it.
+
+        Sent at most once, because repeating it buys another one. Raises Rejected, Unavailable or
+        OutcomeUnknown; after the last, `orders` shows what it has come to.
         """
         ...
 
-    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
-        """Take a plan off an endpoint; safe to repeat: one that is gone is no error."""
-        ...
+    def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
+        """Return the orders of a plan that were placed at `since` or later, oldest first.
 
-    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
-        """Return plans, usage and life cycle of an endpoint now. Raises Unavailable, Rejected."""
-        ...
-
-    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return whether an endpoint is connected now. Raises Unavailable, Rejected."""
-        ...
-
-    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Stop the traffic of an endpoint; safe to repeat."""
-        ...
-
-    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Let a suspended or inactive endpoint carry traffic again; safe to repeat."""
-        ...
-
-    def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        """Return the activation code of an eSIM, `LPA:1$host$matching-id` (GSMA SGP.22 §4.1).
-
-        Raises Unavailable, Rejected.
+        All that the network shows by now, whoever placed them; one may be shown only some time
+        after it was placed, but within `settles_after`. Raises Unavailable.
         """
         ...
+
+    def take_back(self, order: Order, *, timeout_s: float) -> bool:
+        """Give an eSIM that nobody has used back to the network; False if it cannot take it.
+
+        Safe to repeat: one that was taken back is True. Raises Unavailable or OutcomeUnknown.
+        """
+        ...
+
+
+EsimNetwork = StockNetwork | OrderNetwork
 
 
 class NetworkReading(msgspec.Struct, frozen=True):

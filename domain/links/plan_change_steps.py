@@ -17,6 +17,7 @@ from enum import StrEnum
 
 from domain.cause import Cause, lies_ahead
 from domain.links.link import Link
+from domain.links.network import Addon
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.provisioning import ATTEMPTS_MAX
 
@@ -64,13 +65,13 @@ def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> b
 
 
 def note_added(
-    change: PlanChange, link: Link, addon_id: str | None, cause: Cause, *, adopted: bool
+    change: PlanChange, link: Link, addon: Addon, cause: Cause, *, adopted: bool
 ) -> None:
     """Note that the present addition is on the link; `adopted`: its reply had been lost."""
     addition = change.next
     assert isinstance(addition, Addition)
-    change.note_added(addon_id, cause, adopted=adopted)
-    link.add_plan(addition.activation_id, addition.plan, addon_id, cause)
+    change.note_added(addon.addon_id, cause, adopted=adopted)
+    link.add_plan(addition.activation_id, addition.plan, addon, cause)
     _finish_if_done(change, link, cause)
 
 

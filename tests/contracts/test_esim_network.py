@@ -45,6 +45,15 @@ def test_a_network_says_its_name_and_when_a_call_is_settled(network: EsimNetwork
     assert network.settles_after > timedelta(0)
 
 
+def test_a_network_says_what_it_can_do_and_sell(network: EsimNetwork) -> None:
+    assert network.shape in {"stock", "order"}
+    assert network.capabilities <= {"suspend", "location", "remove_plan", "cancel"}
+    assert network.balance(timeout_s=TIMEOUT_S) is None or network.remote
+    assert len({each.provider_plan_id for each in network.supplied(timeout_s=TIMEOUT_S)}) == len(
+        [*network.supplied(timeout_s=TIMEOUT_S)]
+    )
+
+
 def test_the_pages_of_the_stock_repeat_no_esim_and_come_to_an_end(network: EsimNetwork) -> None:
     seen: Counter[str] = Counter()
     for page in range(PAGES_BOUND):

@@ -23,7 +23,7 @@ def addons(network: EsimNetwork, endpoint_id: str) -> dict[str, AddonUsage]:
 
 
 def add(network: EsimNetwork, endpoint_id: str, reference: str) -> str:
-    return network.add_plan(endpoint_id, OTHER_PLAN, reference, timeout_s=TIMEOUT_S)
+    return network.add_plan(endpoint_id, OTHER_PLAN, reference, timeout_s=TIMEOUT_S).addon_id
 
 
 def statuses(network: EsimNetwork, endpoint_id: str) -> set[str]:

@@ -8,7 +8,7 @@ from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
-from domain.links.network import Endpoint, LinkStatus
+from domain.links.network import Addon, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange, Removal
 from domain.money import parse_amount
 from domain.personal import Sealed
@@ -90,7 +90,7 @@ def change_closed(link: Link) -> None:
 
 
 def plan_added(activation_id: UUID, plan: BoughtPlan, minute: int = 8) -> LinkStep:
-    return lambda link: link.add_plan(activation_id, plan, "addon-2", cause(minute))
+    return lambda link: link.add_plan(activation_id, plan, Addon("addon-2"), cause(minute))
 
 
 def plan_removed(activation_id: UUID, minute: int = 8) -> LinkStep:

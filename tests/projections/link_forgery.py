@@ -10,7 +10,7 @@ from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import ChargeKind, Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link
-from domain.links.network import Endpoint
+from domain.links.network import Addon, Endpoint
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from tests.domain.build_links import LPA, PROFILE, bought
@@ -190,7 +190,7 @@ class LinkForger(Forger):
         else:
             assert isinstance(step, Addition)
             change.note_added("addon-2", self.cause, adopted=False)
-            link.add_plan(step.activation_id, step.plan, "addon-2", self.cause)
+            link.add_plan(step.activation_id, step.plan, Addon("addon-2"), self.cause)
         return [*change.collect_events(), *link.collect_events()]
 
     def finish(self, change: PlanChange, link: Link) -> list[Event]:

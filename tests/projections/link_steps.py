@@ -11,7 +11,7 @@ from domain.catalogue.plan import SponsorProfile
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
-from domain.links.network import Endpoint, LinkStatus
+from domain.links.network import Addon, Endpoint, LinkStatus
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.money import parse_amount
 from domain.personal import Sealed
@@ -224,7 +224,7 @@ class ChangeSteps:
         if isinstance(step, Addition):
             addon_id = f"addon-{step.activation_id}"
             change.note_added(addon_id, cause, adopted=False)
-            link.add_plan(step.activation_id, step.plan, addon_id, cause)
+            link.add_plan(step.activation_id, step.plan, Addon(addon_id), cause)
         else:
             assert step is not None
             change.note_removed(cause)

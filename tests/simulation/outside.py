@@ -1,6 +1,5 @@
 """The network and the provider of lookups as one process reaches them."""
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -29,8 +28,10 @@ class WatchedNetwork:
         self.name: str = inner.name
         self.settles_after: timedelta = inner.settles_after
 
-    def __getattr__(self, call: str) -> Callable[..., Any]:
+    def __getattr__(self, call: str) -> Any:
         reached = getattr(self._inner, call)
+        if not callable(reached):
+            return reached
         world = self._machine.world
 
         def called(*args: Any, **options: Any) -> Any:

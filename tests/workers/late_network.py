@@ -1,15 +1,17 @@
 """A network that acts long after its caller was told that the outcome is unknown."""
 
 from collections import defaultdict
-from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from domain.links.network import EsimNetwork
 from domain.provider_errors import OutcomeUnknown, ProviderError
 from tests.installation import SetClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class LateNetwork:
@@ -40,8 +42,10 @@ class LateNetwork:
             with suppress(ProviderError):
                 call()
 
-    def __getattr__(self, call: str) -> Callable[..., Any]:
+    def __getattr__(self, call: str) -> Any:
         reached = getattr(self.inner, call)
+        if not callable(reached):
+            return reached
 
         def called(*args: Any, timeout_s: float, **options: Any) -> Any:
             self.look()

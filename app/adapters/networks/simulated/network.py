@@ -8,16 +8,20 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from app.adapters.networks.simulated.calls import Call, Calls
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
 from app.adapters.networks.simulated.script import LATE, PATIENCE, Fault, comes_at, fault_of, refuse
 from app.adapters.networks.simulated.subscription import Subscription, addon_of, begin
+from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
+from domain.cost import ProviderBalance
 from domain.links.network import (
+    Addon,
     AvailableEsim,
+    Capability,
     Endpoint,
     NetworkStatus,
     NoSuchEndpoint,
@@ -87,6 +91,11 @@ class SimulatedNetwork:
 
     name = "simulated"
     remote = False
+    shape: Literal["stock"] = "stock"
+    adds_once = True
+    capabilities: frozenset[Capability] = frozenset(
+        {"suspend", "location", "remove_plan", "cancel"}
+    )
 
     def __init__(  # noqa: PLR0913  # It takes the place of a whole network.
         self,
@@ -110,6 +119,14 @@ class SimulatedNetwork:
         """Read the stock."""
         with self._calls.reading(timeout_s) as call:
             self._inventory.is_free(call.connection, "")
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002 - Of the port.
+        """Return None, because nobody pays the simulator."""
+        return None
+
+    def supplied(self, *, timeout_s: float) -> Sequence[SuppliedPlan]:  # noqa: ARG002 - Of the port.
+        """Return nothing, because it sells any plan."""
+        return ()
 
     def available_esims(
         self,
@@ -174,7 +191,7 @@ class SimulatedNetwork:
 
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
-    ) -> str:
+    ) -> Addon:
         """Put a plan on an endpoint, or return the add-on with this reference."""
         fault = self._accept(plan)
         with self._calls.changing(timeout_s) as call:
@@ -189,7 +206,7 @@ class SimulatedNetwork:
                 after = before.with_addon(addon)
                 self._inventory.update(call.connection, _reachable_or_not(after, fault))
         self._reply(call, fault, addon.added_at, is_new=kept is None)
-        return addon.addon_id
+        return Addon(addon.addon_id)
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Take a plan off an endpoint; if there is no endpoint, the plan is gone too."""

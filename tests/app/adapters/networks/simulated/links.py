@@ -34,7 +34,9 @@ class Link:
         return self.network.status(self.endpoint_id, timeout_s=TIMEOUT_S)
 
     def add(self, plan: ProviderPlan = OTHER_PLAN, reference: str = "topup-1") -> str:
-        return self.network.add_plan(self.endpoint_id, plan, reference, timeout_s=TIMEOUT_S)
+        return self.network.add_plan(
+            self.endpoint_id, plan, reference, timeout_s=TIMEOUT_S
+        ).addon_id
 
     def suspend(self) -> None:
         self.network.suspend(self.endpoint_id, timeout_s=TIMEOUT_S)

@@ -34,7 +34,7 @@ class Trip:
         return network and network.country_code
 
     def add(self, plan: ProviderPlan) -> str:
-        return self.network.add_plan(self.endpoint_id, plan, "topup", timeout_s=TIMEOUT_S)
+        return self.network.add_plan(self.endpoint_id, plan, "topup", timeout_s=TIMEOUT_S).addon_id
 
     def remove(self, index: int) -> None:
         addon = self.network.usage(self.endpoint_id, timeout_s=TIMEOUT_S).addons[index]

@@ -65,7 +65,7 @@ def test_additions_removals_and_pauses_at_once_are_all_kept(side: SimulatedSide)
     def add(number: int) -> Callable[[], object]:
         network = networks[number % 3]
         reference = f"topup-{number // 2}"  # Each is asked for twice.
-        return lambda: network.add_plan(endpoint_id, PLAN, reference, timeout_s=TIMEOUT_S)
+        return lambda: network.add_plan(endpoint_id, PLAN, reference, timeout_s=TIMEOUT_S).addon_id
 
     at_once(
         [

@@ -107,7 +107,7 @@ def test_the_reply_of_an_addition_is_lost_once(network: SimulatedNetwork) -> Non
 
     _, second = addons(network, endpoint_id)
 
-    assert network.add_plan(endpoint_id, plan, "topup-1", timeout_s=TIMEOUT_S) == second
+    assert network.add_plan(endpoint_id, plan, "topup-1", timeout_s=TIMEOUT_S).addon_id == second
     assert addons(network, endpoint_id) == [first, second]
 
 
@@ -159,7 +159,7 @@ def test_outside_the_sandbox_these_are_plans_like_any_other(
     plan = ProviderPlan(plan_id, data_mb=1_000, validity_days=7)
 
     made = create(network, a_free_esim(network, plan), plan)
-    added = network.add_plan(made.endpoint_id, plan, "topup-1", timeout_s=TIMEOUT_S)
+    added = network.add_plan(made.endpoint_id, plan, "topup-1", timeout_s=TIMEOUT_S).addon_id
 
     assert addons(network, made.endpoint_id) == [made.addon_id, added]
     assert network.lpa(made.iccid, timeout_s=TIMEOUT_S)

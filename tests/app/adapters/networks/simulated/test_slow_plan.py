@@ -32,7 +32,7 @@ def find(network: SimulatedNetwork, iccid: str) -> Endpoint | None:
 
 
 def add(network: SimulatedNetwork, endpoint_id: str, timeout_s: float = PATIENCE_S) -> str:
-    return network.add_plan(endpoint_id, SLOW, "topup-1", timeout_s=timeout_s)
+    return network.add_plan(endpoint_id, SLOW, "topup-1", timeout_s=timeout_s).addon_id
 
 
 def addons(network: SimulatedNetwork, endpoint_id: str) -> list[str]:
@@ -180,7 +180,7 @@ def test_a_plan_bought_meanwhile_is_used_before_the_late_one(
     endpoint_id = a_link(network)
     with pytest.raises(OutcomeUnknown):
         add(network, endpoint_id, timeout_s=PATIENCE_S)
-    quick = network.add_plan(endpoint_id, PLAN, "topup-2", timeout_s=TIMEOUT_S)
+    quick = network.add_plan(endpoint_id, PLAN, "topup-2", timeout_s=TIMEOUT_S).addon_id
 
     side.forward(LATE)
 
