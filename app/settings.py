@@ -39,6 +39,9 @@ COST = re.compile(
     re.ASCII,
 )
 
+WHOLE = re.compile(r"\s*(?P<provider>[a-z0-9_-]+)=(?P<number>[0-9]+)\s*", re.ASCII)
+CONCURRENCY = 32  # Calls of a process at one provider, where no other number is set.
+
 ON = {"true", "1", "yes", "on"}
 OFF = {"false", "0", "no", "off"}
 
@@ -197,6 +200,36 @@ def _costs(text: str) -> str:
     return ",".join(each[0].strip() for each in known)
 
 
+def _names(text: str) -> str:
+    names = [each.strip() for each in text.split(",")]
+    if len({*names}) < len(names):
+        message = "must name each provider once"
+        raise ValueError(message)
+    return ",".join(names)
+
+
+def _wholes(lowest: int, highest: int) -> Callable[[str], str]:
+    """Return a check of whole numbers by provider; `_by_provider` reads them."""
+    whole = _whole(lowest, highest)
+
+    def parse(text: str) -> str:
+        found = [WHOLE.fullmatch(each) for each in text.split(",")] if text else []
+        known = [each for each in found if each]
+        if len({each["provider"] for each in known}) < len(found):
+            message = "must be provider=number, each provider once, such as twilio=0, telnyx=60"
+            raise ValueError(message)
+        for each in known:
+            whole(each["number"])
+        return ",".join(each[0].strip() for each in known)
+
+    return parse
+
+
+def _by_provider(text: str) -> dict[str, int]:
+    found = [WHOLE.fullmatch(each) for each in text.split(",")]
+    return {each["provider"]: int(each["number"]) for each in found if each is not None}
+
+
 def _file(text: str) -> Path | None:
     path = Path(text) if text else None
     if path is not None and not path.is_file():
@@ -241,7 +274,11 @@ class Settings:
     trusted_proxies: int = _setting(
         "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)
     )
-    lookup_provider: str = _setting("who answers lookups", "offline", str)
+    lookup_provider: str = _setting(
+        "who answers lookups; of several, the next is asked while one is unavailable",
+        "offline",
+        _names,
+    )
     mcc_mnc_file: Path | None = _setting("an own table of MCC/MNC codes (CSV)", "", _file)
     price_per_lookup_micros: int = _setting("what a lookup costs", "0", _amount)
     cost_per_lookup: str = _setting(
@@ -255,6 +292,16 @@ class Settings:
         "how long an answer of a remote provider is kept, 0 for never",
         "86400",
         _whole(0, 31_536_000),
+    )
+    lookup_cache_ttls_s: str = _setting(
+        "how long answers of single providers are kept, such as twilio=0, telnyx=3600",
+        "",
+        _wholes(0, 31_536_000),
+    )
+    lookup_concurrency: str = _setting(
+        "how many calls a process has under way at a provider, such as telnyx=16; others: 32",
+        "",
+        _wholes(1, 256),
     )
     bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
     job_items_open_max: int = _setting(
@@ -341,6 +388,23 @@ class Settings:
     def lookup_cache_ttl(self) -> timedelta:
         """How long an answer is kept."""
         return timedelta(seconds=self.lookup_cache_ttl_s)
+
+    @property
+    def lookup_providers(self) -> list[str]:
+        """Who answers lookups, in the order in which they are asked."""
+        return self.lookup_provider.split(",")
+
+    @property
+    def lookup_cache_ttls(self) -> dict[str, timedelta]:
+        """How long an answer is kept by its provider, where it is not as usual."""
+        ttls_s = _by_provider(self.lookup_cache_ttls_s)
+        return {name: timedelta(seconds=ttl_s) for name, ttl_s in ttls_s.items()}
+
+    @property
+    def lookups_at_once(self) -> dict[str, int]:
+        """How many calls a process has under way at a provider."""
+        usual = dict.fromkeys(self.lookup_providers, CONCURRENCY)
+        return usual | _by_provider(self.lookup_concurrency)
 
     @property
     def lookup_costs(self) -> dict[str, Cost]:

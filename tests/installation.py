@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,7 +22,7 @@ from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import Cause, Clock, utc_now
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.ports import LookupProvider, NumberFacts
+from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
@@ -64,6 +65,7 @@ class CountingProvider:
         self.down = set(down)
         self.all_down = False
         self.bug: BaseException | None = None
+        self.besides: tuple[Any, ...] = ()  # The cost and what else it tells.
         self.meanwhile = meanwhile  # What happens while a lookup is under way.
         self._happenings: dict[int, Callable[[], object]] = {}
 
@@ -74,11 +76,14 @@ class CountingProvider:
     def is_up(self) -> bool:
         return not self.all_down
 
+    def balance(self, *, timeout_s: float) -> None:
+        """Tell nothing."""
+
     def probe(self) -> None:
         if self.all_down:
             raise Unavailable
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
         self.asked.append(phone_number)
         self.meanwhile()
         self._happenings.get(len(self.asked), int)()
@@ -87,7 +92,7 @@ class CountingProvider:
         if self.all_down or phone_number in self.down:
             message = "the provider is down"
             raise Unavailable(message)
-        return NumberFacts(phone_number, valid=False)
+        return Found(NumberFacts(phone_number, valid=False), self.name, *self.besides)
 
 
 class Process(Container):

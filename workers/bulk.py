@@ -105,7 +105,9 @@ class BulkLookup:
         self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
-        clear = msgspec.json.encode(PersonalResults([answer.facts for answer in answers]))
+        told = [answer.told for answer in answers]
+        results = PersonalResults([each.facts for each in answers], told if any(told) else None)
+        clear = msgspec.json.encode(results)
         month = job.created.personal.month
         return self.vault.seal(job.organization_id, month, job.id, clear)
 

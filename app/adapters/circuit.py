@@ -1,18 +1,22 @@
 """Circuit breakers around the ports of providers, so that nobody waits for one that is down."""
 
 import logging
+import time
 from collections.abc import Callable
 from functools import partial
+from math import inf
 from threading import Event, Lock, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
+from domain.cost import ProviderBalance
 from domain.links.network import EsimNetwork
-from domain.lookups.ports import LookupProvider, NumberFacts
+from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import ProviderError, Rejected, Unavailable
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
+PATIENCE_S: Final = 1.0  # A failure that took longer, where another provider could be asked.
 CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left alone; its thread is a daemon.
 
 P = ParamSpec("P")
@@ -24,13 +28,16 @@ _log = logging.getLogger("app.providers.circuit")  # The name that operators kno
 class CircuitBreaker:
     """Opens after `failures_max` failures in a row, then fails fast until a probe succeeds.
 
+    A failure that took longer than `patience_s` opens it by itself, for where others can do the
+    work: then nobody else waits for the provider.
+
     While the circuit is open, a daemon thread calls `probe` every `open_s` seconds. This takes the
     place of a half-open state: it needs no traffic and risks no caller's request. `probe` has a
     time-out of its own and raises while the provider is down. Thread-safe; `close()` ends the
     thread.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # Rules of one thing, each with its usual value.
         self,
         kind: str,
         name: str,
@@ -38,6 +45,7 @@ class CircuitBreaker:
         *,
         failures_max: int = FAILURES_MAX,
         open_s: float = OPEN_S,
+        patience_s: float = inf,
     ) -> None:
         assert failures_max > 0, failures_max
         assert open_s > 0, open_s
@@ -46,6 +54,7 @@ class CircuitBreaker:
         self._probe = probe
         self._failures_max = failures_max
         self._open_s = open_s
+        self._patience_s = patience_s
         self._lock = Lock()
         self._failures = 0
         self._prober: Thread | None = None  # The circuit is open while there is one.
@@ -63,6 +72,7 @@ class CircuitBreaker:
         if self._prober is not None:
             message = f"the circuit of the {self._called} is open"
             raise Unavailable(message)
+        began_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
         except Rejected:
@@ -72,7 +82,7 @@ class CircuitBreaker:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.
                 _log.warning("%s raised %s", self._called, type(error).__name__)
-            self._note_failure()
+            self._note_failure(is_slow=time.monotonic() - began_s > self._patience_s)
             raise
         self._note_success()
         return answer
@@ -90,9 +100,9 @@ class CircuitBreaker:
             with self._lock:
                 self._failures = 0
 
-    def _note_failure(self) -> None:
+    def _note_failure(self, *, is_slow: bool) -> None:
         with self._lock:
-            self._failures += 1
+            self._failures += self._failures_max if is_slow else 1
             if self._failures < self._failures_max or self._prober is not None:
                 return
             prober = Thread(target=self._probe_until_up, name=self._thread_name, daemon=True)
@@ -130,7 +140,11 @@ class GuardedLookup:
         self._inner = inner
         self._circuit = circuit
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return what our account holds there; no circuit is asked."""
+        return self._inner.balance(timeout_s=timeout_s)
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return what the provider answers."""
         try:
             return self._circuit.call(self._inner.look_up, organization_id, phone_number)

@@ -19,8 +19,9 @@ import msgspec
 from eventsourcing.persistence import StoredEvent
 from sqlalchemy import func, select
 
-from app.adapters.circuit import CircuitBreaker, GuardedLookup, GuardedNetwork
+from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
 from app.adapters.databases import ListeningWaker, Persistence, persistence_at
+from app.adapters.lookups.chain import ChainedLookup
 from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
@@ -470,20 +471,30 @@ class Container:
     # Lookups.
 
     @part
-    def bare_lookup(self) -> LookupProvider:
-        """The provider of lookups that LOOKUP_PROVIDER names, without its circuit."""
-        return LOOKUPS[self.settings.lookup_provider](self)
+    def bare_lookups(self) -> list[LookupProvider]:
+        """The providers of lookups that LOOKUP_PROVIDER names, without their circuits."""
+        return [LOOKUPS[name](self) for name in self.settings.lookup_providers]
+
+    @part
+    def lookups(self) -> list[LookupProvider]:
+        """The providers of lookups in the order in which they are asked, each with a circuit."""
+        *others, last = self.bare_lookups
+        patient = [(each, PATIENCE_S) for each in others] + [(last, inf)]
+        return [self._guarded(bare, patience_s) for bare, patience_s in patient]
+
+    def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
+        circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
+        self.circuits.append(circuit)
+        return GuardedLookup(bare, circuit)
 
     @part
     def provider(self) -> LookupProvider:
-        """Answers lookups; the sandbox is outside the circuit, so that it never opens it."""
-        bare = self.bare_lookup
-        circuit = CircuitBreaker("lookup provider", bare.name, bare.probe)
-        self.circuits.append(circuit)
-        guarded = GuardedLookup(bare, circuit)
+        """Answers lookups; the sandbox is outside the circuits, so that it never opens one."""
+        first, *others = self.lookups
+        provider = ChainedLookup(self.lookups) if others else first
         if not self.settings.sandbox:
-            return guarded
-        return SandboxLookup(guarded, self.sandbox_attempts, time.sleep)
+            return provider
+        return SandboxLookup(provider, self.sandbox_attempts, time.sleep)
 
     def warm(self) -> None:
         """Do now what the first lookup would wait for; for a remote provider, connect."""
@@ -503,8 +514,18 @@ class Container:
             pause=time.sleep,
             tell=self.metrics.looked_up,
             costs=self.settings.lookup_costs,
+            cache_ttls=self._cache_ttls(),
+            concurrency=max(self.settings.lookups_at_once.values()),
         )
         return Answers(self.provider, self.lookup_cache, self.clock, rules)
+
+    def _cache_ttls(self) -> dict[str, timedelta]:
+        """Return how long answers are kept where it is not as usual: of those in a process never.
+
+        Else an answer from number ranges would stand in for that of a provider that is back.
+        """
+        near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
+        return self.settings.lookup_cache_ttls | near
 
     @part
     def single_lookup(self) -> SingleLookup:
@@ -848,7 +869,7 @@ class Container:
 
     def check_settings(self) -> None:
         """Raise WrongSetting if one is wrong that only its part can judge: a table, a URL."""
-        _ = self.bare_lookup, self.broker
+        _ = self.bare_lookups, self.broker
 
     def complete(self) -> None:
         """Make every part that is still missing, so that no request waits until it is made."""

@@ -3,7 +3,7 @@
 A provider is its adapter and one entry here, under the name that its setting takes.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -48,10 +48,17 @@ NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {"simulated": sim
 
 def require_known(settings: Settings) -> None:
     """Raise WrongSetting for a provider that is not registered here."""
-    _require("LOOKUP_PROVIDER", settings.lookup_provider, LOOKUPS)
+    for provider in settings.lookup_providers:
+        _require("LOOKUP_PROVIDER", provider, LOOKUPS)
     _require("NETWORK_PROVIDER", settings.network_provider, NETWORKS)
-    for provider in settings.lookup_costs:
-        _require("COST_PER_LOOKUP", provider, LOOKUPS)
+    by_provider: dict[str, Iterable[str]] = {
+        "COST_PER_LOOKUP": settings.lookup_costs,
+        "LOOKUP_CACHE_TTLS_S": settings.lookup_cache_ttls,
+        "LOOKUP_CONCURRENCY": settings.lookups_at_once,
+    }
+    for name, values in by_provider.items():
+        for provider in values:
+            _require(name, provider, LOOKUPS)
 
 
 def _require(setting: str, provider: str, known: Mapping[str, object]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import msgspec
@@ -17,19 +18,19 @@ from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
-from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts
+from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts, Told
 from domain.provider_errors import Unavailable
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
-CONCURRENCY_MAX = 16  # Calls that all jobs of a process have in flight at a remote provider.
 UNAVAILABLE = "unavailable"  # What is counted as the source where there is no answer.
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The facts of one number, their source, and as of when they are true.
 
-    `cost` is what the provider takes for a live answer; None if that is not known.
+    `cost` is what the provider takes for a live answer; None if that is not known. `told` is what
+    it tells besides.
     """
 
     facts: NumberFacts
@@ -37,15 +38,18 @@ class Answer(msgspec.Struct, frozen=True):
     provider: str
     as_of: datetime
     cost: Cost | None = None
+    told: Told | None = None
 
 
 @dataclass(frozen=True)
 class AnswerRules:
-    """A `cache_ttl` of zero turns the cache off; `uncached` tells which numbers always skip it.
+    """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
 
-    A provider in this process is asked each time, because that costs less than the cache. `tell` is
-    called with each source and how many numbers it has answered. `costs` are those of one lookup by
-    the name of the provider.
+    Zero keeps none; `uncached` tells which numbers always skip the cache. A provider in this
+    process is asked each time, because that costs less than the cache. `tell` is called with each
+    source and how many numbers it has answered. `costs` are those of one lookup by the name of the
+    provider; what a provider tells itself goes first. `concurrency` calls of jobs are under way at
+    once.
     """
 
     cache_ttl: timedelta
@@ -53,6 +57,11 @@ class AnswerRules:
     pause: Callable[[float], None]
     tell: Callable[[str, int], None] = lambda _source, _count: None
     costs: Mapping[str, Cost] = field(default_factory=dict)
+    cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
+    concurrency: int = 32
+
+    def ttl_of(self, provider: str) -> timedelta:
+        return self.cache_ttls.get(provider, self.cache_ttl)
 
 
 class Answers:
@@ -65,12 +74,18 @@ class Answers:
         self._cache = cache
         self._clock = clock
         self._rules = rules
+        self._oldest = max([rules.cache_ttl, *rules.cache_ttls.values()])
         # Shared by all slices that are worked on; threads start when they are needed.
-        self._pool = ThreadPoolExecutor(CONCURRENCY_MAX, thread_name_prefix=provider.name)
+        self._pool = ThreadPoolExecutor(rules.concurrency, thread_name_prefix=provider.name)
 
-    def one(self, organization_id: UUID, phone_number: str) -> Answer:
-        """Answer one number with at most one provider call; raises NumberLookupUnavailable."""
-        answer = self._cached(organization_id, [phone_number]).get(phone_number)
+    def one(
+        self, organization_id: UUID, phone_number: str, max_age: timedelta | None = None
+    ) -> Answer:
+        """Answer one number with at most one lookup; raises NumberLookupUnavailable.
+
+        An answer of the cache is not older than `max_age`; with zero the provider is asked.
+        """
+        answer = self._cached(organization_id, [phone_number], max_age).get(phone_number)
         if answer is None:
             answer = self._ask(organization_id, phone_number)
             if answer is None:
@@ -104,51 +119,63 @@ class Answers:
             self._rules.tell(source, count)
         return found
 
-    def _cached(self, organization_id: UUID, numbers: Sequence[str]) -> Mapping[str, Answer]:
+    def _cached(
+        self, organization_id: UUID, numbers: Sequence[str], max_age: timedelta | None = None
+    ) -> Mapping[str, Answer]:
+        oldest = self._oldest if max_age is None else min(self._oldest, max_age)
         cacheable = [number for number in numbers if self._may_cache(number)]
-        if not cacheable:
+        if not cacheable or not oldest:
             return {}
-        oldest = self._clock() - self._rules.cache_ttl
-        found = self._cache.find(organization_id, cacheable, oldest)
+        now = self._clock()
+        found = self._cache.find(organization_id, cacheable, now - oldest)
         return {
-            number: Answer(kept.facts, "cache", kept.provider, kept.as_of)
+            number: Answer(kept.facts, "cache", kept.provider, kept.as_of, told=kept.told)
             for number, kept in found.items()
+            if kept.as_of >= now - self._rules.ttl_of(kept.provider)
         }
 
     def _keep(self, organization_id: UUID, answers: Sequence[Answer]) -> None:
         kept = [
-            CachedFacts(answer.facts, answer.provider, answer.as_of)
+            CachedFacts(answer.facts, answer.provider, answer.as_of, answer.told)
             for answer in answers
-            if self._may_cache(answer.facts.phone_number)
+            if self._may_cache(answer.facts.phone_number) and self._rules.ttl_of(answer.provider)
         ]
         if kept:
             self._cache.keep(organization_id, kept)
 
     def _may_cache(self, number: str) -> bool:
-        kept = self._provider.remote and bool(self._rules.cache_ttl)
+        kept = self._provider.remote and bool(self._oldest)
         return kept and not self._rules.uncached(number)
 
     def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Answer]:
+        """Ask in rounds, so that behind one slice another waits for a round and not for all."""
+        ask = partial(self._ask, organization_id)
         if self._provider.remote and len(numbers) > 1:
-            asked = [*self._pool.map(lambda number: self._ask(organization_id, number), numbers)]
+            size = self._rules.concurrency
+            rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
+            asked = [found for some in rounds for found in self._pool.map(ask, some)]
         else:
-            asked = [self._ask(organization_id, number) for number in numbers]
-        return [answer for answer in asked if answer is not None]
+            asked = [ask(number) for number in numbers]
+        return [found for found in asked if found is not None]
 
     def _ask(self, organization_id: UUID, phone_number: str) -> Answer | None:
         if self._provider.remote:
             may_wait()
         try:
-            facts = self._provider.look_up(organization_id, phone_number)
+            found = self._provider.look_up(organization_id, phone_number)
         except Unavailable:
             return None
-        name = self._provider.name
-        return Answer(facts, "live", name, self._clock(), self._rules.costs.get(name))
+        cost = found.cost or self._rules.costs.get(found.provider)
+        return Answer(found.facts, "live", found.provider, self._clock(), cost, found.told)
 
 
 def asked_of(answers: Iterable[Answer]) -> list[Asked]:
     """Return what the live ones among some answers have cost, provider by provider."""
-    live = Counter((each.provider, each.cost) for each in answers if each.source == "live")
+    live = Counter(
+        (each.provider, each.cost and replace(each.cost, reference=None))
+        for each in answers
+        if each.source == "live"
+    )
     return [
         Asked(provider, count, cost and replace(cost, amount_micros=count * cost.amount_micros))
         for (provider, cost), count in live.items()

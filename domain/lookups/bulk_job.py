@@ -21,7 +21,7 @@ from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created as FirstEvent
 from domain.log.aggregate import Root
-from domain.lookups.ports import NumberFacts
+from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
 
 ATTEMPTS_MAX = 5  # Starts of a slice; one that has killed five workers would kill a sixth.
@@ -33,10 +33,14 @@ class PersonalNumbers(msgspec.Struct, frozen=True):
     phone_numbers: list[str]
 
 
-class PersonalResults(msgspec.Struct, frozen=True):
-    """The facts of settled items, in the order of the event's `indexes`."""
+class PersonalResults(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The facts of settled items, in the order of the event's `indexes`.
+
+    `told` has the same order; None where no provider has told anything more.
+    """
 
     facts: list[NumberFacts]
+    told: list[Told | None] | None = None
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -14,16 +14,17 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.log.aggregate import Created
-from domain.lookups.ports import NumberFacts
+from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
 
 Source = Literal["live", "cache"]
 
 
-class PersonalAnswer(msgspec.Struct, frozen=True):
+class PersonalAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The personal part of an answer; sealed inside the event."""
 
     facts: NumberFacts
+    told: Told | None = None
 
 
 class NumberLookup(Refundable):

@@ -7,6 +7,8 @@ from uuid import UUID
 
 import msgspec
 
+from domain.cost import Cost, ProviderBalance
+
 LineType = Literal[
     "mobile",
     "landline",
@@ -45,6 +47,43 @@ class NumberFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     carrier: Carrier | None = None
 
 
+class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider tells of the porting of a number, in its own words.
+
+    `carrier` is who serves the number now, `ported_at` a date or moment as it was written.
+    """
+
+    ported: bool | None = None
+    ported_at: str | None = None
+    carrier: str | None = None
+    carrier_type: str | None = None
+    routing_number: str | None = None
+    operating_company: str | None = None
+    city: str | None = None
+    state: str | None = None
+
+
+class Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a provider tells besides the facts; personal, and kept with them.
+
+    `reference` is its own id of the call. `errors` are its codes of what it could not find out, or
+    of why a number is not valid.
+    """
+
+    reference: str | None = None
+    errors: tuple[str, ...] = ()
+    portability: Portability | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """An answer: the facts, who gave it, and what it takes for it if it says so."""
+
+    facts: NumberFacts
+    provider: str
+    cost: Cost | None = None
+    told: Told | None = None
+
+
 class LookupProvider(Protocol):
     """A source of carrier data. A lookup changes nothing, so repeating it is always safe.
 
@@ -56,8 +95,12 @@ class LookupProvider(Protocol):
     name: str
     remote: bool
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
-        """Return the facts of one E.164 number; `organization_id` is for sandboxes and logs."""
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
+        """Look up one E.164 number; `organization_id` is for sandboxes and logs."""
+        ...
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return what our account holds; None if nobody tells. Raises Unavailable."""
         ...
 
     def is_up(self) -> bool:
@@ -73,12 +116,13 @@ class LookupProvider(Protocol):
         ...
 
 
-class CachedFacts(msgspec.Struct, frozen=True):
+class CachedFacts(msgspec.Struct, frozen=True, omit_defaults=True):
     """An answer from an earlier lookup, with its provider and moment."""
 
     facts: NumberFacts
     provider: str
     as_of: datetime
+    told: Told | None = None
 
 
 class LookupCache(Protocol):

@@ -267,7 +267,7 @@ class SingleLookup:
     def _lookup(
         self, request: LookupRequest, stream_id: UUID, answer: Answer, cause: Cause
     ) -> NumberLookup:
-        clear = msgspec.json.encode(PersonalAnswer(answer.facts))
+        clear = msgspec.json.encode(PersonalAnswer(answer.facts, answer.told))
         organization_id, month = request.organization_id, month_of(cause.at)
         price = None
         if request.price_micros:

@@ -57,6 +57,19 @@ def test_a_right_value_is_read(name: str, text: str, value: object) -> None:
     assert getattr(settings, attribute) == value
 
 
+def test_what_is_set_by_provider_is_read() -> None:
+    given = {
+        "LOOKUP_PROVIDER": "twilio, offline",
+        "LOOKUP_CACHE_TTLS_S": "twilio=0, far=60 ",
+        "LOOKUP_CONCURRENCY": "twilio=8",
+    }
+    settings = Settings.from_env(given)
+    assert settings.lookup_providers == ["twilio", "offline"]
+    assert settings.lookup_cache_ttls == {"twilio": timedelta(0), "far": timedelta(minutes=1)}
+    assert settings.lookups_at_once == {"twilio": 8, "offline": 32}
+    assert (DEFAULTS.lookup_cache_ttls, DEFAULTS.lookups_at_once) == ({}, {"offline": 32})
+
+
 def test_costs_are_in_the_currency_of_the_installation_unless_they_name_one() -> None:
     given = {"COST_PER_LOOKUP": "offline=0, far=0.008 EUR ", "CURRENCY": "CHF"}
     settings = Settings.from_env(given)
@@ -91,6 +104,9 @@ def test_costs_are_in_the_currency_of_the_installation_unless_they_name_one() ->
             ("COST_PER_LOOKUP", wrong)
             for wrong in ("0.1", "a=", "a=-1", "a=1 XXX", "a=1,a=2", "a=1,,b=2", "a=1 eur", "a=1e3")
         ],
+        *[("LOOKUP_CACHE_TTLS_S", wrong) for wrong in ("60", "a=", "a=-1", "a=1,a=2", "a=1e3")],
+        *[("LOOKUP_CONCURRENCY", wrong) for wrong in ("a=0", "a=257", "a=1,,b=2")],
+        ("LOOKUP_PROVIDER", "offline,offline"),
         ("CURRENCY", "usd"),
         ("CURRENCY", "US"),
         ("CURRENCY", "ÄÖÜ"),

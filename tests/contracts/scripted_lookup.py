@@ -7,7 +7,7 @@ from typing import Final
 from uuid import UUID
 
 from app.adapters.circuit import CircuitBreaker, GuardedLookup
-from domain.lookups.ports import Carrier, LookupProvider, NumberFacts
+from domain.lookups.ports import Carrier, Found, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
 VALID_MOBILE: Final = "+34612345678"
@@ -56,7 +56,10 @@ class ScriptedLookup:
     def probe(self) -> None:
         """Succeed: what a probe finds is given to the circuit by the test."""
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
+    def balance(self, *, timeout_s: float) -> None:
+        """Tell nothing."""
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
         with self._lock:
             self.calls += 1
             fault = self._faults.pop(0) if self._faults else None
@@ -66,7 +69,8 @@ class ScriptedLookup:
         if fault is not None:
             message = f"the scripted provider {fault}"
             raise Unavailable(message)
-        return self._answers.get(phone_number, NumberFacts(phone_number, valid=False))
+        facts = self._answers.get(phone_number, NumberFacts(phone_number, valid=False))
+        return Found(facts, self.name)
 
 
 class Behind(GuardedLookup):

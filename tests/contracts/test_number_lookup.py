@@ -101,14 +101,14 @@ def test_every_string_of_the_pattern_gets_an_honest_answer(
 ) -> None:
     assert is_e164(phone_number)
 
-    facts = lookup.look_up(ORGANIZATION, phone_number)
+    facts = lookup.look_up(ORGANIZATION, phone_number).facts
 
     assert facts.phone_number == phone_number
     assert_honest(facts)
 
 
 def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: LookupProvider) -> None:
-    facts = lookup.look_up(ORGANIZATION, VALID_MOBILE)
+    facts = lookup.look_up(ORGANIZATION, VALID_MOBILE).facts
 
     assert facts.valid
     assert facts.country_code == "ES"
@@ -118,7 +118,7 @@ def test_a_valid_mobile_number_has_country_format_and_carrier(lookup: LookupProv
 
 
 def test_a_number_that_does_not_exist_is_an_answer(lookup: LookupProvider) -> None:
-    assert lookup.look_up(ORGANIZATION, NOT_VALID) == NumberFacts(NOT_VALID, valid=False)
+    assert lookup.look_up(ORGANIZATION, NOT_VALID).facts == NumberFacts(NOT_VALID, valid=False)
 
 
 def test_a_repeated_lookup_gives_the_same_answer(lookup: LookupProvider) -> None:
@@ -140,7 +140,7 @@ def test_threads_share_a_provider(lookup: LookupProvider) -> None:
     numbers = [VALID_MOBILE, NOT_VALID] * 50
 
     def valid(phone_number: str) -> bool:
-        return lookup.look_up(ORGANIZATION, phone_number).valid
+        return lookup.look_up(ORGANIZATION, phone_number).facts.valid
 
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(valid, numbers)) == [True, False] * 50
@@ -186,4 +186,4 @@ def test_trouble_passes_and_the_next_lookup_is_answered(
         with pytest.raises(Unavailable):
             lookup.look_up(ORGANIZATION, VALID_MOBILE)
 
-        assert lookup.look_up(ORGANIZATION, VALID_MOBILE).valid
+        assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid

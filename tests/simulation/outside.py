@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from app.adapters.lookups.sandbox import is_sandbox_number
-from domain.lookups.ports import NumberFacts
+from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.faulty_network import CHANGES
 from tests.workers.late_network import LateNetwork
@@ -77,12 +77,15 @@ class Lookups:
     def is_up(self) -> bool:
         return not self._machine.world.is_down("provider")
 
+    def balance(self, *, timeout_s: float) -> None:
+        """Tell nothing."""
+
     def probe(self) -> None:
         assert self.is_up()
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # Of the port.
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
         assert not is_sandbox_number(phone_number)
         self._machine.passes("before look_up", of=10)  # There are many, and all are alike.
         if not self.is_up():
             raise Unavailable
-        return NumberFacts(phone_number, valid=False)
+        return Found(NumberFacts(phone_number, valid=False), self.name)

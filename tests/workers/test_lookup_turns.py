@@ -12,7 +12,7 @@ from app.processes.runtime import Runtime
 from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.ports import NumberFacts
+from domain.lookups.ports import Found
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
 from tests.domain.buying import Gate
@@ -223,7 +223,7 @@ class GatedProvider(CountingProvider):
         self.gate = gate
         self.slow: UUID | None = None
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         if organization_id == self.slow:
             self.gate()
         return super().look_up(organization_id, phone_number)

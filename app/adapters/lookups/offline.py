@@ -10,7 +10,7 @@ from phonenumbers import PhoneNumber, PhoneNumberFormat, PhoneNumberType
 from phonenumbers.carrier import name_for_valid_number
 
 from app.adapters.lookups.mcc_mnc import Networks
-from domain.lookups.ports import Carrier, LineType, NumberFacts
+from domain.lookups.ports import Carrier, Found, LineType, NumberFacts
 
 LINE_TYPES: Final[dict[int, LineType]] = {
     PhoneNumberType.FIXED_LINE: "landline",
@@ -54,7 +54,7 @@ class OfflineLookup:
         # Otherwise each lookup compiles its patterns anew: ten times slower over mixed regions.
         phonenumbers.enable_pattern_cache()
         self._networks = networks
-        self._facts = lru_cache(REMEMBERED_MAX)(self._facts_of)
+        self._found = lru_cache(REMEMBERED_MAX)(self._find)
         self._will_forget = False
 
     def probe(self) -> None:
@@ -65,14 +65,17 @@ class OfflineLookup:
         """Return True: nothing is needed from outside."""
         return True
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+    def balance(self, *, timeout_s: float) -> None:
+        """Return None: it costs nothing."""
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return the facts of one E.164 number; a number that is in no plan is not valid."""
-        facts = self._facts(organization_id, phone_number)
+        found = self._found(organization_id, phone_number)
         # If two threads find it false, two timers run, which does no harm.
         if not self._will_forget:
             self._will_forget = True
             self._start_timer()
-        return facts
+        return found
 
     def _start_timer(self) -> None:
         timer = Timer(REMEMBERED_S, self._forget)
@@ -85,9 +88,12 @@ class OfflineLookup:
     def _forget(self) -> None:
         # First of all: answers that arrive during the forgetting start a new timer.
         self._will_forget = False
-        self._facts.cache_clear()
+        self._found.cache_clear()
 
-    def _facts_of(self, _: UUID, phone_number: str) -> NumberFacts:
+    def _find(self, _: UUID, phone_number: str) -> Found:
+        return Found(self._facts_of(phone_number), self.name)
+
+    def _facts_of(self, phone_number: str) -> NumberFacts:
         try:
             number = phonenumbers.parse(phone_number)
         except phonenumbers.NumberParseException:

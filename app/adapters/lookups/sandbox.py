@@ -4,7 +4,8 @@ from collections.abc import Callable
 from typing import Final, Protocol
 from uuid import UUID
 
-from domain.lookups.ports import Carrier, LookupProvider, NumberFacts
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Carrier, Found, LookupProvider, NumberFacts
 from domain.provider_errors import Unavailable
 
 UNAVAILABLE: Final = "+15005550001"
@@ -49,7 +50,11 @@ class SandboxLookup:
         self._attempts = attempts
         self._sleep = sleep
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return what our account holds at `inner`."""
+        return self._inner.balance(timeout_s=timeout_s)
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Play a sandbox number, or return what `inner` answers."""
         if not is_sandbox_number(phone_number):
             return self._inner.look_up(organization_id, phone_number)
@@ -64,7 +69,7 @@ class SandboxLookup:
         elif self._attempts.count(organization_id, phone_number) == 1:
             message = "the sandbox plays a provider that fails on the first attempt"
             raise Unavailable(message)
-        return _facts(phone_number)
+        return Found(_facts(phone_number), self.name)
 
 
 def _facts(phone_number: str) -> NumberFacts:

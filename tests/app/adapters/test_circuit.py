@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from domain.links.network import NoSuchEndpoint
-from domain.lookups.ports import NumberFacts
+from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.contracts.scripted_lookup import (
     NOT_VALID,
@@ -114,7 +114,7 @@ def test_an_answer_in_between_starts_the_count_anew(make: Make, provider: Script
     for _ in range(3):
         provider.play(Fault.TIMES_OUT)
         fail(breaker, 1)
-        assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+        assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
     assert breaker.is_up()
 
@@ -122,7 +122,7 @@ def test_an_answer_in_between_starts_the_count_anew(make: Make, provider: Script
 def test_a_number_that_is_not_valid_is_no_failure(make: Make, provider: ScriptedLookup) -> None:
     breaker = make(provider, failures_max=1)
 
-    assert not breaker.look_up(ORGANIZATION, NOT_VALID).valid
+    assert not breaker.look_up(ORGANIZATION, NOT_VALID).facts.valid
     assert breaker.is_up()
 
 
@@ -138,7 +138,7 @@ def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: Script
 
     probe.down.clear()
     wait_until(breaker.is_up)
-    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
     wait_until(lambda: probers() == [])
 
 
@@ -183,7 +183,7 @@ class FailsTogether:
     def probe(self) -> None:
         """Find it up."""
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
         self.barrier.wait()
         raise Unavailable
 
@@ -196,7 +196,7 @@ def test_a_late_answer_does_not_close_an_open_circuit(make: Make) -> None:
         assert late.entered.wait(PATIENCE_S)
         fail(breaker, 1)
         late.release.set()
-        assert answer.result(PATIENCE_S).valid
+        assert answer.result(PATIENCE_S).facts.valid
 
     assert not breaker.is_up()
 
@@ -217,12 +217,12 @@ class LateLookup:
     def probe(self) -> None:
         """Find it up."""
 
-    def look_up(self, organization_id: UUID, phone_number: str) -> NumberFacts:  # noqa: ARG002  # The shape of the port.
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # The shape of the port.
         if self.entered.is_set():
             raise Unavailable
         self.entered.set()
         assert self.release.wait(PATIENCE_S)
-        return NumberFacts(phone_number, valid=True)
+        return Found(NumberFacts(phone_number, valid=True), self.name)
 
 
 def test_closing_ends_the_thread_and_may_be_repeated(make: Make, provider: ScriptedLookup) -> None:
@@ -282,7 +282,7 @@ def test_the_circuit_stays_closed_when_no_thread_is_to_be_had(
         patched.setattr(threading.Thread, "start", refuse)
         fail(breaker, 1)
 
-    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).valid
+    assert breaker.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
 
 class ScriptedNetwork:

@@ -1,5 +1,6 @@
 """LOOKUP_PROVIDER and NETWORK_PROVIDER name an entry of a registry, which is what is used."""
 
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -9,7 +10,7 @@ from app.bootstrap import providers
 from app.bootstrap.container import Container
 from app.settings import Settings, WrongSetting
 from domain.cost import Cost
-from tests.contracts.scripted_lookup import VALID_MOBILE, ScriptedLookup
+from tests.contracts.scripted_lookup import VALID_MOBILE, Fault, ScriptedLookup
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation
 from tests.log_lines import records_of
@@ -18,12 +19,14 @@ UNKNOWN = {
     "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
     "NETWORK_PROVIDER": "NETWORK_PROVIDER must be one of: simulated",
     "COST_PER_LOOKUP": "COST_PER_LOOKUP must be one of: offline",
+    "LOOKUP_CACHE_TTLS_S": "LOOKUP_CACHE_TTLS_S must be one of: offline",
+    "LOOKUP_CONCURRENCY": "LOOKUP_CONCURRENCY must be one of: offline",
 }
 
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_an_unknown_provider_is_refused_by_the_names_that_are_known(name: str) -> None:
-    value = "oracle=0.01" if name == "COST_PER_LOOKUP" else "oracle"
+    value = "oracle" if name.endswith("_PROVIDER") else "oracle=1"
     with pytest.raises(WrongSetting) as refused:
         Container(Settings.from_env({name: value}))
     assert str(refused.value) == UNKNOWN[name]
@@ -37,6 +40,27 @@ def test_an_entry_is_all_that_a_lookup_provider_needs(
     process = installation.process()
     answer = process.answers.one(process.organization(), VALID_MOBILE)
     assert (answer.provider, answer.facts.valid) == ("scripted", True)
+
+
+class Rival(ScriptedLookup):
+    """Another one of the kind."""
+
+    name = "rival"
+
+
+def test_of_several_the_next_is_asked_while_one_is_unavailable(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scripted = ScriptedLookup()
+    monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: scripted)
+    monkeypatch.setitem(providers.LOOKUPS, "rival", lambda _: Rival())
+    installation.environment |= {"LOOKUP_PROVIDER": "scripted,rival,offline", "SANDBOX": "true"}
+    container = Container(Settings.from_env(installation.environment))
+    scripted.play(Fault.TIMES_OUT)
+    with closing(container):
+        said = [container.provider.look_up(uuid4(), VALID_MOBILE) for _ in range(2)]
+    assert [each.provider for each in said] == ["rival", "scripted"]
+    assert len(container.circuits) == 3
 
 
 def test_an_answer_has_the_cost_that_is_set_for_its_provider(installation: Installation) -> None:

@@ -61,7 +61,7 @@ def test_an_open_circuit_is_unhealthy(
     def fail(*_: object) -> NumberFacts:
         raise Unavailable
 
-    monkeypatch.setattr(service.container.bare_lookup, "look_up", fail)
+    monkeypatch.setattr(service.container.bare_lookups[0], "look_up", fail)
     for n in range(FAILURES_MAX):
         assert service.client.get(HEALTH).status_code == 200
         assert tenant.look_up(f"+9715082459{n:02}").status_code == 503

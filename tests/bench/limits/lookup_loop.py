@@ -15,7 +15,7 @@ _provider: OfflineLookup
 def warm() -> None:
     """Prepare a process that only looks up."""
     global _provider  # noqa: PLW0603  # Of a process that has nothing else.
-    _provider = Container(Settings.from_env({})).bare_lookup
+    _provider = Container(Settings.from_env({})).bare_lookups[0]
     _provider.probe()
 
 

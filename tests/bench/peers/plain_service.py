@@ -122,10 +122,10 @@ class Service:
         self._charge: Charging = in_one_statement if config.one_statement else in_a_transaction
         self._proven: dict[str, dict[str, Any]] = {}
         self._callers: dict[tuple[str, str], tuple[asyncpg.Record | None, float]] = {}
-        provider = Container(Settings.from_env({})).bare_lookup
+        provider = Container(Settings.from_env({})).bare_lookups[0]
         provider.probe()
         self._look_up = lru_cache(ANSWERS_MAX)(
-            lambda number: msgspec.to_builtins(provider.look_up(NOBODY, number))
+            lambda number: msgspec.to_builtins(provider.look_up(NOBODY, number).facts)
         )
         self._pool: asyncpg.Pool
 

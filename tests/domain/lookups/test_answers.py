@@ -1,22 +1,25 @@
 """Answers: of a remote provider the organization's cache first; outages are never kept."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier, Lock
+from threading import Barrier, Event, Lock
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.answers import ATTEMPTS_MAX, CONCURRENCY_MAX, AnswerRules, Answers, asked_of
+from domain.lookups.answers import ATTEMPTS_MAX, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
-from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers
+from domain.lookups.ports import Portability, Told
+from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
 NUMBER, OTHER = numbers(2)
 DAY = timedelta(days=1)
+AT_ONCE = 16
 
 
 class Desk:
@@ -29,6 +32,7 @@ class Desk:
         *,
         remote: bool = True,
         cost: Cost | None = None,
+        ttls: Mapping[str, timedelta] | None = None,
     ) -> None:
         self.provider = CountingProvider(remote=remote)
         self.clock = SetClock()
@@ -38,6 +42,8 @@ class Desk:
             lambda number: number == "+15005550001",
             self.pauses.append,
             costs={} if cost is None else {self.provider.name: cost},
+            cache_ttls=ttls or {},
+            concurrency=AT_ONCE,
         )
         self.answers = Answers(self.provider, process.lookup_cache, self.clock, rules)
 
@@ -113,6 +119,46 @@ def test_a_cost_that_is_not_known_is_not_made_up(desk: Desk) -> None:
     assert asked_of([answer]) == [Asked("counting", 1)]
 
 
+def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
+    desk.answers.one(ORGANIZATION, NUMBER)
+    desk.clock.forward(seconds=60)
+    ages = [timedelta(seconds=60), timedelta(seconds=59)]
+    sources = [desk.answers.one(ORGANIZATION, NUMBER, age).source for age in ages]
+    assert sources == ["cache", "live"]
+    assert desk.answers.one(ORGANIZATION, NUMBER, timedelta(0)).source == "live"
+    assert desk.answers.one(ORGANIZATION, NUMBER, timedelta(days=365)).source == "cache"
+
+
+def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., Desk]) -> None:
+    short = make(ttls={"counting": timedelta(hours=1)})
+    short.answers.one(ORGANIZATION, NUMBER)
+    short.clock.forward(hours=1)
+    assert short.answers.one(ORGANIZATION, NUMBER).source == "cache"
+    short.clock.forward(microseconds=1)
+    assert short.answers.one(ORGANIZATION, NUMBER).source == "live"
+    never = make(ttls={"counting": timedelta(0)})
+    assert [never.answers.one(ORGANIZATION, OTHER).source for _ in range(2)] == ["live", "live"]
+    long = make(ttl=timedelta(0), ttls={"counting": 2 * DAY})
+    long.answers.one(ORGANIZATION, OTHER)
+    long.clock.forward(days=2)
+    assert long.answers.one(ORGANIZATION, OTHER).source == "cache"
+
+
+def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
+    make: Callable[..., Desk],
+) -> None:
+    desk = make(cost=Cost(8_000, "USD"))
+    told = Told("call-1", ("60600",), Portability(ported=True))
+    cost = Cost(7_500, "EUR", "call-1", estimated=False)
+    desk.provider.besides = (cost, told)
+    live, kept = (desk.answers.one(ORGANIZATION, NUMBER) for _ in range(2))
+    assert (live.cost, live.told, kept.cost, kept.told) == (cost, told, None, told)
+    desk.provider.besides = (replace(cost, reference="call-2"), told)
+    other = desk.answers.one(ORGANIZATION, OTHER)
+    both = Asked("counting", 2, Cost(15_000, "EUR", estimated=False))
+    assert asked_of([live, other]) == [both]
+
+
 def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
     for _ in range(2):
         assert desk.sources("+15005550001") == ["live"]
@@ -149,7 +195,7 @@ def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
 def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
     desk: Desk,
 ) -> None:
-    together, lock, running, most = Barrier(CONCURRENCY_MAX), Lock(), [0], [0]
+    together, lock, running, most = Barrier(AT_ONCE), Lock(), [0], [0]
 
     def meanwhile() -> None:
         with lock:
@@ -160,10 +206,25 @@ def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound
             running[0] -= 1
 
     desk.provider.meanwhile = meanwhile
-    wanted = numbers(4 * CONCURRENCY_MAX)
+    wanted = numbers(4 * AT_ONCE)
     half = len(wanted) // 2
     with ThreadPoolExecutor(2) as pool:
         slices = pool.map(lambda part: desk.sources(*part), [wanted[:half], wanted[half:]])
     assert [*slices] == [["live"] * half] * 2
-    assert most == [CONCURRENCY_MAX]
+    assert most == [AT_ONCE]
     assert sorted(desk.provider.asked) == wanted
+
+
+def test_behind_a_long_slice_another_waits_for_one_round_only(desk: Desk) -> None:
+    gate = Event()
+    desk.provider.meanwhile = lambda: gate.wait(PATIENCE_S)
+    long, short = numbers(4 * AT_ONCE), numbers(2, 5_000)
+    waiting = desk.answers._pool._work_queue  # noqa: SLF001  # Nothing else tells that it waits.
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(desk.sources, *long)
+        wait_until(lambda: len(desk.provider.asked) == AT_ONCE)
+        second = pool.submit(desk.sources, *short)
+        wait_until(lambda: waiting.qsize() == len(short))
+        gate.set()
+        assert (first.result(), second.result()) == (["live"] * len(long), ["live"] * 2)
+    assert {*desk.provider.asked[AT_ONCE : AT_ONCE + 2]} == {*short}

@@ -36,7 +36,7 @@ class Sandbox:
         self.lookup = SandboxLookup(self.provider, self.attempts, self.slept_s.append)
 
     def ask(self, phone_number: str, organization_id: UUID = ORGANIZATION) -> NumberFacts:
-        return self.lookup.look_up(organization_id, phone_number)
+        return self.lookup.look_up(organization_id, phone_number).facts
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_sandbox_numbers_never_open_the_circuit() -> None:
             lookup.look_up(ORGANIZATION, phone_number)
 
     assert lookup.is_up()
-    assert lookup.look_up(ORGANIZATION, VALID_MOBILE).valid
+    assert lookup.look_up(ORGANIZATION, VALID_MOBILE).facts.valid
 
 
 def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
@@ -129,11 +129,11 @@ def test_sandbox_numbers_answer_while_the_circuit_is_open() -> None:
             lookup.look_up(ORGANIZATION, VALID_MOBILE)
 
         assert not lookup.is_up()
-        assert lookup.look_up(ORGANIZATION, "+15005550002").valid
+        assert lookup.look_up(ORGANIZATION, "+15005550002").facts.valid
 
 
 def test_every_other_number_is_left_to_the_provider(sandbox: Sandbox) -> None:
-    expected = ScriptedLookup().look_up(ORGANIZATION, VALID_MOBILE)
+    expected = ScriptedLookup().look_up(ORGANIZATION, VALID_MOBILE).facts
 
     assert sandbox.ask(VALID_MOBILE) == expected
     assert not sandbox.ask("+15005550006").valid

@@ -1,0 +1,99 @@
+"""A chain: the next provider is asked while one is unavailable, and never when it has answered."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from math import inf
+from uuid import UUID
+
+import pytest
+
+from app.adapters.circuit import CircuitBreaker, GuardedLookup
+from app.adapters.lookups.chain import ChainedLookup
+from domain.lookups.ports import Found, LookupProvider
+from domain.provider_errors import Unavailable
+from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
+from tests.installation import CountingProvider
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+
+
+class Rival(ScriptedLookup):
+    name = "rival"
+
+
+@pytest.fixture
+def first() -> ScriptedLookup:
+    return ScriptedLookup()
+
+
+@pytest.fixture
+def second() -> Rival:
+    return Rival()
+
+
+@pytest.fixture
+def chain(first: ScriptedLookup, second: Rival) -> ChainedLookup:
+    return ChainedLookup([first, second])
+
+
+def ask(provider: LookupProvider, number: str = VALID_MOBILE) -> Found:
+    return provider.look_up(ORGANIZATION, number)
+
+
+def test_the_first_that_answers_is_the_only_one_asked(
+    chain: ChainedLookup, first: ScriptedLookup, second: Rival
+) -> None:
+    assert ask(chain).provider == "scripted"
+    assert not ask(chain, NOT_VALID).facts.valid
+    assert (first.calls, second.calls) == (2, 0)
+
+
+@pytest.mark.parametrize("fault", [Fault.TIMES_OUT, Fault.MALFORMED, Fault.REFUSES])
+def test_the_next_is_asked_when_one_is_unavailable(
+    chain: ChainedLookup, first: ScriptedLookup, fault: Fault
+) -> None:
+    first.play(fault)
+    assert [ask(chain).provider for _ in range(2)] == ["rival", "scripted"]
+
+
+def test_an_outage_of_all_is_an_outage(
+    chain: ChainedLookup, first: ScriptedLookup, second: Rival
+) -> None:
+    first.play(Fault.TIMES_OUT)
+    second.play(Fault.REFUSES)
+    with pytest.raises(Unavailable):
+        ask(chain)
+
+
+def test_it_is_up_and_can_be_probed_while_one_is_up() -> None:
+    down, up = CountingProvider(remote=True), CountingProvider()
+    down.all_down = True
+    chain = ChainedLookup([down, up])
+    chain.probe()
+    assert (chain.is_up(), chain.remote) == (True, True)
+    up.all_down = True
+    assert not chain.is_up()
+    with pytest.raises(Unavailable):
+        chain.probe()
+
+
+@pytest.fixture(params=[0.0, inf])
+def patience_s(request: pytest.FixtureRequest) -> float:
+    return float(request.param)
+
+
+@pytest.fixture
+def circuit(first: ScriptedLookup, patience_s: float) -> Iterator[CircuitBreaker]:
+    with closing(
+        CircuitBreaker("lookup provider", first.name, first.probe, patience_s=patience_s)
+    ) as made:
+        yield made
+
+
+def test_one_that_lets_its_caller_wait_is_not_asked_again_until_a_probe_finds_it_up(
+    first: ScriptedLookup, second: Rival, circuit: CircuitBreaker, patience_s: float
+) -> None:
+    chain = ChainedLookup([GuardedLookup(first, circuit), second])
+    first.play(Fault.TIMES_OUT)
+    said = [ask(chain).provider for _ in range(2)]
+    assert said == ["rival", "scripted" if patience_s else "rival"]
