@@ -516,6 +516,9 @@ def _show(name: str, value: Any, secret: bool) -> str:  # noqa: FBT001  # Straig
 HTTP_THREADS = 80  # Threads are cheap here: nearly all of them wait for the log or the network.
 # The other half serves requests that need not wait for the network.
 WAITING_MAX = HTTP_THREADS // 2
+# Replies that are sent while they are read: each holds a thread for as long as its reader takes.
+DOWNLOADS_MAX = 16
+DOWNLOADS_OF_ONE_MAX = 4  # Of one organization, so that three others still begin theirs.
 
 LOOKUP_THREADS = 8  # One organization gets half of them, which keeps a core busy.
 # As many as may wait for the network, so none of these queues behind a call that hangs.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from threading import Lock
 from uuid import UUID
 
-from domain.links.waiting import share_of
+from domain.places import share_of
 
 PARKED_MAX = 1_000  # Per process; if there is no room, the sweep asks again.
 # Further work for one message. Each takes seconds, and RabbitMQ waits half an hour for a message.

@@ -46,7 +46,14 @@ from app.security.checkpoint_keys import verify as verify_signature
 from app.security.keys import KeyRing, Pepper
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
-from app.settings import LOOKUP_THREADS, PROVISION_THREADS, WAITING_MAX, Settings
+from app.settings import (
+    DOWNLOADS_MAX,
+    DOWNLOADS_OF_ONE_MAX,
+    LOOKUP_THREADS,
+    PROVISION_THREADS,
+    WAITING_MAX,
+    Settings,
+)
 from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, AuditState, QueueState, behind_s
 from app.watch.logging import note_cause
@@ -76,6 +83,7 @@ from domain.lookups.in_flight import InFlight
 from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
+from domain.places import Places
 from domain.provider_errors import ProviderError
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
@@ -120,6 +128,7 @@ from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 
 IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
+DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
 # Messages that a dispatcher's first start asks for at once; the sweep asks for more.
 BOOT_JOBS_MAX = 10_000
@@ -611,6 +620,17 @@ class Container:
     def waiting(self) -> Waiting:
         """The places of requests that wait for the network; a gauge shows how many are taken."""
         return Waiting(WAITING_MAX, self.metrics.waiting.track_inprogress)
+
+    @part
+    def downloads(self) -> Places:
+        """The places of replies that are sent while they are read."""
+        return Places(
+            DOWNLOADS_MAX,
+            DOWNLOADS_OF_ONE_MAX,
+            beyond_share=DOWNLOADS_SHARE,
+            full="Too many downloads are under way; try again.",
+            shown=self.metrics.downloads.track_inprogress,
+        )
 
     @part
     def link_create(self) -> LinkCreate:

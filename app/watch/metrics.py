@@ -217,6 +217,12 @@ class Metrics:
             multiprocess_mode="livesum",
         )
         self._places.set(places_max)
+        self.downloads = Gauge(
+            "http_downloads_in_progress",
+            "Tables that are being sent while they are read.",
+            registry=None,
+            multiprocess_mode="livesum",
+        )
 
     def _make_for_work(self) -> None:
         self._lookups = Counter(
@@ -283,7 +289,7 @@ class Metrics:
         return registry
 
     def _counted(self, role: ProcessName) -> list[Collector]:
-        http = [self._requests, self._seconds, self.waiting, self._places]
+        http = [self._requests, self._seconds, self.waiting, self._places, self.downloads]
         shown: list[Collector] = []
         shown += http if role in ANSWERING else []
         shown += (

@@ -1,18 +1,17 @@
 """Requests that wait for an outcome in the log: how they wait, and how many of them may."""
 
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from threading import Event, Lock
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from threading import Event
 from typing import TypeVar
-from uuid import UUID
 
-from domain.errors import RateLimited, ServiceUnavailable
 from domain.log.aggregate import Root
 from domain.log.log import Log
+from domain.places import Places, share_of
 
 SHARE = "Too many requests of this organization wait for the network; try again."
+FULL = "Too many requests wait for the network; try again."
 # A waiter that nothing wakes looks after this time, and then after twice as long each time. On
 # SQLite the commits of other processes wake nobody, and a listening connection may be deaf.
 LOOK_MIN_S = 0.1
@@ -21,53 +20,13 @@ LOOK_MAX_S = 1.0
 R = TypeVar("R", bound=Root)
 
 
-def share_of(total: int) -> int:
-    """Return how many of these places or threads one organization may hold: half of them."""
-    return max(1, total // 2)
-
-
-class Waiting:
-    """Places for waiting requests; when they are taken, callers are refused at once.
-
-    A waiting request holds a thread of the server, and other requests must not wait for it. One
-    organization has only a share of the places, so that others find one. `shown` is entered while a
-    place is held.
-    """
+class Waiting(Places):
+    """Places for requests that wait for the network, each with a thread of the server."""
 
     def __init__(
         self, places: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
     ) -> None:
-        self._places = places
-        self._shown = shown
-        self._share = share_of(places)
-        self._holding: Counter[UUID] = Counter()
-        self._lock = Lock()
-
-    def require_share(self, organization_id: UUID) -> None:
-        """Raise RateLimited if the organization holds its whole share now."""
-        if self._holding[organization_id] >= self._share:
-            raise RateLimited(SHARE)
-
-    @contextmanager
-    def place(self, organization_id: UUID) -> Iterator[None]:
-        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable if all are taken.
-
-        A request that is refused has started nothing.
-        """
-        with self._lock:
-            self.require_share(organization_id)
-            if self._holding.total() >= self._places:
-                message = "Too many requests wait for the network; try again."
-                raise ServiceUnavailable(message)
-            self._holding[organization_id] += 1
-        try:
-            with self._shown():
-                yield
-        finally:
-            with self._lock:
-                self._holding[organization_id] -= 1
-                if not self._holding[organization_id]:
-                    del self._holding[organization_id]
+        super().__init__(places, share_of(places), beyond_share=SHARE, full=FULL, shown=shown)
 
 
 def wait_for(

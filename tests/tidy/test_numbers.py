@@ -19,11 +19,11 @@ from app.http.lookups import input as lookup_input
 from app.http.tokens import input as token_input
 from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
-from app.settings import HTTP_THREADS, WAITING_MAX, Settings
+from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
 from domain.links import readings, status
-from domain.links.waiting import share_of
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
+from domain.places import share_of
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 
@@ -110,6 +110,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"
     ),
+    "downloads of transactions, in each process": (
+        f"{DOWNLOADS_OF_ONE_MAX} of {DOWNLOADS_MAX} places"
+    ),
     "wrong secrets of one client from one address": (
         f"{throttle.FAILURES_MAX} in {throttle.WINDOW // SECOND} s"
     ),
@@ -118,6 +121,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
     "a reply that you do not take": f"{front.WRITE_S:g} s",
+    "a download from its first byte to its last": f"{calling.STREAM_S:g} s",
     "a connection without a request": f"{front.KEEP_ALIVE_S:g} s",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from flask import Response
 
-from app.bootstrap.container import Container
+from app.bootstrap.container import DOWNLOADS_SHARE, Container
 from app.http.accounts.input import TransactionQuery
 from app.http.accounts.replies import (
     TRANSACTION,
@@ -22,10 +22,10 @@ from app.http.edge.media import CSV, also, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.replies import success
-from app.http.edge.request import container
+from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.errors import NotFound, ValidationFailed
+from domain.errors import NotFound, RateLimited, ValidationFailed
 from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import Filter, Transaction
 from projections.models.wallets import WalletRow
@@ -59,7 +59,10 @@ def read_wallet(caller: Caller) -> Response:
 @blueprint.route("/v1/transactions", methods=["GET"])
 @operation(
     scope="wallet",
-    refusals=[ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]})],
+    refusals=[
+        ValidationFailed({"per_page": ["Must be a whole number from 1 to 100."]}),
+        RateLimited(DOWNLOADS_SHARE),
+    ],
 )
 @blueprint.arguments(TransactionQuery, location="query")
 @also(csv=EXAMPLE)
@@ -72,7 +75,8 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     """List transactions, newest first.
 
     A page past the end is an empty list. Write the `+` of an offset as `%2B`. With
-    `Accept: text/csv` all that match come as one table, whatever page is asked for.
+    `Accept: text/csv` all that match come as one table, whatever page is asked for: 429 while your
+    organization has several such downloads under way.
     """
     parts = container()
     _wait_for(parts.transactions.name)
@@ -80,6 +84,7 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
     if preferred(CSV) == CSV:
+        request_context().hold(parts.downloads.place(caller.organization_id))
         every = _every(parts, caller.organization_id, wanted)
         return csv_reply(COLUMNS, map(cells, every), "transactions.csv")
     with parts.views.reading() as connection:

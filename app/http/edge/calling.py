@@ -20,6 +20,8 @@ from app.settings import HTTP_THREADS
 from domain.at_once import WouldWait
 
 WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
+# A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
+STREAM_S = 600.0
 AT_ONCE_MAX = 64  # Calls in one round of the front, so that all connections soon have their turn.
 CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
@@ -94,8 +96,8 @@ class Reply(Protocol):
         """The front that the request came in by."""
         ...
 
-    def send(self, data: bytes) -> None:
-        """Send a part; raises OSError when the client has gone."""
+    def send(self, data: bytes, until_s: float) -> None:
+        """Send a part; OSError when the client has gone, or at `until_s` of the monotonic clock."""
 
     def answered(self, last: bytes, *, keep: bool) -> None:
         """Send the end; `keep` says that the connection may be used again."""
@@ -217,6 +219,7 @@ class _Call:
         self._status = ""
         self._headers: list[tuple[str, str]] = []
         self._ended = False
+        self._until_s = float("inf")
 
     def give_up(self, error: Exception) -> None:
         """Close the connection of a reply that a gone client or a bug keeps from its end."""
@@ -242,6 +245,7 @@ class _Call:
 
     def _write(self, blocks: Iterator[bytes]) -> None:
         block = next(blocks, b"")
+        self._until_s = time.monotonic() + STREAM_S
         lengths = [int(value) for name, value in self._headers if name.lower() == "content-length"]
         code = int(self._status[:3])
         bare = self.request.method == "HEAD" or code in {204, 304} or code < HTTPStatus.OK
@@ -251,7 +255,7 @@ class _Call:
             data = head(self._status, self._headers, self.request, keep=keep) + block
             left -= len(block)
             while left > 0 and (block := next(blocks, b"")):
-                self.reply.send(data)
+                self.reply.send(data, self._until_s)
                 data = block
                 left -= len(block)
             self._end(data, keep=keep and left <= 0)
@@ -261,9 +265,10 @@ class _Call:
     def _stream(self, block: bytes, blocks: Iterator[bytes], *, chunked: bool) -> None:
         keep = self.request.keep and chunked
         headers = [*self._headers, ("Transfer-Encoding", "chunked")] if chunked else self._headers
-        self.reply.send(head(self._status, headers, self.request, keep=keep))
+        self.reply.send(head(self._status, headers, self.request, keep=keep), self._until_s)
         while block:
-            self.reply.send(b"%x\r\n%s\r\n" % (len(block), block) if chunked else block)
+            part = b"%x\r\n%s\r\n" % (len(block), block) if chunked else block
+            self.reply.send(part, self._until_s)
             block = next((each for each in blocks if each), b"")
         self._end(b"0\r\n\r\n" if chunked else b"", keep=keep)
 

@@ -244,16 +244,19 @@ class Connection:
 
     # Called by the thread that answers.
 
-    def send(self, data: bytes, timeout_s: float = WRITE_S) -> None:
-        """Send a part of a reply; raises OSError when the client has gone."""
+    def send(self, data: bytes, until_s: float) -> None:
+        """Send a part of a reply; OSError when the client has gone, or is too slow."""
         rest = memoryview(data)
         while rest:
+            left_s = until_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
             try:
                 rest = rest[self.sock.send(rest) :]
             except BlockingIOError:
                 with selectors.DefaultSelector() as selector:
                     selector.register(self.sock, EVENT_WRITE)
-                    if not selector.select(timeout_s):
+                    if not selector.select(min(WRITE_S, left_s)):
                         raise TimeoutError from None
 
     def answered(self, last: bytes, *, keep: bool) -> None:

@@ -42,7 +42,11 @@ def also(**examples: str) -> Decorator:
 
 
 def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: str) -> Response:
-    """Reply with CSV (RFC 4180), sent block by block while the rows are read."""
+    """Reply with CSV (RFC 4180), sent block by block while the rows are read.
+
+    A table of any length holds a thread of the server, so its operation first calls
+    `request_context().hold` with a place of the container's `downloads`.
+    """
     shown = f'attachment; filename="{file_name}"'
     headers = {"Content-Disposition": shown, "Vary": "Accept"}
     return Response(csv_blocks(head, rows), headers=headers, content_type=f"{CSV}; charset=utf-8")

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,7 +27,8 @@ class RequestContext:
     """One request to an installation; `scope` and `route` are its operation's, once known.
 
     `parts` are what the application keeps beside the container. `stale`: the reply shows a read
-    model that is behind; it shows the log as of `as_of`.
+    model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
+    been sent or given up.
     """
 
     container: Container
@@ -39,10 +41,17 @@ class RequestContext:
     organization_id: UUID | None = None
     stale: bool = False
     as_of: datetime | None = None
+    held: ExitStack | None = None
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, in ms with one decimal."""
         return round((time.perf_counter() - self.started_s) * 1000, 1)
+
+    def hold(self, place: AbstractContextManager[object]) -> None:
+        """Enter `place` until the last byte of the reply is sent, or the client has gone."""
+        if self.held is None:
+            self.held = ExitStack()
+        self.held.enter_context(place)
 
 
 CURRENT: ContextVar[RequestContext] = ContextVar("request")

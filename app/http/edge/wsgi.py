@@ -9,6 +9,7 @@ from wsgiref.types import StartResponse
 
 from flask import Flask, Response
 from werkzeug.wrappers import Request
+from werkzeug.wsgi import ClosingIterator
 
 from app.bootstrap.container import Container
 from app.http.edge import access_log, compression
@@ -53,9 +54,14 @@ class Edge(Flask):
         )
         before = CURRENT.set(context)
         try:
-            return self._end(context, self._answer(context), start_response)
+            blocks = self._end(context, self._answer(context), start_response)
+        except BaseException:
+            if context.held is not None:
+                context.held.close()
+            raise
         finally:
             CURRENT.reset(before)
+        return blocks if context.held is None else ClosingIterator(blocks, context.held.close)
 
     def _answer(self, context: RequestContext) -> Response:
         """Call a view; whatever is raised becomes a reply."""

@@ -1,0 +1,148 @@
+"""Over a real socket: who reads a long download slowly holds up nobody else."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from threading import Thread
+
+import pytest
+
+from app.http.accounts import routes
+from app.http.accounts.table import COLUMNS
+from app.http.application import create_front
+from app.http.edge import calling
+from app.http.edge.listening import bind, listen
+from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
+from tests.app.http.conftest import MakeService
+from tests.app.http.edge.test_front import Answer, request, send
+from tests.app.http.service import Service, Tenant
+from tests.installation import wait_until
+
+# More than the buffers of both sockets take, so that a thread waits for the reader.
+WIDE = "x" * 500_000
+LIST = "GET /v1/transactions HTTP/1.1"
+
+
+@pytest.fixture
+def service(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Service:
+    """A service whose tables are wide; which database they are read from matters to nothing."""
+    monkeypatch.setattr(routes, "cells", lambda _: [WIDE] * len(COLUMNS))
+    return make_service()
+
+
+@pytest.fixture
+def port(service: Service) -> Iterator[int]:
+    listeners = bind("127.0.0.1", 0)
+    listen(listeners, "127.0.0.1", 0)
+    front = create_front(service.container, listeners, many=False, finish_s=1)
+    thread = Thread(target=front.run)
+    thread.start()
+    yield int(front.addresses[0][1])
+    front.stop()
+    thread.join(10)
+    assert not thread.is_alive()
+
+
+def tenant_of(service: Service) -> Tenant:
+    tenant = service.tenant()
+    service.container.projector.catch_up()
+    return tenant
+
+
+def download(tenant: Tenant) -> bytes:
+    return request(LIST, tenant, Accept="text/csv")
+
+
+def begin(stack: ExitStack, port: int, tenant: Tenant) -> tuple[socket.socket, int]:
+    """Begin a download and read no further than its status."""
+    connection = socket.create_connection(("127.0.0.1", port), timeout=10)
+    stack.enter_context(connection)
+    connection.sendall(download(tenant))
+    return connection, int(connection.recv(12).split()[1])
+
+
+def status_of_next(port: int, tenant: Tenant) -> int:
+    with ExitStack() as stack:
+        return begin(stack, port, tenant)[1]
+
+
+def test_slow_readers_fill_the_share_of_their_organization_and_nothing_else(
+    port: int, service: Service
+) -> None:
+    slow, other = tenant_of(service), tenant_of(service)
+    with ExitStack() as stack:
+        begun = [begin(stack, port, slow)[1] for _ in range(HTTP_THREADS)]
+        assert begun == [200] * DOWNLOADS_OF_ONE_MAX + [429] * (HTTP_THREADS - DOWNLOADS_OF_ONE_MAX)
+        refused = send(port, download(slow))
+        assert (refused.status, refused.code()) == (429, "RATE_LIMITED")
+        assert "downloads" in refused.json()["error"]["message"]
+        assert refused.headers["Retry-After"] == "1"
+        for tenant in (slow, other):
+            assert send(port, request("GET /v1/wallet HTTP/1.1", tenant)).status == 200
+        assert begin(stack, port, other)[1] == 200
+    wait_until(lambda: status_of_next(port, slow) == 200)
+
+
+def test_when_all_places_are_taken_a_further_organization_is_told_to_come_again(
+    port: int, service: Service
+) -> None:
+    with ExitStack() as stack:
+        for _ in range(DOWNLOADS_MAX // DOWNLOADS_OF_ONE_MAX):
+            tenant = tenant_of(service)
+            for _ in range(DOWNLOADS_OF_ONE_MAX):
+                assert begin(stack, port, tenant)[1] == 200
+        refused = send(port, download(tenant_of(service)))
+        assert (refused.status, refused.code()) == (503, "SERVICE_UNAVAILABLE")
+        assert "downloads" in refused.json()["error"]["message"]
+
+
+def test_a_reader_who_takes_too_long_altogether_is_cut_off(
+    port: int, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calling, "STREAM_S", 0.5)
+    tenant = tenant_of(service)
+    with ExitStack() as stack:
+        slow = [begin(stack, port, tenant)[0] for _ in range(DOWNLOADS_OF_ONE_MAX)]
+
+        def read_a_little_and_look() -> bool:
+            for each in slow:
+                each.recv(1_024)
+            return status_of_next(port, tenant) == 200
+
+        wait_until(read_a_little_and_look)
+        received = b""
+        while block := slow[0].recv(1_000_000):
+            received = block
+        assert not received.endswith(b"0\r\n\r\n")
+
+
+def test_however_a_download_ends_its_place_is_free_again(
+    port: int, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "cells", lambda _: ["narrow"] * len(COLUMNS))
+    tenant = tenant_of(service)
+    wrong = download(tenant)[:-2] + b"Content-Type: application/json\r\nContent-Length: 1\r\n\r\n{"
+
+    def ends(sent: bytes) -> Answer:
+        for _ in range(DOWNLOADS_MAX):
+            answer: Answer | None = None
+
+            def told() -> bool:
+                nonlocal answer
+                answer = send(port, sent)
+                return answer.status != 429
+
+            wait_until(told)
+        assert answer is not None
+        return answer
+
+    assert ends(download(tenant)).body.endswith(b"0\r\n\r\n")
+    assert ends(request(LIST, tenant, Accept="text/csv", Accept_Encoding="gzip")).status == 200
+    assert ends(request(LIST.replace("GET", "HEAD"), tenant, Accept="text/csv")).status == 200
+    assert ends(wrong).status == 400
+
+    def fail(_: object) -> list[str]:
+        raise ValueError
+
+    monkeypatch.setattr(routes, "cells", fail)
+    assert ends(download(tenant)).status == 200  # It was begun, and is cut off.
