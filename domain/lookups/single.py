@@ -212,7 +212,11 @@ class SingleLookup:
             if running is None:
                 return None
             if running != fingerprint:
-                raise IdempotencyKeyReused
+                # The holder may be too late itself: the key may have our outcome by now.
+                replayed = self._replay(request, stream_id)
+                if replayed is None:
+                    raise IdempotencyKeyReused
+                return replayed
             if time.monotonic() > deadline:
                 raise IdempotencyInProgress
             self.log.appended.wait(seen, LOOK_S)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from eventsourcing.persistence import OperationalError
@@ -18,6 +19,7 @@ from domain.errors import (
 )
 from domain.links import change_plans
 from domain.links import create as link_create
+from domain.lookups import single
 from domain.money import format_amount
 from domain.months import month_of
 from tests.domain.asking import all_at_once
@@ -280,6 +282,24 @@ def test_another_request_that_is_first_after_our_look_keeps_the_key(operation: O
     assert operation.ask(body=1) == firsts[0].again
     assert operation.made == 1
     operation.check()
+
+
+@on_one_database
+@of([LeasedLookup])
+def test_another_request_that_comes_too_late_keeps_no_twin_from_its_outcome(
+    operation: Operation,
+) -> None:
+    """It holds the lease until it has seen that the key is taken."""
+    firsts, key = list[Told](), operation.stream()
+
+    def meanwhile() -> None:
+        firsts.append(operation.ask(process=operation.other))
+        until = operation.process.clock() + single.LEASE
+        assert operation.other.leases.acquire(key, uuid4(), "another", until) is None
+
+    overtaken(operation.process, meanwhile)
+    assert operation.ask() == firsts[0].again
+    assert operation.made == 1
 
 
 @of(EVERY)
