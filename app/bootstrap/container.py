@@ -12,7 +12,7 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from math import inf
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -53,6 +53,7 @@ from app.settings import (
     PROVISION_THREADS,
     WAITING_MAX,
     Settings,
+    WrongSetting,
 )
 from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, AuditState, QueueState, behind_s
@@ -127,6 +128,9 @@ from workers.routes import QUEUES
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 
+if TYPE_CHECKING:
+    from app.adapters.remote.api import RemoteApi, RemoteRules
+
 IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
 NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a probe.
@@ -163,6 +167,7 @@ class Container:
         # Made at once, because it trusts only the time that has passed since it was made.
         self.steadiness = Steadiness(self.clock)
         self.circuits: list[CircuitBreaker] = []
+        self.remote_apis: list[RemoteApi] = []
 
     def _server_time(self) -> datetime | None:
         return self.views.server_time()
@@ -476,6 +481,37 @@ class Container:
     def known_plans(self) -> KnownPlans:
         """The terms of plans, read once for a request."""
         return KnownPlans(self.views, self.plans)
+
+    # Providers.
+
+    def remote_api(
+        self,
+        name: str,
+        base_url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        rules: "RemoteRules | None" = None,
+    ) -> "RemoteApi":
+        """Open the HTTP API of a provider; `headers` go with each call, and `close` closes it.
+
+        Raises WrongSetting for a base URL that would leave this machine without TLS.
+        """
+        from app.adapters.remote.api import RemoteApi  # noqa: PLC0415  # Who calls nobody loads no client.
+
+        try:
+            api = RemoteApi(
+                name,
+                base_url,
+                clock=self.clock,
+                headers=headers,
+                rules=rules,
+                tell=self.metrics.called,
+            )
+        except ValueError as error:
+            message = f"the base URL of {name} {error}"
+            raise WrongSetting(message) from None
+        self.remote_apis.append(api)
+        return api
 
     # Lookups.
 
@@ -901,7 +937,7 @@ class Container:
         """Commit what waits and close the databases; parts that were never made are left alone."""
         held = self.__dict__
         parts = [held.get(name) for name in ("broker", "committer", "lookup_cache", "waker", "log")]
-        for each in (*self.circuits, *parts, *held.get("databases", ())):
+        for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:
                 each.close()
 

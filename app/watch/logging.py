@@ -56,6 +56,14 @@ _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 _work = threading.local()
 
 
+_of_request: Callable[[], str | None] = str  # "" until logging is configured.
+
+
+def request_id_here() -> str | None:
+    """Return the id of the request that this thread answers or works for, if it is known."""
+    return getattr(_work, "facts", {}).get("request_id") or _of_request()
+
+
 def begin_work(**facts: Any) -> None:
     """Add these facts to each line of this thread until `end_work`."""
     _work.facts, _work.began_s = facts, time.perf_counter()
@@ -235,6 +243,8 @@ def configure_logging(
 
     Warnings become lines too, and so do errors that end a thread or the process.
     """
+    global _of_request  # noqa: PLW0603  # As the logging of a process is.
+    _of_request = request_id
     # Caller, thread and process are not looked up, because no line shows them.
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False

@@ -183,6 +183,9 @@ def _by(label: str, name: str, text: str) -> Counter:
 
 STORES = ("lookup_cache", "leases", "network_readings")
 SOURCES = ("live", "cache", UNAVAILABLE)
+HELD = "held"  # The outcome of a call that was never sent.
+# From a lookup next door to the longest call that a network allows itself.
+CALL_BUCKETS_S = (0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10, 30, 60, 180)
 
 disable_created_metrics()  # type: ignore[no-untyped-call]  # They double the series, and nobody uses them.
 
@@ -237,6 +240,19 @@ class Metrics:
         )
         for store in STORES:
             self._store_errors.labels(store)
+        self._calls = Counter(
+            "provider_calls",
+            "Calls to the APIs of providers, by how they ended.",
+            ["provider", "outcome"],
+            registry=None,
+        )
+        self._call_seconds = Histogram(
+            "provider_call_duration_seconds",
+            "Time of a call to a provider's API, repeats apart.",
+            ["provider"],
+            registry=None,
+            buckets=CALL_BUCKETS_S,
+        )
         self._messages = Counter(
             "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
         )
@@ -269,6 +285,12 @@ class Metrics:
         """Count one error of an own store that is otherwise swallowed."""
         self._store_errors.labels(store).inc()
 
+    def called(self, provider: str, outcome: str, seconds: float) -> None:
+        """Count one call to a provider's API; one that was held back took no time there."""
+        self._calls.labels(provider, outcome).inc()
+        if outcome != HELD:
+            self._call_seconds.labels(provider).observe(seconds)
+
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
         """Count one message that was handled."""
         self._messages.labels(actor, outcome).inc()
@@ -293,7 +315,13 @@ class Metrics:
         shown: list[Collector] = []
         shown += http if role in ANSWERING else []
         shown += (
-            [self._lookups, self._store_errors, *self._events.collectors]
+            [
+                self._lookups,
+                self._store_errors,
+                self._calls,
+                self._call_seconds,
+                *self._events.collectors,
+            ]
             if role in DECIDING
             else []
         )

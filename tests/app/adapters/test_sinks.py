@@ -5,16 +5,12 @@ import ssl
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from app.adapters.sinks import sink_at
-from domain.cause import utc_now
+from tests.support.certificate import certificate
 from workers.checkpoints import NotAccepted
 
 DAY = timedelta(days=1)
@@ -37,21 +33,6 @@ class Keeper(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
-
-
-def certificate(directory: Path) -> Path:
-    """Write a key and a certificate of 127.0.0.1 that it has signed itself."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "keeper")])
-    address = x509.SubjectAlternativeName([x509.IPAddress(ip_address("127.0.0.1"))])
-    made = x509.CertificateBuilder(name, name, key.public_key(), 1)
-    made = made.not_valid_before(utc_now() - DAY).not_valid_after(utc_now() + DAY)
-    signed = made.add_extension(address, critical=False).sign(key, hashes.SHA256())
-    pem = serialization.Encoding.PEM
-    form, none = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    file = directory / "keeper.pem"
-    file.write_bytes(key.private_bytes(pem, form, none) + signed.public_bytes(pem))
-    return file
 
 
 @pytest.fixture(params=["http", "https"])

@@ -1,0 +1,1 @@
+"""Outgoing HTTP to providers: one provider's API over a pool of connections."""

@@ -1,0 +1,344 @@
+"""One provider's HTTP API: every call ends in time, and every error is one of the port's.
+
+Nothing here logs or raises a path, a query, a header or a body, because they hold numbers and
+secrets. Redirects are not followed. Proxies of the environment are not used.
+"""
+
+import logging
+import random
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from ipaddress import ip_address
+from itertools import count
+from math import inf
+from threading import BoundedSemaphore, Event
+from typing import Final, Literal, Protocol
+from urllib.parse import urlencode, urlsplit
+
+import msgspec
+from urllib3 import BaseHTTPResponse, Timeout
+from urllib3.exceptions import ClosedPoolError, HTTPError
+
+from app.adapters.remote.connection import CONNECT_S, NotConnected, pool_of
+from app.adapters.remote.limits import Hold
+from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable
+from app.watch.logging import request_id_here
+from domain.cause import Clock
+from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
+
+# What adapters put together of escaped parts; anything else would be another operation.
+PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
+CHUNK_BYTES = 65_536
+PAUSE_S = 0.05  # Doubled for each try of a read; up to half of a pause is taken off by chance.
+SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
+TOO_MANY = 429
+REQUEST_TIMEOUT = 408
+
+# How a call ended: `answered` is any whole reply that is not one of the others, `failed` 5xx,
+# `limited` 429, `held` never sent because of a limit, `unreachable` never connected, `lost` sent
+# and no whole reply, `malformed` more bytes than allowed.
+Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
+
+# It logs addresses with their query, which holds phone numbers.
+logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+logger = logging.getLogger(__name__)
+
+
+class Tell(Protocol):
+    """Is told of each try: the provider, how it ended, and how long it took."""
+
+    def __call__(self, provider: str, outcome: Outcome, seconds: float) -> None: ...
+
+
+class Pace(Protocol):
+    """The rate limit that all processes share."""
+
+    def __call__(self, within_s: float) -> float | None:
+        """Take the next place; return how long to wait for it, None if that is too long."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoteRules:
+    """What is known of a provider's API.
+
+    `silence_s` is how long it may send nothing during a read. A connection that was idle for
+    `idle_s` is not used again, because a server may close it at any time.
+    """
+
+    calls_max: int = 32  # At once, of one process.
+    attempts_max: int = 3  # Of a read.
+    body_bytes_max: int = 1 << 20
+    silence_s: float | None = None
+    idle_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    """How one try failed.
+
+    `sent`: the provider may have acted on it. `again`: another try may do better.
+    """
+
+    outcome: Outcome
+    sent: bool
+    again: bool
+
+
+HELD: Final = _Failed("held", sent=False, again=False)
+UNREACHABLE: Final = _Failed("unreachable", sent=False, again=True)
+LIMITED: Final = _Failed("limited", sent=False, again=True)
+FAILED: Final = _Failed("failed", sent=True, again=True)
+LOST: Final = _Failed("lost", sent=True, again=True)
+MALFORMED: Final = _Failed("malformed", sent=True, again=False)
+
+MEANINGS: Final[Mapping[Outcome, str]] = {
+    "failed": "answers with an error of its own",
+    "limited": "limits our calls",
+    "held": "is not asked now, because of its limits or ours",
+    "unreachable": "cannot be reached",
+    "lost": "has not answered completely in time",
+    "malformed": "sends more than is allowed",
+}
+KINDS: Final[Mapping[Outcome, type[Unavailable]]] = {
+    "limited": Busy,
+    "held": Busy,
+    "unreachable": Unreachable,
+    "malformed": Malformed,
+}
+
+
+def _no_pace(within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
+    return 0.0
+
+
+class RemoteApi:
+    """The API of the provider `name` below `base_url`; thread-safe, `close()` ends its pool.
+
+    `headers` go with each call. Raises ValueError for a base URL that is not https; http is
+    allowed to this machine only. Time-outs are in seconds, for all of a call: waiting for a
+    place, names, connecting, sending, the whole reply, and repeats.
+    """
+
+    def __init__(  # noqa: PLR0913  # Everything after the URL has a default or comes from one place.
+        self,
+        name: str,
+        base_url: str,
+        *,
+        clock: Clock,
+        headers: Mapping[str, str] | None = None,
+        rules: RemoteRules | None = None,
+        tell: Tell = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
+        pace: Pace = _no_pace,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.name = name
+        self._rules = rules = rules or RemoteRules()
+        scheme, host, port, self._base = _parts(base_url)
+        self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
+        self._headers |= {"User-Agent": "carrier-links", **(headers or {})}
+        self._pool = pool_of(
+            scheme,
+            host,
+            port,
+            calls_max=rules.calls_max,
+            silence_s=rules.silence_s,
+            idle_s=rules.idle_s,
+        )
+        self._places = BoundedSemaphore(rules.calls_max)
+        self._hold, self._pace = Hold(clock), pace
+        self._tell, self._chance = tell, chance
+        self._closing = Event()
+
+    def read(  # noqa: PLR0913  # The parts of a request.
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        json: object = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> Reply:
+        """Ask what changes nothing, and ask again where that helps; raises Unavailable.
+
+        Returns every whole reply but 429, 408 and 5xx.
+        """
+        ends_s = time.monotonic() + timeout_s
+        request = self._request(method, path, query, json, None, headers)
+        for attempt in count(1):
+            found = self._try(request, ends_s)
+            if isinstance(found, Reply):
+                return found
+            pause_s = PAUSE_S * 2**attempt * (0.5 + self._chance() / 2)
+            in_time = attempt < self._rules.attempts_max and time.monotonic() + pause_s < ends_s
+            if not (found.again and in_time) or self._closing.wait(pause_s):
+                raise self._error(found)
+        raise AssertionError  # The loop has no end of its own.
+
+    def change(  # noqa: PLR0913  # The parts of a request.
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        json: object = None,
+        form: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float,
+    ) -> Reply:
+        """Ask for a change, sent once at most.
+
+        Raises Unavailable if nothing was sent or the provider limits our calls, OutcomeUnknown if
+        it was sent and there is no whole reply, or one of 5xx.
+        """
+        request = self._request(method, path, query, json, form, headers)
+        found = self._try(request, time.monotonic() + timeout_s)
+        if isinstance(found, Reply):
+            return found
+        if found.sent:
+            message = f"the API of {self.name} {MEANINGS[found.outcome]}; it may have acted"
+            raise OutcomeUnknown(message)
+        raise self._error(found)
+
+    def close(self) -> None:
+        """End pauses and close idle connections; later calls are Unavailable. Safe to repeat."""
+        self._closing.set()
+        self._pool.close()
+
+    def _error(self, failed: _Failed) -> ProviderError:
+        kind = KINDS.get(failed.outcome, Unavailable)
+        return kind(f"the API of {self.name} {MEANINGS[failed.outcome]}")
+
+    def _request(  # noqa: PLR0913  # The parts of a request.
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, str] | None,
+        json: object,
+        form: Mapping[str, str] | None,
+        headers: Mapping[str, str] | None,
+    ) -> "_Request":
+        if not PATH.fullmatch(path) or "/../" in f"{path}/":
+            message = "a path of a provider's API is not escaped"
+            raise ValueError(message)
+        sent = {**self._headers, **(headers or {})}
+        body = None
+        if json is not None:
+            body, sent["Content-Type"] = msgspec.json.encode(json), "application/json"
+        elif form is not None:
+            body = urlencode(form).encode()
+            sent["Content-Type"] = "application/x-www-form-urlencoded"
+        if request_id := request_id_here():
+            sent["X-Request-Id"] = request_id
+        url = self._base + path + (f"?{urlencode(query)}" if query else "")
+        return _Request(method, url, body, sent)
+
+    def _try(self, request: "_Request", ends_s: float) -> Reply | _Failed:
+        """Send once, when the limits allow it."""
+        if not self._has_turn(ends_s) or not self._places.acquire(timeout=_left_s(ends_s)):
+            self._tell(self.name, HELD.outcome, 0.0)
+            return HELD
+        began_s = time.monotonic()
+        try:
+            found = self._send(request, ends_s)
+        finally:
+            self._places.release()
+        if isinstance(found, Reply):
+            self._hold.note(found.status, found.headers)
+            found = _judged(found)
+        outcome = "answered" if isinstance(found, Reply) else found.outcome
+        self._tell(self.name, outcome, time.monotonic() - began_s)
+        return found
+
+    def _has_turn(self, ends_s: float) -> bool:
+        """Wait until the limits allow a call; False if they do not before its end."""
+        wait_s = self._hold.left_s()
+        if wait_s < _left_s(ends_s):
+            paced_s = self._pace(_left_s(ends_s))
+            wait_s = inf if paced_s is None else max(wait_s, paced_s)
+        if wait_s >= _left_s(ends_s):
+            return False
+        return not (wait_s and self._closing.wait(wait_s))
+
+    def _send(self, request: "_Request", ends_s: float) -> Reply | _Failed:
+        """Return how it went; nothing is raised, because errors hold the address."""
+        try:
+            answer = self._pool.urlopen(
+                request.method,
+                request.url,
+                body=request.body,
+                headers=request.headers,
+                timeout=Timeout(total=_left_s(ends_s), connect=CONNECT_S),
+                redirect=False,
+                preload_content=False,
+            )
+            return self._whole(answer)
+        except ClosedPoolError:
+            return HELD
+        except NotConnected:
+            return UNREACHABLE
+        except (OSError, HTTPError):
+            return LOST
+        except Exception as error:  # noqa: BLE001  # Nobody can say that nothing was sent.
+            logger.warning("a call to %s raised %s", self.name, type(error).__name__)
+            return LOST
+
+    def _whole(self, answer: BaseHTTPResponse) -> Reply | _Failed:
+        """Read a reply to its end, within its limit; only then can the connection be used again."""
+        body = bytearray()
+        whole = False
+        try:
+            while chunk := answer.read(CHUNK_BYTES, decode_content=True):
+                body += chunk
+                if len(body) > self._rules.body_bytes_max:
+                    return MALFORMED
+            whole = True
+        finally:
+            if not whole:
+                answer.close()
+            answer.release_conn()
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Reply(answer.status, headers, bytes(body))
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    method: str
+    url: str
+    body: bytes | None
+    headers: dict[str, str]
+
+
+def _judged(reply: Reply) -> Reply | _Failed:
+    if reply.status == TOO_MANY:
+        return LIMITED
+    return FAILED if reply.status >= SERVER_ERROR or reply.status == REQUEST_TIMEOUT else reply
+
+
+def _left_s(ends_s: float) -> float:
+    """Return what is left of a call's time; urllib3 takes no 0."""
+    return max(ends_s - time.monotonic(), 0.001)
+
+
+def _parts(base_url: str) -> tuple[str, str, int, str]:
+    """Return scheme, host, port and path of a base URL."""
+    parts = urlsplit(base_url)
+    host, secure = parts.hostname or "", parts.scheme == "https"
+    if not host or parts.query or parts.fragment or parts.username:
+        message = "must be an https URL without query, fragment and user"
+        raise ValueError(message)
+    if not secure and not (parts.scheme == "http" and _is_loopback(host)):
+        message = "must be an https URL; http is allowed to this machine only"
+        raise ValueError(message)
+    port = parts.port or (443 if secure else 80)
+    return parts.scheme, host, port, parts.path.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

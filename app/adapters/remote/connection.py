@@ -1,0 +1,171 @@
+"""Connections to a provider, on which no part of a call outlasts its time-out.
+
+urllib3 bounds each read, so a server that dribbles could hold a caller for ever; and it cannot
+bound the resolution of names. Here the time-out of a connection covers names, all addresses
+and the handshake together, and the time-out of a reply covers the whole of it.
+"""
+
+import io
+import socket
+import ssl
+import time
+from collections.abc import Sequence
+from ipaddress import ip_address
+from typing import Any, cast
+
+import urllib3
+from urllib3.connection import HTTPConnection, HTTPSConnection
+from urllib3.exceptions import HTTPError
+from urllib3.util.connection import create_connection
+
+from app.watch.gauges import Asker, answer_of
+
+ADDRESSES_MAX = 4  # Tried one after the other within one time-out.
+CONNECT_S = 2.0  # A lost SYN is sent again after 1 s, so this allows for one.
+
+
+class NotConnected(HTTPError):
+    """Raised when there is no connection, so that nothing can have been sent."""
+
+
+class _TimedRead(io.RawIOBase):
+    """Reads from a socket; every read gets only what is left of the reply's time."""
+
+    def __init__(self, raw: io.RawIOBase, socket_: "_TimedSocket") -> None:
+        self._raw = raw
+        self._socket = socket_
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._socket.allow()
+        return cast("int | None", self._raw.readinto(buffer))
+
+    def close(self) -> None:
+        self._raw.close()
+        super().close()
+
+
+class _TimedSocket:
+    """A socket whose time-out is for all that follows, not for each operation."""
+
+    def __init__(self, inner: socket.socket, silence_s: float | None) -> None:
+        self._inner = inner
+        self._silence_s = silence_s
+        self._ends_s = time.monotonic()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def settimeout(self, timeout_s: float | None) -> None:
+        """Begin to count; urllib3 calls it before it sends and before it reads a reply."""
+        assert timeout_s is not None
+        self._ends_s = time.monotonic() + timeout_s
+        self._inner.settimeout(timeout_s)
+
+    def allow(self) -> None:
+        """Let the next operation take what is left; raises TimeoutError when nothing is."""
+        left_s = self._ends_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._inner.settimeout(min(left_s, self._silence_s or left_s))
+
+    def makefile(self, mode: str, *_: object) -> io.BufferedReader:
+        """Return the stream from which http.client reads a reply."""
+        assert mode == "rb", mode
+        raw = cast("io.RawIOBase", self._inner.makefile("rb", buffering=0))
+        return io.BufferedReader(_TimedRead(raw, self))
+
+
+class _Bounded:
+    """What plain and TLS connections have in common; `asker` resolves the name of the host."""
+
+    asker: Asker[Sequence[str]]
+    silence_s: float | None
+    idle_s: float
+
+    def open_socket(self, port: int, options: Any, connect_s: float) -> socket.socket:
+        """Connect to the first address that answers, in `connect_s` altogether."""
+        ends_s = time.monotonic() + connect_s
+        addresses = answer_of(self.asker.begin(), ends_s)
+        if not addresses:
+            message = "the name cannot be resolved"
+            raise NotConnected(message)
+        for tried, address in enumerate(addresses):
+            left_s = (ends_s - time.monotonic()) / (len(addresses) - tried)
+            if left_s <= 0:
+                break
+            try:
+                made = create_connection((address, port), left_s, socket_options=options)
+            except OSError:
+                continue
+            made.settimeout(max(ends_s - time.monotonic(), 0.001))  # What is left is for TLS.
+            return made
+        message = "no address answers"
+        raise NotConnected(message)
+
+
+class _Plain(_Bounded, HTTPConnection):
+    """To a server on this machine."""
+
+    used_s = 0.0
+
+    def _new_conn(self) -> socket.socket:
+        return self.open_socket(self.port, self.socket_options, cast("float", self.timeout))
+
+    def connect(self) -> None:
+        """Connect, or raise NotConnected."""
+        failed = ""
+        try:
+            super().connect()
+        except (OSError, HTTPError) as error:
+            failed = type(error).__name__
+        if failed:
+            self.close()
+            raise NotConnected(failed)
+        self.sock = cast("socket.socket", _TimedSocket(self.sock, self.silence_s))
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether the connection can be used again.
+
+        One that has been idle for long may be closed by the server just when we send.
+        """
+        return super().is_connected and time.monotonic() - self.used_s < self.idle_s
+
+    def getresponse(self) -> Any:
+        """Read the head of a reply."""
+        self.used_s = time.monotonic()
+        return super().getresponse()
+
+
+class _Tls(_Plain, HTTPSConnection):
+    """To a provider."""
+
+
+def pool_of(  # noqa: PLR0913  # Each is a rule of its own.
+    scheme: str, host: str, port: int, *, calls_max: int, silence_s: float | None, idle_s: float
+) -> urllib3.HTTPConnectionPool:
+    """Return a pool that keeps at most `calls_max` connections."""
+    asker = Asker(f"addresses of {host}", lambda: _addresses(host))
+    rules = {"asker": asker, "silence_s": silence_s, "idle_s": idle_s}
+    if scheme == "https":
+        # Made once: loading the certificates of all authorities takes longer than a handshake.
+        context = ssl.create_default_context()
+        pool: urllib3.HTTPConnectionPool = urllib3.HTTPSConnectionPool(
+            host, port, maxsize=calls_max, retries=False, ssl_context=context
+        )
+        pool.ConnectionCls = type("Tls", (_Tls,), rules)
+        return pool
+    pool = urllib3.HTTPConnectionPool(host, port, maxsize=calls_max, retries=False)
+    pool.ConnectionCls = type("Plain", (_Plain,), rules)
+    return pool
+
+
+def _addresses(host: str) -> Sequence[str]:
+    try:
+        return [str(ip_address(host.strip("[]")))]
+    except ValueError:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        return list(dict.fromkeys(str(each[4][0]) for each in found))[:ADDRESSES_MAX]

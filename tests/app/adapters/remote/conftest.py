@@ -1,0 +1,68 @@
+"""A tiny provider, and what calls it."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.adapters.remote.api import RemoteApi
+from domain.cause import utc_now
+from tests.support.providers.server import Answer, Request, ScriptedServer
+
+
+class Tiny(ScriptedServer):
+    """Looks up numbers, and counts what it sells."""
+
+    prefix = "/v1"
+
+    def __init__(self, certificate: Path | None = None) -> None:
+        super().__init__(certificate)
+        self.sold = 0
+        self.route("look up", "GET", r"/numbers/(?P<number>[^/]+)", self._look_up)
+        self.route("buy", "POST", r"/orders", self._buy)
+        self.route("form", "POST", r"/forms", lambda request: (200, request.form(), {}))
+        self.route("move", "GET", r"/moved", lambda _: (302, None, {"Location": "/v1/numbers/1"}))
+
+    def _look_up(self, request: Request) -> Answer:
+        return 200, {"number": request.parts["number"], "mcc": 214, "names": ["a"]}, {}
+
+    def _buy(self, request: Request) -> Answer:
+        assert request.json()["item"]
+        self.sold += 1
+        return 201, {"order": f"order-{self.sold}"}, {}
+
+
+Calls = list[tuple[str, str]]
+
+
+@pytest.fixture
+def tiny() -> Iterator[Tiny]:
+    with Tiny() as server:
+        yield server
+
+
+@pytest.fixture
+def calls() -> Calls:
+    """How the tries have ended, by provider."""
+    return []
+
+
+@pytest.fixture
+def make_api(tiny: Tiny, calls: Calls) -> Iterator[Callable[..., RemoteApi]]:
+    made: list[RemoteApi] = []
+
+    def make(url: str = "", **rest: Any) -> RemoteApi:
+        rest = {"clock": utc_now, "tell": lambda name, how, _: calls.append((name, how)), **rest}
+        api = RemoteApi("tiny", url or tiny.url, headers={"X-Api-Key": "key-secret"}, **rest)
+        made.append(api)
+        return api
+
+    yield make
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def api(make_api: Callable[..., RemoteApi]) -> RemoteApi:
+    return make_api()
