@@ -309,7 +309,11 @@ class Settings:
         "100000",
         _whole(1_000, 100_000_000),
     )
-    network_provider: str = _setting("the network that links run on", "simulated", str)
+    network_provider: str = _setting(
+        "the networks that links run on, comma-separated; plans that name none get the first",
+        "simulated",
+        _names,
+    )
     network_base_plan: str = _setting(
         "the network's default base plan; without it no link can be created", "", str
     )
@@ -383,6 +387,11 @@ class Settings:
     def has_own_broker(self) -> bool:
         """Whether the queues are inside this process."""
         return self.broker_url == "memory://"
+
+    @property
+    def networks(self) -> list[str]:
+        """The names of the networks, the default one first."""
+        return self.network_provider.split(",")
 
     @property
     def lookup_cache_ttl(self) -> timedelta:

@@ -47,7 +47,8 @@ def written(*plans: object) -> bytes:
 
 def import_plans(parts: Container, *plans: Written, request_id: str = "import") -> Imported:
     """Import a file with these plans."""
-    entries = read_plan_file(written(*plans), PlanRules(parts.settings.currency))
+    rules = PlanRules(parts.settings.currency, parts.settings.networks)
+    entries = read_plan_file(written(*plans), rules)
     return parts.catalogue.import_plans(entries, Cause(parts.clock(), request_id))
 
 

@@ -8,9 +8,9 @@ import dramatiq
 from dramatiq import Broker
 
 from workers.fees import MonthlyFees
-from workers.links import Provisioning
+from workers.links import LinkWork
 from workers.lookup_turns import LookupTurns
-from workers.plan_changes import PlanChanges
+from workers.plan_changes import PlanChangeWork
 
 # The log and the sweep repeat work, so the broker tries only once more, soon, and not for days.
 RETRIES_MAX = 1
@@ -32,9 +32,9 @@ class Services(Protocol):
     @property
     def lookup_turns(self) -> LookupTurns: ...
     @property
-    def provisioning(self) -> Provisioning: ...
+    def provisioning(self) -> LinkWork: ...
     @property
-    def plan_changes(self) -> PlanChanges: ...
+    def plan_changes(self) -> PlanChangeWork: ...
     @property
     def monthly_fees(self) -> MonthlyFees: ...
 

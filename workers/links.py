@@ -41,6 +41,7 @@ from domain.links.network import (
     StockNetwork,
     Usage,
 )
+from domain.links.networks import Networks
 from domain.links.provisioning import Step, after_no_endpoint, after_nothing, next_step
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -183,7 +184,7 @@ def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
 
 @dataclass(frozen=True)
 class Provisioning:
-    """Works on links; any message may come twice, late or never."""
+    """Works on the links of one network."""
 
     log: Log
     network: EsimNetwork
@@ -194,17 +195,9 @@ class Provisioning:
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
-    shares: Shares
 
-    def work(self, link_id: UUID) -> None:
-        """Bring a link as far as it can go now, once its organization has a free thread."""
-        link = self.log.find(Link, link_id)
-        if link is None:
-            logger.error("link %s does not exist", link_id)
-            return
-        self.shares.run(link.organization_id, link_id, lambda: self._work(link))
-
-    def _work(self, link: Link) -> None:
+    def work(self, link: Link) -> None:
+        """Bring a link as far as it can go now."""
         do_steps(self.log, link, lambda it: self._do(next_step(it, self.clock()), it))
 
     def _do(self, step: Step, link: Link) -> bool:
@@ -410,3 +403,24 @@ class Provisioning:
         """Return how long a call may take; never longer than the time that is left."""
         left = link.requested.deadline - self.clock()
         return max(0.0, min(CALL, left).total_seconds())
+
+
+@dataclass(frozen=True)
+class LinkWork:
+    """Works on links; any message may come twice, late or never."""
+
+    log: Log
+    networks: Networks
+    shares: Shares
+    provisioning: Callable[[EsimNetwork], Provisioning]
+
+    def work(self, link_id: UUID) -> None:
+        """Bring a link as far as it can go now, once it has a free thread."""
+        link = self.log.find(Link, link_id)
+        if link is None:
+            logger.error("link %s does not exist", link_id)
+            return
+        provisioning = self.provisioning(self.networks.of(link.network))
+        self.shares.run(
+            link.network, link.organization_id, link_id, lambda: provisioning.work(link)
+        )

@@ -18,6 +18,7 @@ from domain.links.bought_plan import match_addons
 from domain.links.failing import Failing, given_up, refusal_of
 from domain.links.link import Link
 from domain.links.network import Addon, AddonUsage, EsimNetwork, NoSuchEndpoint
+from domain.links.networks import Networks
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.plan_change_steps import ChangeStep, after_nothing, is_settled, next_step
 from domain.log.log import Log, retry_on_conflict
@@ -63,24 +64,16 @@ Decide = Callable[[PlanChange, Link, Cause], None]
 
 @dataclass(frozen=True)
 class PlanChanges:
-    """Works on plan changes; any message may come twice, late or never."""
+    """Works on the plan changes of one network."""
 
     log: Log
     network: EsimNetwork
     failing: Failing
     clock: Clock
     steadiness: Steadiness
-    shares: Shares
 
-    def work(self, change_id: UUID) -> None:
-        """Bring a change as far as it can go now, once its organization has a free thread."""
-        change = self.log.find(PlanChange, change_id)
-        if change is None:
-            logger.error("plan change %s does not exist", change_id)
-            return
-        self.shares.run(change.organization_id, change_id, lambda: self._work(change))
-
-    def _work(self, change: PlanChange) -> None:
+    def work(self, change: PlanChange) -> None:
+        """Bring a change as far as it can go now."""
         do_steps(self.log, change, lambda it: self._do(next_step(it, self.clock()), it))
 
     def _do(self, step: ChangeStep, change: PlanChange) -> bool:
@@ -308,3 +301,24 @@ class PlanChanges:
 
     def _cause(self, change: PlanChange) -> Cause:
         return Cause(self.clock(), change.requested.request_id)
+
+
+@dataclass(frozen=True)
+class PlanChangeWork:
+    """Works on plan changes; any message may come twice, late or never."""
+
+    log: Log
+    networks: Networks
+    shares: Shares
+    plan_changes: Callable[[EsimNetwork], PlanChanges]
+
+    def work(self, change_id: UUID) -> None:
+        """Bring a change as far as it can go now, once it has a free thread."""
+        change = self.log.find(PlanChange, change_id)
+        if change is None:
+            logger.error("plan change %s does not exist", change_id)
+            return
+        changes = self.plan_changes(self.networks.of(change.network))
+        self.shares.run(
+            change.network, change.organization_id, change_id, lambda: changes.work(change)
+        )

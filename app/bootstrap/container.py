@@ -6,7 +6,7 @@ opened before a fork, and looking at an installation does not make one.
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
@@ -74,6 +74,7 @@ from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.failing import Failing
 from domain.links.network import EsimNetwork
+from domain.links.networks import Networks
 from domain.links.readings import LinkReadings
 from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
@@ -118,11 +119,11 @@ from workers.bulk import BulkLookup
 from workers.checkpoints import CheckpointRules, Checkpoints
 from workers.dispatcher import Dispatcher
 from workers.fees import FeeReads, FeeRound, MonthlyFees
-from workers.links import EsimReservation, Provisioning
+from workers.links import EsimReservation, LinkWork, Provisioning
 from workers.lookup_turns import LookupTurns
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
-from workers.plan_changes import PlanChanges, Steadiness
+from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
 from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES
 from workers.shares import Shares
@@ -620,13 +621,28 @@ class Container:
 
     @part
     def bare_network(self) -> EsimNetwork:
-        """The network that NETWORK_PROVIDER names, without its circuit."""
-        return NETWORKS[self.settings.network_provider](self)
+        """The network that NETWORK_PROVIDER names first, without its circuit."""
+        return NETWORKS[self.settings.networks[0]](self)
 
     @part
     def network(self) -> EsimNetwork:
-        """The network of the links; a remote one has a circuit, which a sandbox must not open."""
-        bare = self.bare_network
+        """The network of plans that name none when they are imported."""
+        return self._guarded_network(self.bare_network)
+
+    @part
+    def networks(self) -> Networks:
+        """The networks that NETWORK_PROVIDER names."""
+        first, *others = self.settings.networks
+        made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
+        return Networks({first: self.network, **made})
+
+    @property
+    def network_names(self) -> Iterable[str]:
+        """Every network that links can be of: those configured, then those that once may have."""
+        return dict.fromkeys([*self.settings.networks, *NETWORKS])
+
+    def _guarded_network(self, bare: EsimNetwork) -> EsimNetwork:
+        """Put a circuit of its own around a remote network; a sandbox must not open one."""
         if not bare.remote:
             return bare
         circuit = CircuitBreaker(
@@ -649,13 +665,13 @@ class Container:
     @part
     def failing(self) -> Failing:
         """Fails links and changes of their plans."""
-        network = self.network
-        return Failing(self.log, self.committer, network.name, network.settles_after, self.clock)
+        return Failing(self.log, self.committer, self.networks, self.clock)
 
     @part
     def waiting(self) -> Waiting:
         """The places of requests that wait for the network; a gauge shows how many are taken."""
-        return Waiting(WAITING_MAX, self.metrics.waiting.track_inprogress)
+        shown, networks = self.metrics.waiting.track_inprogress, len(self.settings.networks)
+        return Waiting(WAITING_MAX, shown, networks)
 
     @part
     def downloads(self) -> Places:
@@ -673,6 +689,7 @@ class Container:
         return LinkCreate(
             log=self.log,
             failing=self.failing,
+            networks=self.networks,
             offers=self.known_plans.offer,
             waiting=self.waiting,
             rules=self.rules,
@@ -687,6 +704,7 @@ class Container:
             log=self.log,
             committer=self.committer,
             failing=self.failing,
+            networks=self.networks,
             offers=self.known_plans.offer,
             waiting=self.waiting,
             rules=self.rules,
@@ -697,47 +715,45 @@ class Container:
     @part
     def link_status(self) -> LinkStatusSwitch:
         """The command that suspends and reactivates links."""
-        return LinkStatusSwitch(self.log, self.network, self.waiting, self.clock)
+        return LinkStatusSwitch(self.log, self.networks, self.waiting, self.clock)
 
     @part
     def link_readings(self) -> LinkReadings:
         """Tells what links are like now."""
         return LinkReadings(
-            self.log, self.network, self.readings, self.vault, self.waiting, self.clock
+            self.log, self.networks, self.readings, self.vault, self.waiting, self.clock
         )
 
     @part
-    def provisioning(self) -> Provisioning:
+    def provisioning(self) -> LinkWork:
+        """Works on links, each with its network."""
+        return LinkWork(self.log, self.networks, self.provision_shares, self._provisioning_of)
+
+    def _provisioning_of(self, network: EsimNetwork) -> Provisioning:
         return Provisioning(
             log=self.log,
-            network=self.network,
+            network=network,
             readings=self.readings,
             vault=self.vault,
-            reservation=EsimReservation(
-                self.log, self.committer, self.network, self.rules, self.clock
-            ),
+            reservation=EsimReservation(self.log, self.committer, network, self.rules, self.clock),
             failing=self.failing,
             rules=self.rules,
             clock=self.clock,
             new_id=uuid4,
-            shares=self.provision_shares,
         )
 
     @part
-    def plan_changes(self) -> PlanChanges:
-        return PlanChanges(
-            self.log,
-            self.network,
-            self.failing,
-            self.clock,
-            self.steadiness,
-            self.provision_shares,
-        )
+    def plan_changes(self) -> PlanChangeWork:
+        """Works on plan changes, each with the network of its link."""
+        return PlanChangeWork(self.log, self.networks, self.provision_shares, self._plan_changes_of)
+
+    def _plan_changes_of(self, network: EsimNetwork) -> PlanChanges:
+        return PlanChanges(self.log, network, self.failing, self.clock, self.steadiness)
 
     @part
     def provision_shares(self) -> Shares:
-        """Shares the threads of the provisioning queue between organizations."""
-        return Shares(PROVISION_THREADS)
+        """Shares the threads of the provisioning queue between networks and organizations."""
+        return Shares(PROVISION_THREADS, len(self.settings.networks))
 
     # Monthly fees, and the end of a month.
 
@@ -913,13 +929,14 @@ class Container:
         broker = self.broker
         return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
-    def providers_up(self) -> Mapping[str, bool]:
-        """Tell by the name of its gauge whether calls are let through to a provider."""
-        network = self.network
-        return {
-            "lookup_provider_up": self.provider.is_up(),
-            "network_provider_up": not isinstance(network, GuardedNetwork) or network.is_up(),
-        }
+    def providers_up(self) -> Mapping[tuple[str, str], bool]:
+        """Tell by gauge and provider whether calls are let through to it."""
+        found = {("lookup_provider_up", each.name): each.is_up() for each in self.lookups}
+        for name in self.networks.names:
+            network = self.networks.of(name)
+            is_up = not isinstance(network, GuardedNetwork) or network.is_up()
+            found["network_provider_up", name] = is_up
+        return found
 
     # Start and end.
 

@@ -50,7 +50,8 @@ def require_known(settings: Settings) -> None:
     """Raise WrongSetting for a provider that is not registered here."""
     for provider in settings.lookup_providers:
         _require("LOOKUP_PROVIDER", provider, LOOKUPS)
-    _require("NETWORK_PROVIDER", settings.network_provider, NETWORKS)
+    for network in settings.networks:
+        _require("NETWORK_PROVIDER", network, NETWORKS)
     by_provider: dict[str, Iterable[str]] = {
         "COST_PER_LOOKUP": settings.lookup_costs,
         "LOOKUP_CACHE_TTLS_S": settings.lookup_cache_ttls,

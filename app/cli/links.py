@@ -14,7 +14,7 @@ from app.cli.output import as_json_option, show, show_list
 from app.cli.working import working
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import holder_of
 from domain.links.link import Link
 from domain.money import format_amount
 from projections.models.links import LinkRow
@@ -126,8 +126,7 @@ def _find(container: Container, identifier: UUID | str) -> Link:
     if isinstance(identifier, UUID):
         link_id = identifier
     else:
-        esim = container.log.find(Esim, esim_id(container.network.name, identifier))
-        link_id = esim.link_id if esim is not None else None
+        link_id = holder_of(container.log, container.network_names, identifier)
     link = container.log.find(Link, link_id) if link_id is not None else None
     if link is None:
         message = "there is no link with this id or ICCID"

@@ -40,7 +40,7 @@ def import_file(*, file: IO[bytes], below_cost: bool, as_json: bool) -> None:
     data = file.read(FILE_BYTES_MAX + 1)
     with installation() as container:
         cause, settings = cause_of(container), container.settings
-        rules = PlanRules(settings.currency, [settings.network_provider], below_cost)
+        rules = PlanRules(settings.currency, settings.networks, below_cost)
         try:
             entries = read_plan_file(data, rules)
             imported = container.catalogue.import_plans(entries, cause)

@@ -13,6 +13,7 @@ from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import ApiClient, api_client_id
+from domain.catalogue.plan import SIMULATED
 from projections.audit.covering import ChangedCheckpoint
 
 BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
@@ -66,8 +67,9 @@ def warning_at_start(settings: Settings) -> str | None:
 
 
 def _settings(settings: Settings) -> Iterator[Finding]:
-    if settings.network_provider == "simulated":
-        message = "NETWORK_PROVIDER is simulated: no phone can use the links that are sold"
+    if SIMULATED in settings.networks:
+        named = settings.network_provider
+        message = f"NETWORK_PROVIDER is {named}: no phone can use links of the simulated network"
         yield Finding("network", "fault", message)
     if not settings.network_base_plan:
         message = "NETWORK_BASE_PLAN is not set: every sale of a link ends in 500 CONFIG_ERROR"

@@ -151,8 +151,8 @@ class Watched(Protocol):
 
     def audit_state(self) -> AuditState: ...
 
-    def providers_up(self) -> Mapping[str, bool]:
-        """Tell by the name of its gauge whether calls are let through to a provider."""
+    def providers_up(self) -> Mapping[tuple[str, str], bool]:
+        """Tell by gauge and provider whether calls are let through to it."""
         ...
 
 
@@ -171,8 +171,12 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
     return [Asker(name, ask) for name, ask in parts.items()]
 
 
-def _providers(up: Mapping[str, bool]) -> list[Metric]:
-    return [GaugeMetricFamily(name, PROVIDER_UP, float(is_up)) for name, is_up in up.items()]
+def _providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
+    found: dict[str, GaugeMetricFamily] = {}
+    for (name, provider), is_up in up.items():
+        family = GaugeMetricFamily(name, PROVIDER_UP, labels=["provider"])
+        found.setdefault(name, family).add_metric([provider], float(is_up))
+    return [*found.values()]
 
 
 def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:

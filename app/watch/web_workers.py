@@ -74,15 +74,15 @@ def count_in(slot: int) -> None:
 class WorkerGauges:
     """The gauges of a `web` worker. A scrape reads only files, so they are written each second."""
 
-    def __init__(self, providers_up: Callable[[], Mapping[str, bool]]) -> None:
+    def __init__(self, providers_up: Callable[[], Mapping[tuple[str, str], bool]]) -> None:
         self._providers_up = providers_up
         self._process = ProcessCollector(registry=None)
         self._cpu_s = 0.0
         alive = Gauge("web_workers", "Workers.", registry=None, multiprocess_mode="livesum")
         alive.set(1)
         self._up = {
-            name: Gauge(name, PROVIDER_UP, registry=None, multiprocess_mode="livemin")
-            for name in providers_up()
+            name: Gauge(name, PROVIDER_UP, ["provider"], registry=None, multiprocess_mode="livemin")
+            for name in dict.fromkeys(name for name, _ in providers_up())
         }
         self._memory = Gauge(
             "web_workers_resident_memory_bytes",
@@ -98,8 +98,8 @@ class WorkerGauges:
 
     def set(self) -> None:
         """Set them once."""
-        for name, is_up in self._providers_up().items():
-            self._up[name].set(is_up)
+        for (name, provider), is_up in self._providers_up().items():
+            self._up[name].labels(provider).set(is_up)
         now_s = time.process_time()
         self._cpu.inc(now_s - self._cpu_s)
         self._cpu_s = now_s

@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.accounts.committer import Committer
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference
-from domain.catalogue.plan import PlanTerms
+from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
@@ -26,9 +26,11 @@ from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
 from domain.links.failing import Failing, refusal_of_change
 from domain.links.link import Link
+from domain.links.networks import Networks
 from domain.links.offers import (
     INCOMPATIBLE,
     NOT_SOLD,
+    OTHER_NETWORK,
     UNKNOWN,
     Offers,
     buy,
@@ -53,6 +55,7 @@ class ChangeRequest:
     remove: Sequence[UUID]
     add: Sequence[UUID]
     key: str | None
+    network: str = SIMULATED  # That of the link, at which the request waits.
 
 
 class BoundFailure(Exception):
@@ -70,6 +73,7 @@ class LinkPlans:
     log: Log
     committer: Committer
     failing: Failing
+    networks: Networks
     offers: Offers
     waiting: Waiting
     rules: ProvisioningRules
@@ -109,7 +113,7 @@ class LinkPlans:
         """Hold a waiting place; if there is none, report first what is wrong with the request."""
         with ExitStack() as held:
             try:
-                held.enter_context(self.waiting.place(request.organization_id))
+                held.enter_context(self.waiting.place(request.organization_id, request.network))
             except Refused:
                 self._check(request, self.log.get(Link, request.link_id))
                 raise
@@ -133,7 +137,7 @@ class LinkPlans:
             raise IdempotencyKeyReused
         if earlier.is_answered:
             return _outcome(earlier, replayed=True)
-        with self.waiting.place(request.organization_id):
+        with self.waiting.place(request.organization_id, request.network):
             change = wait_for(self.log, earlier, _is_answered, until_s)
         if not change.is_answered:
             if self.clock() < change.requested.deadline:
@@ -202,7 +206,7 @@ class LinkPlans:
         plans: list[tuple[UUID, PlanTerms]] = []
         for index, plan_id in enumerate(request.add):
             terms = self.offers(request.organization_id, plan_id)
-            problem = _problem(link, terms)
+            problem = self._problem(link, terms)
             if problem is not None:
                 wrong[f"add.{index}"] = [problem]
             elif terms is not None:
@@ -212,6 +216,19 @@ class LinkPlans:
         for _, terms in plans:
             check_currency(terms, self.rules.currency)
         return [buy(plan_id, terms) for plan_id, terms in plans]
+
+    def _problem(self, link: Link, terms: PlanTerms | None) -> str | None:
+        """Return why a plan cannot be put on a link; None if it can."""
+        if terms is None:
+            return UNKNOWN
+        if terms.provider_plan_id is None or not self.networks.is_configured(terms.network):
+            return NOT_SOLD
+        if self.networks.of(terms.network).name != link.network:
+            return OTHER_NETWORK
+        profile = link.sponsor_profile
+        if profile is not None and profile.id not in {each.id for each in terms.sponsor_profiles}:
+            return INCOMPATIBLE
+        return None
 
     def _expire(self, change: PlanChange) -> PlanChange:
         """Fail a change whose deadline has passed; it fails only once, whoever does it."""
@@ -224,18 +241,6 @@ class LinkPlans:
             return self.log.get(PlanChange, change.id)
 
         return retry_on_conflict(end, ServiceUnavailable(NOT_ENDED))
-
-
-def _problem(link: Link, terms: PlanTerms | None) -> str | None:
-    """Return why a plan cannot be put on a link; None if it can."""
-    if terms is None:
-        return UNKNOWN
-    if terms.provider_plan_id is None:
-        return NOT_SOLD
-    profile = link.sponsor_profile
-    if profile is not None and profile.id not in {each.id for each in terms.sponsor_profiles}:
-        return INCOMPATIBLE
-    return None
 
 
 def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Charge:

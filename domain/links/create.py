@@ -23,6 +23,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.failing import Failing, refusal_of_link
 from domain.links.link import Link, link_id
+from domain.links.networks import Networks
 from domain.links.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currency, check_funds
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
@@ -43,7 +44,7 @@ class LinkRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRules:
-    """The operator's settings; an empty `base_plan` means that nothing can be sold."""
+    """The operator's settings; without a `base_plan` no network with a stock can sell."""
 
     base_plan: str
     product: str
@@ -57,6 +58,7 @@ class LinkCreate:
 
     log: Log
     failing: Failing
+    networks: Networks
     offers: Offers
     waiting: Waiting
     rules: ProvisioningRules
@@ -95,7 +97,7 @@ class LinkCreate:
             raise IdempotencyKeyReused
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
-        with self.waiting.place(request.organization_id):
+        with self.waiting.place(request.organization_id, earlier.network):
             link = wait_for(self.log, earlier, _is_answered, until_s)
         if not _is_answered(link):
             if self.clock() < link.requested.deadline:
@@ -106,7 +108,7 @@ class LinkCreate:
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new)
         link = self._requested(request, new, terms, cause)
-        place = self.waiting.place(request.organization_id)
+        place = self.waiting.place(request.organization_id, link.network)
         with place, self.log.appended.watching(new) as news:
             self.log.append(link)
             link = wait_for(self.log, link, _is_answered, until_s, news)
@@ -116,9 +118,10 @@ class LinkCreate:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
         try:
             terms = self._terms(request)
+            network = self.networks.of(terms.network)
             # A limit is reported before a price.
-            self.waiting.require_share(request.organization_id)
-            if not self.rules.base_plan:
+            self.waiting.require_share(request.organization_id, network.name)
+            if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             check_currency(terms, currency)
@@ -133,7 +136,7 @@ class LinkCreate:
         terms = self.offers(request.organization_id, request.plan_id)
         if terms is None:
             raise ValidationFailed({"plan_id": [UNKNOWN]})
-        if terms.provider_plan_id is None:
+        if terms.provider_plan_id is None or not self.networks.is_configured(terms.network):
             raise ValidationFailed({"plan_id": [NOT_SOLD]})
         return terms
 

@@ -1,5 +1,6 @@
 """An eSIM of a network; at most one unfinished or live link has it."""
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
 from uuid import UUID
@@ -7,6 +8,7 @@ from uuid import UUID
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root
+from domain.log.log import Log
 
 
 class Esim(Root):
@@ -83,3 +85,12 @@ class Esim(Root):
 
 def esim_id(network: str, iccid: str) -> UUID:
     return derive_id("esim", network, iccid)
+
+
+def holder_of(log: Log, networks: Iterable[str], iccid: str) -> UUID | None:
+    """Return the link that holds an ICCID at one of these networks; no two have the same ICCID."""
+    for network in networks:
+        esim = log.find(Esim, esim_id(network, iccid))
+        if esim is not None and esim.link_id is not None:
+            return esim.link_id
+    return None

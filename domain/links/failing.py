@@ -5,7 +5,7 @@ stream lets one of them win.
 """
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from domain.accounts.committer import Committer
@@ -25,12 +25,11 @@ from domain.errors import (
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
 from domain.links.network import NoEndpoint
+from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
-
-Intent = Link.EndpointRequested | PlanChange.StepStarted
 
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
 REFUSALS: dict[str, type[Refused]] = {
@@ -44,14 +43,13 @@ class Failing:
 
     log: Log
     committer: Committer
-    network: str
-    settles_after: timedelta
+    networks: Networks
     clock: Clock
 
     def fail_link(self, link: Link, refusal: Refused, *, outcome_known: bool) -> None:
         """End a link that is not active yet and refund all its money."""
         cause = Cause(self.clock(), link.requested.request_id)
-        settled_at = self._settled_at(link.intent, outcome_known=outcome_known)
+        settled_at = self._settled_at(link, outcome_known=outcome_known)
         details = {name: str(value) for name, value in refusal.details.items()}
         iccid = link.iccid
         refund = link.fail(refusal.code, details, settled_at, cause)
@@ -59,15 +57,16 @@ class Failing:
         refunds = [_refund_of(link, refund)] if refund is not None else []
         self.committer.commit_entries(link.organization_id, refunds, cause, link, *esims)
 
-    def _settled_at(self, intent: Intent | None, *, outcome_known: bool) -> datetime | None:
+    def _settled_at(self, work: Link | PlanChange, *, outcome_known: bool) -> datetime | None:
         """Return when an intent can no longer have an effect; None if that is so already.
 
         A known outcome is only that of the last attempt. Earlier attempts were followed by another
         because their outcome was unknown. A call may begin as late as the end of its intent.
         """
+        intent = work.intent
         if intent is None or (outcome_known and intent.attempt == 1):
             return None
-        return intent.until + self.settles_after
+        return intent.until + self.networks.of(work.network).settles_after
 
     def _quarantined(
         self, link: Link, iccid: str | None, settled_at: datetime | None, cause: Cause
@@ -75,7 +74,7 @@ class Failing:
         """Keep the eSIM of a failed link from others while the network may still use it."""
         if iccid is None or settled_at is None:
             return []
-        esim = self.log.get(Esim, esim_id(self.network, iccid))
+        esim = self.log.get(Esim, esim_id(link.network, iccid))
         if esim.link_id != link.id:  # Somebody else has failed the link and cleaned it up.
             raise Conflict(link.id)
         esim.quarantine(link.id, settled_at, cause)
@@ -97,7 +96,7 @@ class Failing:
 
     def _fail_change(self, change: PlanChange, refusal: Refused, *, outcome_known: bool) -> None:
         cause = Cause(self.clock(), change.requested.request_id)
-        settled_at = self._settled_at(change.intent, outcome_known=outcome_known)
+        settled_at = self._settled_at(change, outcome_known=outcome_known)
         failed = change.fail(refusal.code, settled_at, cause, refusal.details.get("reason"))
         refunds = _refunds_of(change, failed)
         links = []

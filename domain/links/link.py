@@ -16,7 +16,7 @@ from domain.accounts.paid_price import (
     refund_reason,
 )
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
-from domain.catalogue.plan import SponsorProfile
+from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
@@ -365,6 +365,11 @@ class Link(Refundable):
     @property
     def organization_id(self) -> UUID:
         return self.requested.organization_id
+
+    @property
+    def network(self) -> str:
+        """The name of the network that it runs on, with all its plans."""
+        return self.requested.plan.network or SIMULATED
 
     @property
     def attempts(self) -> int:

@@ -17,6 +17,7 @@ from domain.accounts.paid_price import (
     refund_reason,
 )
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.catalogue.plan import SIMULATED
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
@@ -180,6 +181,12 @@ class PlanChange(Refundable):
     @property
     def link_id(self) -> UUID:
         return self.requested.link_id
+
+    @property
+    def network(self) -> str:
+        """The name of the network of its link, which is that of each of its plans."""
+        steps: list[Removal | Addition] = [*self.requested.removals, *self.requested.additions]
+        return steps[0].plan.network or SIMULATED
 
     @property
     def next(self) -> Removal | Addition | None:

@@ -16,13 +16,13 @@ from domain.links.bought_plan import Activation, match_addons
 from domain.links.link import Link
 from domain.links.network import (
     AddonUsage,
-    EsimNetwork,
     LinkStatus,
     NetworkReading,
     NetworkStatus,
     Readings,
     Usage,
 )
+from domain.links.networks import Networks
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.months import month_of
@@ -103,7 +103,7 @@ class LinkReadings:
     """Reads links; what the network shows for the first time is recorded in the log."""
 
     log: Log
-    network: EsimNetwork
+    networks: Networks
     readings: Readings
     vault: Vault
     waiting: Waiting
@@ -141,9 +141,10 @@ class LinkReadings:
         if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
             return StatusReading(last, is_stored=True, is_stale=False)
         assert link.endpoint_id is not None
+        network = self.networks.of(link.network)
         try:
-            with self.waiting.place(link.organization_id):
-                status = self.network.status(link.endpoint_id, timeout_s=READ_S)
+            with self.waiting.place(link.organization_id, link.network):
+                status = network.status(link.endpoint_id, timeout_s=READ_S)
         except (ProviderError, *NO_PLACE) as error:
             if live:
                 raise error if isinstance(error, NO_PLACE) else NetworkUnavailable from None
@@ -158,10 +159,11 @@ class LinkReadings:
 
     def _live_usage(self, link: Link, until_s: float) -> Usage | None:
         assert link.endpoint_id is not None
+        network = self.networks.of(link.network)
         try:
             # A network that hangs must not hold every thread.
-            with self.waiting.place(link.organization_id):
-                return self.network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
+            with self.waiting.place(link.organization_id, link.network):
+                return network.usage(link.endpoint_id, timeout_s=until_s - time.monotonic())
         except (ProviderError, *NO_PLACE):
             return None
 
@@ -189,8 +191,8 @@ class LinkReadings:
         if link.iccid is None or left_s <= 0:
             return None
         try:
-            with self.waiting.place(link.organization_id):
-                lpa = self.network.lpa(link.iccid, timeout_s=left_s)
+            with self.waiting.place(link.organization_id, link.network):
+                lpa = self.networks.of(link.network).lpa(link.iccid, timeout_s=left_s)
         except (ProviderError, *NO_PLACE):
             return None
         with suppress(Conflict, ServiceUnavailable):  # The next read will ask again.

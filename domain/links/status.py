@@ -8,7 +8,8 @@ from typing import Literal
 from domain.cause import Cause, Clock
 from domain.errors import LATE, REJECTED, UNREACHABLE, ProvisioningError
 from domain.links.link import Link
-from domain.links.network import EsimNetwork, LinkStatus
+from domain.links.network import LinkStatus
+from domain.links.networks import Networks
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
@@ -25,7 +26,7 @@ class LinkStatusSwitch:
     """Suspends and reactivates; only the winner of an intent tells the network."""
 
     log: Log
-    network: EsimNetwork
+    networks: Networks
     waiting: Waiting
     clock: Clock
 
@@ -35,7 +36,7 @@ class LinkStatusSwitch:
         Raises ProvisioningError when the network fails, and RateLimited or ServiceUnavailable when
         too many requests wait for it; the status is unchanged then.
         """
-        with self.waiting.place(link.organization_id):
+        with self.waiting.place(link.organization_id, link.network):
             until_s = time.monotonic() + WITHIN_S
             beaten = ProvisioningError(LATE, UNCHANGED)
             return self.log.change(
@@ -62,13 +63,17 @@ class LinkStatusSwitch:
         intent = link.status_intent
         if intent is None:
             link.note_seen(now_has, None, None, cause)
-        elif intent.status == now_has or asked_at >= intent.until + self.network.settles_after:
+        elif (
+            intent.status == now_has
+            or asked_at >= intent.until + self.networks.of(link.network).settles_after
+        ):
             link.settle_status(now_has, Cause(self.clock(), intent.request_id))
         if link.pending_events:
             self.log.append(link)
 
     def _tell(self, link: Link, target: Target, until_s: float) -> Link:
-        change = self.network.suspend if target == "suspended" else self.network.resume
+        network = self.networks.of(link.network)
+        change = network.suspend if target == "suspended" else network.resume
         assert link.endpoint_id is not None
         assert link.status_intent is not None
         left_s = (link.status_intent.until - self.clock()).total_seconds()
@@ -109,9 +114,9 @@ class LinkStatusSwitch:
 
     def _seen(self, link: Link, until_s: float) -> LinkStatus:
         assert link.endpoint_id is not None
-        timeout_s = _left_s(until_s)
+        network, timeout_s = self.networks.of(link.network), _left_s(until_s)
         try:
-            return self.network.usage(link.endpoint_id, timeout_s=timeout_s).status
+            return network.usage(link.endpoint_id, timeout_s=timeout_s).status
         except ProviderError as error:
             raise _refusal_of(error) from None
 

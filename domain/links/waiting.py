@@ -5,6 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from threading import Event
 from typing import TypeVar
+from uuid import UUID
 
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -20,13 +21,37 @@ LOOK_MAX_S = 1.0
 R = TypeVar("R", bound=Root)
 
 
-class Waiting(Places):
-    """Places for requests that wait for the network, each with a thread of the server."""
+class Waiting:
+    """Places for requests that wait for a network, each with a thread of the server.
+
+    Each of the `networks` has as many, so that one that hangs takes none of the others'.
+    """
 
     def __init__(
-        self, places: int, shown: Callable[[], AbstractContextManager[object]] = nullcontext
+        self,
+        places: int,
+        shown: Callable[[], AbstractContextManager[object]] = nullcontext,
+        networks: int = 1,
     ) -> None:
-        super().__init__(places, share_of(places), beyond_share=SHARE, full=FULL, shown=shown)
+        self._places = places // networks
+        self._shown = shown
+        self._of: dict[str, Places] = {}
+
+    def require_share(self, organization_id: UUID, network: str) -> None:
+        """Raise RateLimited if the organization holds its whole share at a network now."""
+        self._at(network).require_share(organization_id)
+
+    def place(self, organization_id: UUID, network: str) -> AbstractContextManager[None]:
+        """Hold a place; raises RateLimited beyond the share, ServiceUnavailable if all are taken.
+
+        A request that is refused has started nothing.
+        """
+        return self._at(network).place(organization_id)
+
+    def _at(self, network: str) -> Places:
+        share = share_of(self._places)
+        new = Places(self._places, share, beyond_share=SHARE, full=FULL, shown=self._shown)
+        return self._of.setdefault(network, new)
 
 
 def wait_for(

@@ -73,14 +73,14 @@ class Patience:
 class WatchedPlaces(Waiting):
     """Places that a test can count."""
 
-    def __init__(self, places: int = PLACES) -> None:
-        super().__init__(places)
+    def __init__(self, places: int = PLACES, networks: int = 1) -> None:
+        super().__init__(places, networks=networks)
         self.held = 0
         self._lock = Lock()
 
     @contextmanager
-    def place(self, organization_id: UUID) -> Iterator[None]:
-        with super().place(organization_id):
+    def place(self, organization_id: UUID, network: str) -> Iterator[None]:
+        with super().place(organization_id, network):
             self._count(1)
             try:
                 yield
@@ -150,7 +150,7 @@ class Buyer:
         """Open the files as another process, whose requests wait so long at most."""
         process = self.installation.process(self.clock, self.provider)
         process.network = FaultyNetwork(process.bare_network)
-        process.waiting = WatchedPlaces()
+        process.waiting = WatchedPlaces(networks=len(process.settings.networks))
         deadline = timedelta(seconds=deadline_s or self.deadline_s)
         process.rules = replace(process.rules, base_plan="base-1", deadline=deadline)
         return process

@@ -9,6 +9,7 @@ import pytest
 from dramatiq import Worker
 
 from app.settings import PROVISION_THREADS
+from domain.catalogue.plan import SIMULATED
 from domain.links.link import Link
 from tests.domain.buying import Gate
 from tests.installation import PATIENCE_S, Installation, wait_until
@@ -27,13 +28,21 @@ def work_of(done: list[UUID], work_id: UUID, gate: Gate | None = None) -> None:
     done.append(work_id)
 
 
+def park(pool: Shares, organization_id: UUID, work_id: UUID, done: list[UUID]) -> None:
+    pool.run(SIMULATED, organization_id, work_id, lambda: work_of(done, work_id))
+
+
 @contextmanager
 def held(pool: Shares, organization_id: UUID, done: list[UUID]) -> Iterator[UUID]:
     """Let a thread work for an organization until the end, and then for what was parked."""
     work_id, gate = uuid4(), Gate()
     with ThreadPoolExecutor(1) as thread:
         working = thread.submit(
-            pool.run, organization_id, work_id, lambda: work_of(done, work_id, gate)
+            pool.run,
+            SIMULATED,
+            organization_id,
+            work_id,
+            lambda: work_of(done, work_id, gate),
         )
         gate.wait()
         yield work_id
@@ -47,12 +56,23 @@ def test_work_beyond_the_share_holds_no_thread_and_is_done_in_its_order() -> Non
     more = [uuid4() for _ in range(3)]
     with held(pool, one, done) as first:
         for work_id in (*more, more[0]):  # A second message of the same work is none.
-            pool.run(one, work_id, lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
-        pool.run(other, other, lambda: work_of(done, other))
+            park(pool, one, work_id, done)
+        pool.run(SIMULATED, other, other, lambda: work_of(done, other))
         assert done == [other]
     assert done == [other, first, *more]
-    pool.run(one, one, lambda: work_of(done, one))
+    pool.run(SIMULATED, one, one, lambda: work_of(done, one))
     assert done[-1] == one
+
+
+def test_a_network_that_hangs_leaves_the_threads_of_the_others() -> None:
+    pool, one, other, done = Shares(4, networks=2), uuid4(), uuid4(), list[UUID]()
+    with held(pool, one, done) as first, held(pool, other, done) as second:
+        late = uuid4()
+        park(pool, late, late, done)
+        assert not done, "all threads of the network are taken"
+        pool.run("quick", one, one, lambda: work_of(done, one))
+        assert done == [one]
+    assert {*done} == {one, first, second, late}
 
 
 def test_work_that_fails_keeps_no_thread_and_takes_no_other_work_with_it() -> None:
@@ -62,12 +82,12 @@ def test_work_that_fails_keeps_no_thread_and_takes_no_other_work_with_it() -> No
         raise ZeroDivisionError
 
     with held(pool, one, done):
-        pool.run(one, uuid4(), fail)
-        pool.run(one, one, lambda: work_of(done, one))
+        pool.run(SIMULATED, one, uuid4(), fail)
+        pool.run(SIMULATED, one, one, lambda: work_of(done, one))
     assert done[-1] == one
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
-            pool.run(one, uuid4(), fail)
+            pool.run(SIMULATED, one, uuid4(), fail)
 
 
 def test_no_more_is_parked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +95,7 @@ def test_no_more_is_parked_than_the_bound(monkeypatch: pytest.MonkeyPatch) -> No
     pool, one, done = Shares(1), uuid4(), list[UUID]()
     with held(pool, one, done):
         for _ in range(5):
-            pool.run(one, work_id := uuid4(), lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
+            park(pool, one, uuid4(), done)
     assert len(done) == 1 + 2
 
 
@@ -86,9 +106,9 @@ def test_a_thread_goes_back_to_the_queue_after_so_much_work(
     pool, one, done = Shares(1), uuid4(), list[UUID]()
     with held(pool, one, done):
         for _ in range(3):
-            pool.run(one, work_id := uuid4(), lambda work_id=work_id: work_of(done, work_id))  # type: ignore[misc]  # as a default
+            park(pool, one, uuid4(), done)
     assert len(done) == 1 + 2
-    pool.run(one, one, lambda: work_of(done, one))
+    pool.run(SIMULATED, one, one, lambda: work_of(done, one))
     assert len(done) == 1 + 2 + 2, "what was left is done by whoever comes next"
 
 

@@ -22,7 +22,7 @@ from app.http.edge.request import container, current_cause
 from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
 from app.security.authorization import Caller
 from domain.errors import NotFound
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import holder_of
 from domain.links.link import Link as LinkAggregate
 from domain.links.network import NetworkReading
 from domain.links.readings import LinkReading, usage_of
@@ -45,10 +45,10 @@ def find_link(caller: Caller, identifier: str) -> LinkAggregate:
 def _holder_of(iccid: str) -> UUID:
     """Return the link that an eSIM belongs to."""
     parts = container()
-    esim = parts.log.find(Esim, esim_id(parts.network.name, iccid))
-    if esim is None or esim.link_id is None:
+    link_id = holder_of(parts.log, parts.network_names, iccid)
+    if link_id is None:
         raise NotFound
-    return esim.link_id
+    return link_id
 
 
 # Phone numbers are stored apart from the read model, so matches are passed on as ids: at most this

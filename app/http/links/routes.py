@@ -51,6 +51,7 @@ from app.http.links.replies import (
 )
 from app.security.authorization import Caller
 from domain import errors
+from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import NOT_THERE, BoundFailure, ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.link import Link
@@ -277,7 +278,12 @@ def change_link_plans(
     """
     parts = container()
     wanted = ChangeRequest(
-        caller.organization_id, link.id, body["remove"], body["add"], header.get("key")
+        caller.organization_id,
+        link.id,
+        body["remove"],
+        body["add"],
+        header.get("key"),
+        link.network,
     )
     try:
         change, replayed = parts.link_plans.run(wanted, current_cause())
@@ -298,8 +304,9 @@ def change_link_plans(
 def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Response:
     """List the plans that can be added to a link, those for where it works first.
 
-    They run on its sponsor profile. Where that is not known, all that you can buy are listed. Those
-    that share a country with a plan of the link come first, then the others, each by price.
+    They are of its network and run on its sponsor profile. Where the profile is not known, all of
+    the network that you can buy are listed. Those that share a country with a plan of the link come
+    first, then the others, each by price.
     """
     parts = container()
     wait_for(parts, parts.plans.name)
@@ -308,6 +315,7 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
         rows = parts.plans.compatible(
             connection, caller.organization_id, profile_id, query.get("country")
         )
+    rows = [row for row in rows if (row.terms.network or SIMULATED) == link.network]
     return success([show_plan(row) for row in _nearest_first(rows, link)])
 
 

@@ -97,8 +97,8 @@ def test_web_adds_up_its_workers_also_those_that_were_killed(tmp_path: Path) -> 
             removed = [file for file in files if os.fstat(file.fileno()).st_nlink == 0]
             assert len(removed) == len(files) / 2
         assert shown(LIVEZ) == 10
-        wait_until(lambda: shown("lookup_provider_up") == 1, START_S)
-        wait_until(lambda: shown("network_provider_up") == 1, START_S)
+        wait_until(lambda: shown('lookup_provider_up{provider="offline"}') == 1, START_S)
+        wait_until(lambda: shown('network_provider_up{provider="simulated"}') == 1, START_S)
         assert web.stop() == 0
         assert not list(tmp_path.glob("web-metrics-*"))
         lines = [json.loads(line) for line in web.log().splitlines()]

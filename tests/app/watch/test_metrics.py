@@ -15,6 +15,7 @@ from app.bootstrap.container import Container
 from app.watch import gauges
 from app.watch.gauges import ProcessName
 from domain.at_once import WouldWait
+from domain.catalogue.plan import SIMULATED
 from domain.errors import (
     Conflict,
     InsufficientBalance,
@@ -37,6 +38,9 @@ from tests.installation import (
     numbers,
 )
 from tests.projections.looking import register
+
+OFFLINE = 'lookup_provider_up{provider="offline"}'
+NETWORK = 'network_provider_up{{provider="{}"}}'
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +108,7 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     assert shown["oldest_unfinished_job_seconds"] == 5
     assert shown["oldest_unfinished_job_idle_seconds"] == 5
     assert shown["oldest_unfinished_link_seconds"] == 0
-    assert (shown["lookup_provider_up"], shown["network_provider_up"]) == (1, 1)
+    assert [shown[OFFLINE], shown[NETWORK.format("simulated")]] == [1, 1]
 
 
 def test_the_open_circuit_of_a_network_shows(
@@ -118,14 +122,15 @@ def test_the_open_circuit_of_a_network_shows(
         return network
 
     monkeypatch.setitem(providers.NETWORKS, "remote", remote)
-    installation.environment["NETWORK_PROVIDER"] = "remote"
+    installation.environment["NETWORK_PROVIDER"] = "remote,simulated"
     process = installation.process()
-    assert scrape(process)["network_provider_up"] == 1
+    assert scrape(process)[NETWORK.format("remote")] == 1
     for _ in range(FAILURES_MAX):
         with pytest.raises(Unavailable):
             process.network.find_endpoint("8900", timeout_s=1.0)
     shown = scrape(process)
-    assert (shown["network_provider_up"], shown["lookup_provider_up"]) == (0, 1)
+    assert [shown[NETWORK.format("remote")], shown[NETWORK.format("simulated")]] == [0, 1]
+    assert shown[OFFLINE] == 1
 
 
 def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None:
@@ -207,9 +212,9 @@ def test_requests_are_counted_by_route_and_status(process: Process) -> None:
 
 
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
-    with process.waiting.place(uuid4()):
+    with process.waiting.place(uuid4(), SIMULATED):
         assert scrape(process)["http_waiting_places_in_use"] == 1
-    with pytest.raises(ServiceUnavailable), process.waiting.place(uuid4()):
+    with pytest.raises(ServiceUnavailable), process.waiting.place(uuid4(), SIMULATED):
         raise ServiceUnavailable
     shown = scrape(process)
     assert shown["http_waiting_places_in_use"] == 0
@@ -220,7 +225,7 @@ def test_a_process_shows_only_what_it_does(process: Process) -> None:
     projector = scrape(process, "projector")
     assert 'follower_lag_events{name="wallets"}' in projector
     assert not any(name.startswith(("http_", "charges", "queue_")) for name in projector)
-    assert "lookup_provider_up" not in projector
+    assert OFFLINE not in projector
     assert 'queue_messages{queue="lookup"}' in scrape(process, "clock")
 
 
@@ -228,7 +233,7 @@ def test_a_scrape_outlives_the_database(process: Process) -> None:
     with process.views.writing() as connection:
         connection.exec_driver_sql("DROP TABLE follower_positions")
     shown = scrape(process)
-    assert shown["lookup_provider_up"] == 1
+    assert shown[OFFLINE] == 1
     assert shown['scrape_part_reached{part="followers"}'] == 0
     assert shown['scrape_part_reached{part="work"}'] == 1
     assert not any(name.startswith("follower") for name in shown)
@@ -242,6 +247,17 @@ def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
         for sample in family.samples
         for label in sample.labels
     }
-    known = {"kind", "outcome", "source", "name", "part", "queue", "release", "python", "store"}
+    known = {
+        "kind",
+        "outcome",
+        "source",
+        "name",
+        "part",
+        "queue",
+        "release",
+        "python",
+        "store",
+        "provider",
+    }
     implementation = {"implementation", "major", "minor", "patchlevel", "version"}
     assert labels <= known | implementation

@@ -3,6 +3,7 @@
 import pytest
 from eventsourcing.persistence import OperationalError
 
+from domain.catalogue.plan import SIMULATED
 from domain.errors import RateLimited, ServiceUnavailable
 from domain.links.link import Link
 from domain.links.readings import READ_S, LinkReading
@@ -229,7 +230,7 @@ def test_the_reads_of_one_request_have_one_time_together(buyer: Buyer, patience:
     buyer.network.before("lpa", *[Unavailable("down")] * 2)
     link = buyer.own()
     left: list[float] = []
-    network = buyer.process.link_readings.network
+    network = buyer.process.network
 
     def watch(iccid: str, *, timeout_s: float) -> str:
         left.append(timeout_s)
@@ -278,7 +279,7 @@ def test_a_reader_that_finds_no_place_to_wait_takes_what_was_last_seen(
     assert full.link_readings.status(link, live=False)[1:] == (True, True)
     full.waiting = WatchedPlaces(1)
     del full.link_readings
-    with full.waiting.place(link.organization_id):  # Its share.
+    with full.waiting.place(link.organization_id, SIMULATED):  # Its share.
         with pytest.raises(RateLimited):
             full.link_readings.status(link, live=True)
         assert full.link_readings.status(link, live=False)[1:] == (True, True)

@@ -11,6 +11,7 @@ import pytest
 from eventsourcing.persistence import OperationalError
 
 from domain.accounts.organization import Organization
+from domain.catalogue.plan import SIMULATED
 from domain.errors import ProvisioningError, RateLimited, Refused, ServiceUnavailable
 from domain.links import waiting
 from domain.links.failing import Failing
@@ -35,36 +36,55 @@ def suspend(process: Process, organization: Organization) -> None:
 
 def test_places_are_given_while_they_last() -> None:
     places = Waiting(2)
-    with places.place(uuid4()), places.place(uuid4()):
-        with pytest.raises(ServiceUnavailable) as refused, places.place(uuid4()):
+    with places.place(uuid4(), SIMULATED), places.place(uuid4(), SIMULATED):
+        with pytest.raises(ServiceUnavailable) as refused, places.place(uuid4(), SIMULATED):
             pass
         assert refused.value.retryable
-    with places.place(uuid4()), places.place(uuid4()):
+    with places.place(uuid4(), SIMULATED), places.place(uuid4(), SIMULATED):
         pass
 
 
 def test_an_organization_has_half_of_the_places() -> None:
     places, one, other = Waiting(5), uuid4(), uuid4()
-    with places.place(one), places.place(one):
-        with pytest.raises(RateLimited) as refused, places.place(one):
+    with places.place(one, SIMULATED), places.place(one, SIMULATED):
+        with pytest.raises(RateLimited) as refused, places.place(one, SIMULATED):
             pass
         assert refused.value.retryable
-        with places.place(other), places.place(other), pytest.raises(RateLimited):
-            places.require_share(other)
-    with places.place(one), places.place(one):
+        with (
+            places.place(other, SIMULATED),
+            places.place(other, SIMULATED),
+            pytest.raises(RateLimited),
+        ):
+            places.require_share(other, SIMULATED)
+    with places.place(one, SIMULATED), places.place(one, SIMULATED):
+        pass
+
+
+def test_each_network_has_places_of_its_own() -> None:
+    places, one = Waiting(4, networks=2), uuid4()
+    with places.place(one, "slow"), places.place(uuid4(), "slow"):
+        with pytest.raises(ServiceUnavailable), places.place(uuid4(), "slow"):
+            pass
+        with places.place(one, SIMULATED), pytest.raises(RateLimited):
+            places.require_share(one, SIMULATED)
+    with places.place(one, "slow"):
         pass
 
 
 def test_where_there_is_one_place_anybody_may_have_it() -> None:
     places = Waiting(1)
-    with places.place(uuid4()), pytest.raises(ServiceUnavailable), places.place(uuid4()):
+    with (
+        places.place(uuid4(), SIMULATED),
+        pytest.raises(ServiceUnavailable),
+        places.place(uuid4(), SIMULATED),
+    ):
         pass
 
 
 def test_a_place_is_free_again_when_its_holder_fails() -> None:
     places, organization_id = Waiting(1), uuid4()
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), places.place(organization_id):
+        with pytest.raises(ZeroDivisionError), places.place(organization_id, SIMULATED):
             raise ZeroDivisionError
 
 

@@ -39,27 +39,27 @@ class Inventory:
     changed is locked; on SQLite there is only one writer at a time anyway.
     """
 
-    def __init__(self, identifiers: Identifiers) -> None:
+    def __init__(self, identifiers: Identifiers, name: str) -> None:
         self._identifiers = identifiers
         self.metadata = MetaData()
         self._esims = Table(
-            "simulated_esims",
+            f"{name}_esims",
             self.metadata,
             Column("iccid", String, primary_key=True),
             Column("sponsor_profile_id", String, nullable=False),  # "": runs on no profile.
             Column("serial", Integer, nullable=False),
             Column("is_free", Boolean, nullable=False),
-            Index("simulated_esims_made", "sponsor_profile_id", "serial", unique=True),
-            Index("simulated_esims_free", "is_free", "sponsor_profile_id", "serial"),
+            Index(f"{name}_esims_made", "sponsor_profile_id", "serial", unique=True),
+            Index(f"{name}_esims_free", "is_free", "sponsor_profile_id", "serial"),
         )
         self._endpoints = Table(
-            "simulated_endpoints",
+            f"{name}_endpoints",
             self.metadata,
             Column("endpoint_id", String, primary_key=True),
             Column("iccid", String, nullable=False),
             Column("is_removed", Boolean, nullable=False),
             Column("document", LargeBinary, nullable=False),
-            Index("simulated_endpoints_by_iccid", "iccid"),
+            Index(f"{name}_endpoints_by_iccid", "iccid"),
         )
 
         self._build_esims()

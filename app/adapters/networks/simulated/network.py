@@ -15,6 +15,7 @@ from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
 from app.adapters.networks.simulated.script import LATE, PATIENCE, Fault, comes_at, fault_of, refuse
 from app.adapters.networks.simulated.subscription import Subscription, addon_of, begin
+from domain.catalogue.plan import SIMULATED
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -84,12 +85,12 @@ class SimulatedNetwork:
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
     With `sandbox` on, the plans that `script` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it.
+    Under another `name` it has tables of its own.
 
     An addition under a known reference is refused only if it is of another plan, or if its plan was
     removed since.
     """
 
-    name = "simulated"
     remote = False
     shape: Literal["stock"] = "stock"
     adds_once = True
@@ -106,11 +107,13 @@ class SimulatedNetwork:
         sandbox: bool,
         wait: Callable[[float], object],
         patience: timedelta = PATIENCE,
+        name: str = SIMULATED,
     ) -> None:
+        self.name = name
         self.settles_after = patience + LATE
         self._calls = Calls(database, clock)
         self._identifiers = Identifiers(seed)
-        self._inventory = Inventory(self._identifiers)
+        self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
         self._sandbox = sandbox
         self._wait = wait

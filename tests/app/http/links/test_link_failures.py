@@ -11,6 +11,7 @@ from werkzeug.test import TestResponse
 
 from app.adapters.networks.simulated.script import Fault
 from app.settings import HTTP_THREADS, WAITING_MAX
+from domain.catalogue.plan import SIMULATED
 from tests.app.http.buying import BASIC, FREE, LINKS, UNSOLD, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of
@@ -159,7 +160,7 @@ def test_beyond_its_share_an_organization_hears_of_its_input_first(
     shop = buyer(service, None)
     with ExitStack() as taken:
         for _ in range(WAITING_MAX // 2):
-            taken.enter_context(service.container.waiting.place(shop.id))
+            taken.enter_context(service.container.waiting.place(shop.id, SIMULATED))
         assert shop.create(UNSOLD).status_code == 422
         assert shop.create(BASIC).status_code == 429  # Before what is not configured.
 
@@ -189,7 +190,7 @@ def test_half_of_the_threads_answer_while_the_others_wait(make_service: MakeServ
     link = shop.link()
     with ExitStack() as taken:
         for _ in range(WAITING_MAX):
-            taken.enter_context(service.container.waiting.place(uuid4()))
+            taken.enter_context(service.container.waiting.place(uuid4(), SIMULATED))
         reply = shop.create()
         assert (reply.status_code, code_of(reply)) == (503, "SERVICE_UNAVAILABLE")
         assert reply.headers["Retry-After"] == "5"

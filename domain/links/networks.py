@@ -1,0 +1,57 @@
+"""The networks of an installation by name; every call about a link goes to the network of its plan.
+
+A plan that names none, as before there were several, is of the simulated one.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any, cast
+
+from domain.catalogue.plan import SIMULATED
+from domain.links.network import EsimNetwork
+from domain.provider_errors import Unavailable
+
+
+class Networks:
+    """Which networks are configured; the first is that of new plans which name none."""
+
+    def __init__(self, configured: Mapping[str, EsimNetwork]) -> None:
+        assert configured
+        self._configured = configured
+        self.names = tuple(configured)
+
+    @property
+    def default(self) -> EsimNetwork:
+        return self._configured[self.names[0]]
+
+    def of(self, name: str | None) -> EsimNetwork:
+        """Return the network of a plan, None for one that names none.
+
+        One that is not configured (any more) can do nothing: every call of it raises Unavailable.
+        So what was last known is shown, and work that is open waits until it is configured again.
+        """
+        known = self._configured.get(name or SIMULATED)
+        return known or cast("EsimNetwork", _NotConfigured(name or SIMULATED))
+
+    def is_configured(self, name: str | None) -> bool:
+        return (name or SIMULATED) in self._configured
+
+
+class _NotConfigured:
+    """A network of which nothing is known, so its calls may have an effect for as long as any's."""
+
+    remote = False
+    shape = "stock"
+    adds_once = False
+    capabilities: frozenset[str] = frozenset()
+    settles_after = timedelta(days=1)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __getattr__(self, _: str) -> Callable[..., Any]:
+        return self._refuse
+
+    def _refuse(self, *_: object, **__: object) -> Any:
+        message = f"the network {self.name} is not configured"
+        raise Unavailable(message)

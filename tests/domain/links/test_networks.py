@@ -1,0 +1,149 @@
+"""Each link runs on the network of its plan, and one network has no part in another's trouble."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.catalogue.plan import SIMULATED
+from domain.errors import NetworkUnavailable, ValidationFailed
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link, Stage
+from domain.links.offers import NOT_SOLD, OTHER_NETWORK
+from tests.domain.buying import Buyer, NewBuyer
+from tests.faulty_network import FaultyNetwork, Killed
+from tests.installation import Installation, Process, SetClock, wait_until
+from tests.second_network import SECOND, add_second
+
+pytestmark = pytest.mark.any_database
+
+
+@pytest.fixture
+def buyer(
+    installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> Buyer:
+    """One who can buy of two networks, with workers."""
+    add_second(installation, monkeypatch)
+    buyer = new_buyer()
+    buyer.hire()
+    return buyer
+
+
+def second(process: Process) -> FaultyNetwork:
+    network = process.networks.of(SECOND)
+    assert isinstance(network, FaultyNetwork)
+    return network
+
+
+def test_a_link_lives_on_the_network_of_its_plan(buyer: Buyer) -> None:
+    here, there = buyer.own(), buyer.own("Asia", network=SECOND)
+    assert (here.network, there.network) == (SIMULATED, SECOND)
+    assert here.requested.plan.network is None, "as plans from before there were several"
+    network = second(buyer.process)
+    assert network.count("create_endpoint") == buyer.network.count("create_endpoint") == 1
+    assert there.iccid is not None
+    esim = buyer.process.log.get(Esim, esim_id(SECOND, there.iccid))
+    assert (esim.link_id, esim.iccid) == (there.id, there.iccid)
+    assert buyer.switch(there.id, "suspended").status == "suspended"
+    assert (network.count("suspend"), buyer.network.count("suspend")) == (1, 0)
+    reading = buyer.process.link_readings.read(there, buyer.process.cause(), live=True)
+    assert (reading.is_live, reading.status) == (True, "suspended")
+    buyer.check()
+
+
+def test_a_link_is_topped_up_by_its_own_network_only(buyer: Buyer) -> None:
+    link = buyer.own("Asia", network=SECOND)
+    other, more = buyer.sell("Europe"), buyer.sell("Asia more", "2.00", network=SECOND)
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.change(link.id, add=[more, other])
+    assert refused.value.details["add.1"] == [OTHER_NETWORK]
+    change, _ = buyer.change(link.id, add=[more])
+    assert change.network == SECOND
+    assert second(buyer.process).count("add_plan") == 1
+    buyer.change(link.id, remove=[change.requested.additions[0].activation_id])
+    assert second(buyer.process).count("remove_plan") == 1
+    assert buyer.network.count("add_plan") == 0
+    buyer.check()
+
+
+def test_what_a_plan_is_of_does_not_change_with_the_default(
+    buyer: Buyer, installation: Installation
+) -> None:
+    old = buyer.sell("Europe", "0.00")
+    installation.environment["NETWORK_PROVIDER"] = f"{SECOND},simulated"
+    buyer.dismiss()
+    buyer.process = buyer.open()
+    new = buyer.sell("Asia", "0.00")
+    buyer.process.network = buyer.process.networks.default
+    buyer.hire()
+    assert buyer.create(old)[0].network == SIMULATED
+    assert buyer.create(new)[0].network == SECOND
+
+
+@pytest.fixture
+def left(buyer: Buyer, installation: Installation) -> Link:
+    """A link whose network is not configured any more."""
+    link = buyer.own("Asia", network=SECOND)
+    buyer.process.link_readings.read(link, buyer.process.cause(), live=True)
+    installation.environment["NETWORK_PROVIDER"] = SIMULATED
+    buyer.dismiss()
+    buyer.process = buyer.open()
+    buyer.hire()
+    return link
+
+
+def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Link) -> None:
+    reading = buyer.process.link_readings.read(left, buyer.process.cause(), live=True)
+    assert (reading.stale, reading.status, len(reading.plans)) == (True, "active", 1)
+    assert buyer.process.link_readings.status(left, live=False).is_stale
+    with pytest.raises(NetworkUnavailable):
+        buyer.process.link_readings.status(left, live=True)
+
+
+def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left: Link) -> None:
+    plan_id = left.requested.plan.plan_id
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.create(plan_id)
+    assert refused.value.details["plan_id"] == [NOT_SOLD]
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.change(left.id, add=[plan_id])
+    assert refused.value.details["add.0"] == [NOT_SOLD]
+
+
+def test_open_work_waits_until_its_network_is_configured_again(
+    installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_second(installation, monkeypatch)
+    clock = SetClock()
+    buyer = new_buyer(clock=clock)
+    second(buyer.process).after("create_endpoint", Killed())
+    plan_id = buyer.sell("Asia", network=SECOND)
+    created = buyer.create_later(plan_id)
+    link_id = _requested(buyer)
+    with pytest.raises(Killed):
+        buyer.process.provisioning.work(link_id)
+    installation.environment["NETWORK_PROVIDER"] = SIMULATED
+    without = buyer.open()
+    clock.forward(minutes=2)
+    without.provisioning.work(link_id)
+    with pytest.raises(Exception, match="refunded"):
+        created.result()
+    clock.forward(days=2)
+    without.provisioning.work(link_id)
+    assert buyer.link(link_id).stage is Stage.FAILED
+    installation.environment["NETWORK_PROVIDER"] = f"simulated,{SECOND}"
+    buyer.open().provisioning.work(link_id)
+    assert buyer.link(link_id).stage is Stage.ENDED
+    assert "link.endpoint_removed" in buyer.events()
+    buyer.check()
+
+
+def _requested(buyer: Buyer) -> UUID:
+    def found() -> list[UUID]:
+        return [
+            each.event.originator_id
+            for each in buyer.recorded()
+            if isinstance(each.event, Link.Requested)
+        ]
+
+    wait_until(lambda: bool(found()))
+    return found()[0]
