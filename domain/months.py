@@ -16,13 +16,6 @@ def next_month(month: str) -> str:
     return f"{year + number // 12:04d}-{number % 12 + 1:02d}"
 
 
-def months_after(month: str, last: str) -> Iterator[str]:
-    """Yield the months after `month` up to and including `last`."""
-    while month < last:
-        month = next_month(month)
-        yield month
-
-
 def months_before(month: str, end: str) -> Iterator[str]:
     """Yield the months from `month` on that begin before `end`."""
     while month < end:

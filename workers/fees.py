@@ -18,7 +18,7 @@ from domain.accounts.monthly_fee import monthly_fee_id
 from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
-from domain.months import month_of, months_after
+from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
@@ -155,7 +155,7 @@ class MonthlyFees:
 
     def _freeze(self, account: _Account, tally: _Tally) -> None:
         """Freeze what is due for each month that has begun, even if older months are not paid."""
-        missing = [*months_after(account.settled, self._month)]
+        missing = [*months_before(next_month(account.settled), next_month(self._month))]
         if not missing:
             return
 

@@ -10,11 +10,12 @@ from domain.cause import Cause, Clock
 from domain.errors import Conflict
 from domain.finance.month import Month, month_id
 from domain.log.log import Log
-from domain.months import month_of, months_before
+from domain.months import first_instant, month_of, months_before
 
 # What was dated in a month reaches the log within a minute of its end. Entries that come after the
 # close are not lost: they belong to the next month.
 SETTLES_AFTER = timedelta(minutes=5)
+LATE_MAX = timedelta(hours=1)  # The clock looks each minute.
 # Per tick; each waits for the disk, and so do the sweeps meanwhile.
 MONTHS_MAX = 12
 
@@ -47,9 +48,13 @@ class MonthEnd:
             self._done = (server, open_month)
         return closed
 
-    def overdue(self, late: timedelta) -> list[str]:
-        """Return the months that ended longer ago than that and are not closed."""
-        return [*self._not_closed(month_of(self._clock() - SETTLES_AFTER - late))]
+    def overdue(self) -> list[str]:
+        """Return the months that ended over an hour ago and are not closed."""
+        open_month = month_of(self._clock() - SETTLES_AFTER - LATE_MAX)
+        newest = month_of(first_instant(open_month) - timedelta(days=1))
+        if self._log.find(Month, month_id(newest)) is not None:
+            return []  # They are closed in their order.
+        return [*self._not_closed(open_month)]
 
     def _not_closed(self, open_month: str) -> Iterator[str]:
         """Yield the months since the first wallet that are over and not closed, oldest first."""

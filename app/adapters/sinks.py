@@ -1,14 +1,21 @@
 """Where checkpoints go, so that they lie with others: a directory or mount, or an address."""
 
 import http.client
+import io
 import os
+import socket
 import ssl
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from workers.checkpoints import NotAccepted, Sink
 
-ANSWER_S = 10.0  # For the connection and for each part of the answer.
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+ANSWER_S = 10.0  # For the connection, for what is sent, and for the whole answer.
 
 
 def sink_at(place: str) -> Sink | None:
@@ -47,6 +54,7 @@ class HttpSink:
     def put(self, name: str, note: str) -> None:
         """Send one; a redirect is not followed, because it would lead to another keeper."""
         connection = self._connection()
+        connection.response_class = _Answer
         place = self._url.netloc
         headers = {"Content-Type": "text/plain; charset=utf-8"}
         try:
@@ -67,3 +75,28 @@ class HttpSink:
             return http.client.HTTPConnection(host, port, timeout=ANSWER_S)
         context = ssl.create_default_context()
         return http.client.HTTPSConnection(host, port, timeout=ANSWER_S, context=context)
+
+
+class _Answer(http.client.HTTPResponse):
+    """An answer that has to be here in time as a whole, in however small parts it comes."""
+
+    def __init__(self, sock: socket.socket, *options: Any, **more: Any) -> None:
+        super().__init__(sock, *options, **more)
+        self.fp.close()
+        self.fp = io.BufferedReader(_Parts(sock, time.monotonic() + ANSWER_S))
+
+
+class _Parts(io.RawIOBase):
+    def __init__(self, sock: socket.socket, until_s: float) -> None:
+        self._sock = sock
+        self._until_s = until_s
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise TimeoutError
+        self._sock.settimeout(left_s)
+        return self._sock.recv_into(buffer)

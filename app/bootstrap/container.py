@@ -905,6 +905,7 @@ class Container:
         """Return what the last audit of a night has found, and how old the proof outside is."""
         self._require_database()
         now, note = self.clock(), self.notes.newest("audit")
+        overdue = len(self.month_end.overdue())
         outside_s = None
         if self.settings.checkpoint_sink:
             store = self.checkpoint_store
@@ -914,9 +915,9 @@ class Container:
             except ChangedCheckpoint:
                 outside_s = inf  # Nothing here says any more what is outside.
         if note is None:
-            return AuditState(None, 0, outside_s)
+            return AuditState(None, 0, outside_s, overdue)
         failures = len(msgspec.json.decode(note.value)["failures"])
-        return AuditState((now - note.at).total_seconds(), failures, outside_s)
+        return AuditState((now - note.at).total_seconds(), failures, outside_s, overdue)
 
     def queue_states(self) -> list[QueueState]:
         """Return what waits in each queue."""

@@ -116,9 +116,14 @@ def _show(report: Report, *, as_json: bool) -> None:
     for loss in report.losses:
         click.echo(f"known loss, position {loss.position}: {loss.reason}")
     if report.explained:
+        rest = (
+            "1 checkpoint rests"
+            if report.explained == 1
+            else f"{report.explained} checkpoints rest"
+        )
         click.echo(
-            f"{report.explained} checkpoints rest on the word of the log alone, which says that "
-            "their events were lost: ask operations about each loss."
+            f"{rest} on the word of the log alone, which says that events were lost: "
+            "ask operations about each loss."
         )
     for failure in report.failures:
         click.echo(f"position {failure.position}: {failure.reason}")

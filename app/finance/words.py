@@ -3,22 +3,12 @@
 from collections.abc import Iterable
 from datetime import date, datetime
 
+from app.http.finance.page import KIND_NAMES
 from domain.money import MICROS
 
 DECIMALS = range(2, 7)
 MINUS = "\N{MINUS SIGN}"
 LARGE = ((10**9, "bn"), (10**6, "m"), (10**3, "k"))
-
-KINDS = {
-    "lookup": "Lookup",
-    "bulk_lookup": "Bulk lookup",
-    "activation": "Activation",
-    "topup": "Top-up",
-    "monthly_link_fee": "Monthly fee",
-    "refund": "Refund",
-    "deposit": "Deposit",
-    "adjustment": "Adjustment",
-}
 
 
 def decimals_of(amounts: Iterable[int]) -> int:
@@ -50,7 +40,7 @@ def short_money(micros: int) -> str:
 
 
 def kind(name: str) -> str:
-    return KINDS.get(name, name.replace("_", " ").capitalize())
+    return KIND_NAMES.get(name, name.replace("_", " ").capitalize())
 
 
 def topic(name: str) -> str:

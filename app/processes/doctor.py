@@ -19,7 +19,6 @@ from projections.audit.covering import ChangedCheckpoint
 BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
 CLOCK_OFF_MAX_S = 2.0  # NTP keeps this easily.
 BACKUP_AGE_MAX = timedelta(days=7)
-MONTH_LATE_MAX = timedelta(hours=1)
 CHECKPOINT_AGE_MAX = timedelta(days=1)
 TELLS_ALL = "see: python -m app doctor"
 
@@ -135,7 +134,7 @@ def _work(container: Container) -> Iterator[Finding]:
 
 
 def _months(container: Container) -> Iterator[Finding]:
-    if overdue := container.month_end.overdue(MONTH_LATE_MAX):
+    if overdue := container.month_end.overdue():
         more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
         message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
         yield Finding("months", "fault", message)

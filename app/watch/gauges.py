@@ -128,12 +128,13 @@ class Ages:
 class AuditState:
     """How old the last audit of a night is, what it found, and how old the newest proof outside.
 
-    `outside_s` is None where there is no sink.
+    `outside_s` is None where there is no sink. `months_overdue` have long ended and are not closed.
     """
 
     age_s: float | None
     failures: int
     outside_s: float | None
+    months_overdue: int
 
 
 class Watched(Protocol):
@@ -201,6 +202,7 @@ def _audit(state: AuditState) -> list[Metric]:
         GaugeMetricFamily("audit_failures", "What the last nightly audit found.", state.failures),
         GaugeMetricFamily("audit_age_seconds", "Age of the last nightly audit.", age_s),
         GaugeMetricFamily("checkpoint_outside_age_seconds", outside, outside_s),
+        GaugeMetricFamily("months_overdue", "Months to close.", state.months_overdue),
     ]
 
 

@@ -8,7 +8,7 @@ from domain.accounts.wallet import Deposit, Wallet
 from domain.cause import utc_now
 from domain.errors import Refused
 from domain.money import parse_amount
-from domain.months import month_of, months_after
+from domain.months import month_of, months_before, next_month
 from tests.faults.ledger import Ledger, Promise
 from tests.installation import Installation
 from tests.workers.fees import active_link
@@ -51,4 +51,5 @@ class Debtors:
 def months_owed(newest: str = "") -> list[str]:
     """Return the months that each owes by now, or up to a later one if a clock was ahead."""
     now = utc_now()
-    return [*months_after(month_of(now - PAST), max(newest, month_of(now)))]
+    first, last = next_month(month_of(now - PAST)), max(newest, month_of(now))
+    return [*months_before(first, next_month(last))]

@@ -8,6 +8,7 @@ from app.bootstrap.container import Container
 from domain.finance.month import Month
 from domain.log.aggregate import Event
 from projections.audit.auditor import check_log
+from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, Process, SetClock
 from tests.workers.fees import moment
 from workers import months
@@ -61,6 +62,18 @@ def test_after_a_downtime_the_oldest_month_comes_first_and_a_tick_has_its_bound(
     clock.now = moment("2026-06-10")
     assert [process.month_end.run() for _ in range(4)] == [2, 2, 1, 0]
     assert closed(process) == ["2026-01", "2026-02", "2026-03", "2026-04", "2026-05"]
+
+
+def test_months_that_are_over_for_long_and_not_closed_are_counted(
+    process: Process, clock: SetClock
+) -> None:
+    assert scrape(process, "clock")["months_overdue"] == 0
+    process.organization()
+    for now, overdue in (("2026-02-01 01:04", 0), ("2026-02-01 01:06", 1), ("2026-03-02", 2)):
+        clock.now = moment(now)
+        assert scrape(process, "clock")["months_overdue"] == overdue
+    process.month_end.run()
+    assert scrape(process, "clock")["months_overdue"] == 0
 
 
 def test_before_the_first_wallet_there_is_nothing_to_close(

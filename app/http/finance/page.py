@@ -22,14 +22,14 @@ POLICY = (
 )
 COLUMNS = ("month", "currency", "item", "count", "debit", "credit", "balance")
 KIND_NAMES = {
-    "activation": "Activations",
-    "topup": "Top-ups",
-    "refund": "Refunds",
-    "monthly_link_fee": "Monthly link fees",
-    "lookup": "Number lookups",
-    "bulk_lookup": "Bulk number lookups",
-    "deposit": "Deposits",
-    "adjustment": "Adjustments",
+    "activation": "Activation",
+    "topup": "Top-up",
+    "refund": "Refund",
+    "monthly_link_fee": "Monthly fee",
+    "lookup": "Lookup",
+    "bulk_lookup": "Bulk lookup",
+    "deposit": "Deposit",
+    "adjustment": "Adjustment",
 }
 
 

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from app.finance import words
+from app.http.finance.page import KIND_NAMES
 from projections.audit.margin import margin_of
 from projections.finance.figures import Figures, Wanted, place_of
 from projections.finance.views import VIEWS
@@ -146,7 +147,7 @@ def test_what_is_not_there_is_told(shop: Shop, path: str) -> None:
 
 def test_every_kind_has_a_name_and_a_colour(shop: Shop) -> None:
     style = shop.get("/finance.css")
-    assert words.KINDS.keys() == set(KINDS)
+    assert KIND_NAMES.keys() == set(KINDS)
     for kind in KINDS:
         assert style.count(f"--{kind}:") == 2  # Light and dark.
         assert f"i.{kind} " in style
