@@ -318,6 +318,17 @@ class Settings:
         "the network's default base plan; without it no link can be created", "", str
     )
     network_esim_product: str = _setting("the eSIM product to take; empty: any", "", str)
+    esimgo_api_key: str = _setting(
+        "our API key at eSIM Go, which also signs what it sends", "", str, secret=True
+    )
+    esimgo_url: str = _setting(
+        "the base URL of eSIM Go's API", "https://api.esim-go.com/v2.5", _url
+    )
+    esimgo_refunds: bool = _setting(
+        "whether eSIM Go pays unused bundles back to our account; it does not by default",
+        "false",
+        _switch,
+    )
     provisioning_deadline_s: int = _setting(
         "how long creating a link or changing its plans may take", "15", _whole(1, 60)
     )

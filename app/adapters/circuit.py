@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
 from domain.cost import ProviderBalance
-from domain.links.network import EsimNetwork
+from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
 from domain.provider_errors import ProviderError, Rejected, Unavailable
 
@@ -158,12 +158,16 @@ class GuardedLookup:
 class GuardedNetwork:
     """An eSIM network behind its circuit; every call but `probe` goes through it.
 
+    `notified` neither: it calls nobody, and a forged one says nothing about the network.
+
     An open circuit raises Unavailable, which is true: the call was not made. An unknown error is
     raised as it is, because nobody here can say that a change did not happen.
     """
 
     def __init__(self, inner: EsimNetwork, circuit: CircuitBreaker) -> None:
         self.probe = inner.probe
+        if isinstance(inner, Notifying):
+            self.notified = inner.notified
         self.is_up = circuit.is_up
         self._inner = inner
         self._circuit = circuit

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
+from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.settings import Settings, WrongSetting
 from domain.links.network import EsimNetwork
@@ -42,8 +43,22 @@ def simulated(container: "Container") -> SimulatedNetwork:
     )
 
 
+def esimgo(container: "Container") -> EsimGo:
+    """Make the network of eSIM Go; its key goes with each call and signs notifications."""
+    settings = container.settings
+    key = settings.esimgo_api_key
+    if not key.strip() or not key.isascii() or not key.isprintable():
+        message = "ESIMGO_API_KEY must be set: it is needed by NETWORK_PROVIDER"
+        raise WrongSetting(message)
+    api = container.remote_api(EsimGo.name, settings.esimgo_url, headers={"X-API-Key": key})
+    return EsimGo(api, key, container.clock, refunds=settings.esimgo_refunds)
+
+
 LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {"offline": offline}
-NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {"simulated": simulated}
+NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
+    "esimgo": esimgo,
+    "simulated": simulated,
+}
 
 
 def require_known(settings: Settings) -> None:

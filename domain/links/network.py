@@ -9,7 +9,7 @@ nothing happened) and OutcomeUnknown (look it up before anything is repeated).
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 from uuid import UUID
 
 import msgspec
@@ -115,14 +115,14 @@ class Usage(msgspec.Struct, frozen=True):
 class ServingNetwork(msgspec.Struct, frozen=True):
     """The network that serves a device now; `mcc` and `mnc` are ITU-T E.212 codes.
 
-    `radio` is the generation, such as `4G`.
+    `radio` is the generation, such as `4G`. None for what the eSIM's network does not tell.
     """
 
     country_code: str
     operator: str
-    mcc: str
-    mnc: str
-    radio: str
+    mcc: str | None = None
+    mnc: str | None = None
+    radio: str | None = None
 
 
 class NetworkStatus(msgspec.Struct, frozen=True):
@@ -286,6 +286,24 @@ class OrderNetwork(Network, Protocol):
 
 
 EsimNetwork = StockNetwork | OrderNetwork
+
+
+class Forged(Exception):
+    """Raised for a notification that the network has not signed."""
+
+
+@runtime_checkable
+class Notifying(Protocol):
+    """A network that sends notifications by itself."""
+
+    name: str
+
+    def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
+        """Return the ICCID that a notification is about, None if it is about none.
+
+        The names of `headers` are in lower case. Raises Forged.
+        """
+        ...
 
 
 class NetworkReading(msgspec.Struct, frozen=True):

@@ -161,13 +161,13 @@ class NewLink(LinkDetail, kw_only=True):
 
 
 class ServingNetwork(Struct):
-    """The mobile network that serves a device."""
+    """The mobile network that serves a device; what is not known is absent."""
 
     country_code: CountryCode
     operator: Annotated[str, means("Who runs it.", example="Orange")]
-    mcc: Mcc
-    mnc: Mnc
-    radio: Annotated[str, means("Its generation.", example="5G")]
+    mcc: Mcc | UnsetType = UNSET
+    mnc: Mnc | UnsetType = UNSET
+    radio: Annotated[str, means("Its generation.", example="5G")] | UnsetType = UNSET
 
 
 class NetworkStatus(Struct):
@@ -280,11 +280,16 @@ def show_status(
         iccid=link.iccid,
         status=status.status,
         connected=status.connected,
-        network=None if serving is None else ServingNetwork(**asdict(serving)),
+        network=None if serving is None else _serving(serving),
         last_seen_at=time_or_null(status.last_seen_at),
         as_of=format_time(status.as_of),
         cached=cached,
     )
+
+
+def _serving(serving: network.ServingNetwork) -> ServingNetwork:
+    known = {name: told for name, told in asdict(serving).items() if told is not None}
+    return ServingNetwork(**known)
 
 
 def _profile(profile: plan.SponsorProfile | None) -> SponsorProfile | None:

@@ -1,0 +1,359 @@
+"""The adapter of eSIM Go, API v2.5.
+
+It keeps no reference of ours and repeats nothing safely: what a lost reply has come to is looked
+up, an order in the list of orders, a bundle among those of its eSIM. The ICCID is the endpoint.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from urllib.parse import quote
+
+from app.adapters.networks.esimgo import wire
+from app.adapters.networks.esimgo.notifications import iccid_of
+from app.adapters.remote.reply import Malformed, Reply, decode
+from domain.catalogue.supplied import SuppliedPlan
+from domain.cause import Clock
+from domain.cost import ProviderBalance
+from domain.links.network import (
+    Addon,
+    Capability,
+    NetworkStatus,
+    NoSuchEndpoint,
+    Order,
+    ProviderPlan,
+    Usage,
+)
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+
+if TYPE_CHECKING:
+    from app.adapters.remote.api import RemoteApi
+
+# A bundle is put on its eSIM at once, but sometimes only after ten minutes (guide "Ordering").
+SETTLES_AFTER = timedelta(minutes=10)
+# Nothing says whether an eSIM is connected now, only when its network last heard of it; devices
+# make themselves heard every one to three hours (3GPP TS 24.301, T3412).
+CONNECTED_FOR = timedelta(hours=3)
+ORDERS_PER_PAGE = 100
+ORDER_PAGES_MAX = 20  # 2,000 orders since an intent; more cannot be looked through in time.
+CATALOGUE_PER_PAGE = 100
+CATALOGUE_PAGES_MAX = 200
+ASSIGNMENTS_MAX = 200  # The most that one reply lists.
+
+DONE = {HTTPStatus.OK, HTTPStatus.CREATED}
+NO_SUCH_ESIM = {
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.NOT_FOUND,
+    HTTPStatus.GONE,
+}
+
+KEY_REFUSED = "eSIM Go refuses our key; check ESIMGO_API_KEY"
+
+T = TypeVar("T")
+
+
+class EsimGo:
+    """An order network over the HTTP API of eSIM Go.
+
+    `api` sends the key with each call, and takes part in the limit of ten calls a second that all
+    processes at one address share; `key` signs notifications. `refunds`: our account may give
+    unused bundles back to its balance, which it may not by default.
+    """
+
+    name = "esimgo"
+    remote = True
+    shape: Literal["order"] = "order"
+    keeps_reference = False
+    adds_once = False
+    settles_after = SETTLES_AFTER
+
+    def __init__(self, api: "RemoteApi", key: str, clock: Clock, *, refunds: bool) -> None:
+        self._api = api
+        self._key = key
+        self._clock = clock
+        self._refunds = refunds
+        can: set[Capability] = {"suspend", "location", "remove_plan"}
+        if refunds:
+            can.add("cancel")
+        self.capabilities = frozenset(can)
+
+    def probe(self, *, timeout_s: float) -> None:
+        """Read our account, which costs nothing."""
+        self._organisation(timeout_s)
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance:
+        """Return what is left on our account, test credit included."""
+        account = self._organisation(timeout_s)
+        return ProviderBalance(wire.micros(account.balance), account.currency)
+
+    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan]:
+        """Return the bundles of the catalogue, with the operators of each country."""
+        currency = self._organisation(timeout_s).currency
+        reply = self._read("/networks", timeout_s, {"returnAll": "true"})
+        operators = decode(reply, wire.Coverage).by_country
+        for bundle in self._catalogue(timeout_s):
+            yield bundle.supplied(currency, operators)
+
+    def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:  # noqa: ARG002  # It keeps none.
+        """Buy one bundle on a new eSIM."""
+        order = self._place(plan, timeout_s).read(plan.provider_plan_id)
+        if order is None:  # It may still be worked on; the list of orders will show.
+            raise OutcomeUnknown
+        return order
+
+    def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
+        """Return the orders of one bundle on one eSIM, oldest first.
+
+        Orders of a bundle for an eSIM that is there already look the same.
+        """
+        until = _deadline(timeout_s)
+        found: list[Order] = []
+        for page in range(1, ORDER_PAGES_MAX + 1):
+            query = {
+                "includeIccids": "true",
+                "page": str(page),
+                "limit": str(ORDERS_PER_PAGE),
+                "createdAt": f"gte:{since:%Y-%m-%dT%H:%M:%S}.000Z",
+            }
+            reply = self._read("/orders", until(), query)
+            listed = wire.orders_of(reply)
+            found += wire.matching(listed, plan.provider_plan_id, since)
+            if len(listed) < ORDERS_PER_PAGE:
+                return sorted(found, key=lambda order: order.placed_at)
+        message = "more orders than can be looked through"
+        raise Unavailable(message)
+
+    def take_back(self, order: Order, *, timeout_s: float) -> bool:
+        """Revoke the bundle of an eSIM that nobody has used, for its money.
+
+        Without its last bundle an eSIM that is not installed goes back to eSIM Go.
+        """
+        if not self._refunds:
+            return False
+        until = _deadline(timeout_s)
+        try:
+            usage = self._bundles(order.iccid, until())
+        except NoSuchEndpoint:  # It has been given back.
+            return True
+        left = [*usage.present]
+        if not left:
+            return True
+        if any(name != order.provider_plan_id or each.is_begun for name, each in left):
+            return False
+        replies = [self._revoke(order.iccid, name, each.id, until()) for name, each in left]
+        return all("refunded" in each.lower() for each in replies)
+
+    def add_plan(
+        self,
+        endpoint_id: str,
+        plan: ProviderPlan,
+        reference: str,  # noqa: ARG002  # It keeps none.
+        *,
+        timeout_s: float,
+    ) -> Addon:
+        """Buy one more bundle for an eSIM; only `usage` tells the id under which it is there."""
+        until = _deadline(timeout_s)
+        try:
+            order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
+        except Rejected as error:
+            refused = error
+        else:
+            if order is None or order.iccid != endpoint_id:
+                raise OutcomeUnknown
+            return Addon(None, order.cost)
+        self._esim(endpoint_id, until())  # It may not be ours any more, which is another refusal.
+        raise refused from None
+
+    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
+        """Revoke a bundle. The last one of an eSIM that is not installed is left.
+
+        Without it the eSIM would go back to eSIM Go, and its link would have none.
+        """
+        until = _deadline(timeout_s)
+        try:
+            present = [*self._bundles(endpoint_id, until()).present]
+            names = [name for name, each in present if each.id == addon_id]
+            if not names:
+                return
+            if len(present) == 1 and self._esim(endpoint_id, until()).installed_at is None:
+                message = "the last bundle of an eSIM that is not installed"
+                raise Rejected(message)
+        except NoSuchEndpoint:
+            return
+        self._revoke(endpoint_id, names[0], addon_id, until())
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        """Return bundles, usage and state; those that are used up or over are listed as well."""
+        until = _deadline(timeout_s)
+        now = self._clock()
+        bundles = self._bundles(endpoint_id, until())
+        esim = self._esim(endpoint_id, until())
+        return Usage(
+            status=esim.status,
+            addons=[each.usage(name, now) for name, each in bundles.present],
+            as_of=now,
+            installed_at=esim.installed_at,
+            first_used_at=bundles.first_used_at,
+            msisdn=esim.number,
+        )
+
+    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
+        """Return the state, and where the eSIM was when its network last heard of it."""
+        until = _deadline(timeout_s)
+        now = self._clock()
+        esim = self._esim(endpoint_id, until())
+        path = f"{_path(endpoint_id)}/location"
+        seen = decode(self._known(path, until()), wire.Location)
+        at = seen.last_seen_at
+        recent = at is not None and now - at <= CONNECTED_FOR
+        connected = esim.status == "active" and recent
+        return NetworkStatus(
+            status=esim.status,
+            connected=connected,
+            network=seen.serving if connected else None,
+            last_seen_at=at,
+            as_of=now,
+        )
+
+    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Suspend an eSIM; its bundles stay, and their time runs on."""
+        self._switch(endpoint_id, "suspended", timeout_s)
+
+    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Lift our suspension. One by eSIM Go's policy, or a deactivation, is Rejected."""
+        self._switch(endpoint_id, "active", timeout_s)
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        """Return the activation code."""
+        lpa = self._esim(iccid, timeout_s).lpa
+        if lpa is None:
+            message = "an eSIM without activation code"
+            raise Unavailable(message)
+        return lpa
+
+    def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
+        """Return the ICCID that a notification is about. Raises ForgedNotification."""
+        return iccid_of(headers, body, self._key)
+
+    def _organisation(self, timeout_s: float) -> wire.Organisation:
+        return decode(self._read("/organisation", timeout_s), wire.Organisation)
+
+    def _catalogue(self, timeout_s: float) -> Iterable[wire.CatalogueBundle]:
+        for page in range(1, CATALOGUE_PAGES_MAX + 1):
+            query = {"page": str(page), "perPage": str(CATALOGUE_PER_PAGE)}
+            listed = wire.catalogue_of(self._read("/catalogue", timeout_s, query))
+            yield from listed
+            if len(listed) < CATALOGUE_PER_PAGE:
+                return
+        message = "a catalogue without an end"
+        raise Unavailable(message)
+
+    def _esim(self, iccid: str, timeout_s: float) -> wire.EsimDetails:
+        return decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)
+
+    def _bundles(self, iccid: str, timeout_s: float) -> wire.Bundles:
+        query = {"includeUsed": "true", "limit": str(ASSIGNMENTS_MAX)}
+        return decode(self._known(f"{_path(iccid)}/bundles", timeout_s, query), wire.Bundles)
+
+    def _known(self, path: str, timeout_s: float, query: Mapping[str, str] | None = None) -> Reply:
+        """Read about an eSIM; raises NoSuchEndpoint if it is not ours, or no longer."""
+        until = _deadline(timeout_s)
+        reply = self._api.read("GET", path, query=query, timeout_s=until())
+        if reply.status == HTTPStatus.FORBIDDEN:
+            self._require_key(until())
+        if reply.status in NO_SUCH_ESIM:
+            raise NoSuchEndpoint
+        return _answer(reply)
+
+    def _read(self, path: str, timeout_s: float, query: Mapping[str, str] | None = None) -> Reply:
+        return _answer(self._api.read("GET", path, query=query, timeout_s=timeout_s))
+
+    def _require_key(self, timeout_s: float) -> None:
+        """Raise Unavailable if our key is refused; 403 says that, or that an eSIM is not ours."""
+        self._organisation(timeout_s)
+
+    def _place(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
+        """Order a bundle for a new eSIM, or for this one. It is not validated before.
+
+        A validation is a call more and says nothing of the moment of the order, which makes the
+        same checks before it takes anything.
+        """
+        line: dict[str, Any] = {
+            "type": "bundle",
+            "quantity": 1,
+            "item": plan.provider_plan_id,
+            "allowReassign": False,  # Else the bundle could come on another eSIM.
+        }
+        if iccid is not None:
+            line["iccids"] = [iccid]
+        body = {"type": "transaction", "assign": True, "order": [line]}
+        reply = self._change("POST", "/orders", timeout_s, json=body)
+        return _understood(lambda: decode(reply, wire.Placed))
+
+    def _revoke(self, iccid: str, bundle: str, assignment: str, timeout_s: float) -> str:
+        path = f"{_path(iccid)}/bundles/{_escaped(bundle)}/assignments/{_escaped(assignment)}"
+        query = {"type": "transaction", "refundToBalance": "true" if self._refunds else "false"}
+        reply = self._change("DELETE", path, timeout_s, query=query)
+        return _understood(lambda: decode(reply, wire.Status)).status
+
+    def _switch(self, iccid: str, state: wire.State, timeout_s: float) -> None:
+        """Suspend or resume; it is refused for an eSIM that is so already, which is no error."""
+        until = _deadline(timeout_s)
+        body = {"suspend": state == "suspended"}
+        try:
+            self._change("POST", f"{_path(iccid)}/suspend", until(), json=body)
+        except Rejected as error:
+            refused = error
+        else:
+            return
+        if self._esim(iccid, until()).state != state:
+            raise refused from None
+
+    def _change(self, method: str, path: str, timeout_s: float, **options: Any) -> Reply:
+        """Send a change; raises Rejected for what was refused, so that nothing happened."""
+        until = _deadline(timeout_s)
+        reply = self._api.change(method, path, timeout_s=until(), **options)
+        if reply.status in DONE:
+            return reply
+        if reply.status == HTTPStatus.UNAUTHORIZED:
+            raise Unavailable(KEY_REFUSED)
+        if reply.status == HTTPStatus.FORBIDDEN:
+            self._require_key(until())
+        message = f"eSIM Go refuses it ({reply.status})"
+        raise Rejected(message)
+
+
+def _answer(reply: Reply) -> Reply:
+    """Return a reply to a read that has an answer; raises Unavailable for any other."""
+    if reply.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+        raise Unavailable(KEY_REFUSED)
+    if reply.status != HTTPStatus.OK:
+        message = f"eSIM Go answers with {reply.status}"
+        raise Unavailable(message)
+    return reply
+
+
+def _understood(read: Callable[[], T]) -> T:
+    """Read the reply to a change; what cannot be read may still have happened."""
+    try:
+        return read()
+    except Malformed as error:
+        message = str(error)
+    raise OutcomeUnknown(message)
+
+
+def _deadline(timeout_s: float) -> Callable[[], float]:
+    """Return a function that tells how much is left for the calls of one operation."""
+    ends_s = time.monotonic() + timeout_s
+    return lambda: max(0.0, ends_s - time.monotonic())
+
+
+def _path(iccid: str) -> str:
+    return f"/esims/{_escaped(iccid)}"
+
+
+def _escaped(part: str) -> str:
+    return quote(part, safe="")

@@ -1,0 +1,365 @@
+"""What eSIM Go sends, as its document of v2.5 says, and what it means in our terms.
+
+Fields that we do not use are passed over. The provider's pages, its document and its examples
+differ in places; where they do, both forms are read. Quantities are bytes, 1 MB = 1,000,000.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from msgspec import Struct, ValidationError, convert
+
+from app.adapters.remote.reply import Reply, decode
+from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.cost import Cost
+from domain.links.network import AddonUsage, LinkStatus, Order, ServingNetwork
+
+MB = 1_000_000
+MICROS = 1_000_000
+LAPSES_AFTER = timedelta(days=365)  # A bundle that nobody has used for twelve months.
+
+ICCID = re.compile(r"[0-9]{18,22}")
+ISO = re.compile(r"[A-Z]{2}")
+CURRENCY = re.compile(r"[A-Z]{3}")
+
+State = Literal["active", "suspended", "deactivated"]
+STATUS: Mapping[State, LinkStatus] = {
+    "active": "active",
+    "suspended": "suspended",
+    "deactivated": "inactive",
+}
+
+
+class Installed(Struct):
+    """An eSIM as an order lists it."""
+
+    iccid: str
+
+
+class OrderLine(Struct):
+    """One item of an order; `item` is the name of a bundle."""
+
+    type: str
+    quantity: int = 1
+    item: str | None = None
+    esims: list[Installed] | None = None
+    iccids: list[str] | None = None
+
+    @property
+    def known_iccids(self) -> set[str]:
+        """The eSIMs that the bundle was put on."""
+        return {each.iccid for each in self.esims or []} | {*(self.iccids or [])}
+
+
+class Placed(Struct, rename="camel"):
+    """An order, as its placement and the list of orders show it."""
+
+    order: list[OrderLine]
+    status: str
+    order_reference: str
+    total: Decimal | None = None
+    currency: str | None = None
+    created_date: str | None = None
+    create_date: str | None = None
+
+    def read(self, bundle: str) -> Order | None:
+        """Return the order if it put one bundle of this name on one eSIM; None if it did not."""
+        placed_at = moment(self.created_date or self.create_date)
+        if len(self.order) != 1 or self.status.lower() != "completed" or placed_at is None:
+            return None
+        (line,), iccids = self.order, self.order[0].known_iccids
+        if line.item != bundle or line.quantity != 1 or len(iccids) != 1:
+            return None
+        (iccid,) = iccids
+        if not ICCID.fullmatch(iccid):
+            return None
+        cost = cost_of(self.total, self.currency, self.order_reference)
+        return Order(self.order_reference, iccid, bundle, placed_at, cost=cost)
+
+
+class OrderPage(Struct, rename="camel"):
+    """A page of the list of orders."""
+
+    orders: list[Placed]
+
+
+class Assignment(Struct, rename="camel"):
+    """A bundle on an eSIM; `start_time` is when its data was first used."""
+
+    id: str
+    bundle_state: str
+    initial_quantity: float
+    remaining_quantity: float
+    assignment_date_time: str | None = None
+    start_time: str | None = None
+    end_time: str | None = None
+    unlimited: bool = False
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether any of its data was used, so that it cannot be given back."""
+        return (
+            self.bundle_state.lower() not in {"processing", "queued"}
+            or moment(self.start_time) is not None
+            or self.remaining_quantity < self.initial_quantity
+        )
+
+    def usage(self, bundle: str, now: datetime) -> AddonUsage:
+        """Return what is left of the bundle. One without a limit is never used up."""
+        state = self.bundle_state.lower()
+        initial_mb = self.initial_quantity / MB
+        remaining_mb = min(max(0.0, self.remaining_quantity / MB), initial_mb)
+        used_mb = initial_mb - remaining_mb
+        if state == "lapsed":
+            return AddonUsage(self.id, bundle, used_mb, 0.0, self._lapsed_at(now))
+        if state == "depleted" and not self.unlimited:
+            used_mb, remaining_mb = initial_mb, 0.0
+        elif self.unlimited:
+            remaining_mb = initial_mb
+        return AddonUsage(self.id, bundle, used_mb, remaining_mb, self._expires_at())
+
+    def _expires_at(self) -> datetime | None:
+        used = moment(self.start_time) is not None or self.bundle_state.lower() == "expired"
+        return moment(self.end_time) if used else None
+
+    def _lapsed_at(self, now: datetime) -> datetime:
+        assigned_at = moment(self.assignment_date_time)
+        lapsed_at = None if assigned_at is None else assigned_at + LAPSES_AFTER
+        return min(moment(self.end_time) or lapsed_at or now, now)
+
+
+class Bundle(Struct):
+    """All assignments of one bundle to an eSIM."""
+
+    name: str
+    assignments: list[Assignment]
+
+
+class Bundles(Struct):
+    """The bundles of an eSIM."""
+
+    bundles: list[Bundle]
+
+    @property
+    def present(self) -> Iterator[tuple[str, Assignment]]:
+        """The names and assignments of what has not been revoked."""
+        for bundle in self.bundles:
+            for assignment in bundle.assignments:
+                if assignment.bundle_state.lower() != "revoked":
+                    yield bundle.name, assignment
+
+    @property
+    def first_used_at(self) -> datetime | None:
+        """When data of any bundle was first used."""
+        begun = [moment(each.start_time) for _, each in self.present]
+        return min((each for each in begun if each is not None), default=None)
+
+
+class EsimDetails(Struct, rename="camel"):
+    """An eSIM; `first_installed_date_time` is in ms since 1970, 0 before it was installed."""
+
+    iccid: str
+    state: State = "active"
+    matching_id: str | None = None
+    smdp_address: str | None = None
+    profile_status: str | None = None
+    first_installed_date_time: int | str | None = None
+    msisdn: str | None = None
+
+    @property
+    def status(self) -> LinkStatus:
+        """Whether it may carry traffic."""
+        return STATUS[self.state]
+
+    @property
+    def installed_at(self) -> datetime | None:
+        """When it was first installed on a device."""
+        told = self.first_installed_date_time
+        if isinstance(told, int) and told > 0:
+            return datetime.fromtimestamp(told / 1000, UTC)
+        return moment(told) if isinstance(told, str) else None
+
+    @property
+    def lpa(self) -> str | None:
+        """The activation code (GSMA SGP.22 §4.1): the address may come as a URL, so as its host."""
+        host = re.sub(r"^[a-z]+://", "", self.smdp_address or "").rstrip("/")
+        return f"LPA:1${host}${self.matching_id}" if host and self.matching_id else None
+
+    @property
+    def number(self) -> str | None:
+        """The phone number as E.164; only eSIMs with voice or SMS have one."""
+        digits = (self.msisdn or "").removeprefix("+")
+        return f"+{digits}" if re.fullmatch("[1-9][0-9]{1,14}", digits) else None
+
+
+class Location(Struct, rename="camel"):
+    """Where an eSIM was last seen; empty strings before it was seen anywhere."""
+
+    network_name: str | None = None
+    network_brand_name: str | None = None
+    country: str | None = None
+    last_seen: str | None = None
+
+    @property
+    def last_seen_at(self) -> datetime | None:
+        """When its network last heard of it."""
+        return moment(self.last_seen)
+
+    @property
+    def serving(self) -> ServingNetwork | None:
+        """The network that it was seen in; its codes and generation are not told."""
+        operator = self.network_brand_name or self.network_name
+        if not operator or not ISO.fullmatch(self.country or ""):
+            return None
+        assert self.country is not None
+        return ServingNetwork(self.country, operator)
+
+
+class Organisation(Struct):
+    """Our account."""
+
+    balance: Decimal
+    currency: str
+
+
+class Country(Struct):
+    """A country of a bundle."""
+
+    iso: str | None = None
+
+
+class CatalogueBundle(Struct, rename="camel"):
+    """A bundle that can be ordered. `countries` are its own, `roaming_enabled` all others."""
+
+    name: str
+    duration: int
+    data_amount: int
+    description: str | None = None
+    countries: list[Country | str] | None = None
+    roaming_enabled: list[Country | str] | None = None
+    unlimited: bool = False
+    price: Decimal | None = None
+
+    def supplied(
+        self, currency: str, operators: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
+    ) -> SuppliedPlan:
+        """Return the bundle as a plan; what an order will really cost, only its reply tells."""
+        named = [*(self.countries or []), *(self.roaming_enabled or [])]
+        codes = {each if isinstance(each, str) else each.iso or "" for each in named}
+        return SuppliedPlan(
+            provider_plan_id=self.name,
+            name=self.description or self.name,
+            data_mb=None if self.unlimited or self.data_amount <= 0 else self.data_amount,
+            validity_days=self.duration,
+            coverage=tuple(
+                SuppliedCountry(code, operators.get(code, ()))
+                for code in sorted(codes)
+                if ISO.fullmatch(code)
+            ),
+            cost=cost_of(self.price, currency, None, estimated=True),
+        )
+
+
+class CataloguePage(Struct, rename="camel"):
+    """A page of the catalogue."""
+
+    bundles: list[CatalogueBundle]
+
+
+class CountryNetwork(Struct, rename="camel"):
+    """An operator in a country."""
+
+    name: str
+    brand_name: str | None = None
+    speed: list[str] | None = None
+    speeds: list[str] | None = None
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The generations that it offers, such as 4G."""
+        return tuple(self.speed or self.speeds or ())
+
+
+class CountryNetworks(Struct):
+    """The operators of a country; `name` is its code or its name."""
+
+    name: str
+    iso: str | None = None
+    networks: list[CountryNetwork] | None = None
+
+
+class Coverage(Struct, rename="camel"):
+    """The operators of all countries."""
+
+    country_networks: list[CountryNetworks]
+
+    @property
+    def by_country(self) -> dict[str, tuple[tuple[str, tuple[str, ...]], ...]]:
+        """The names and generations of operators, by the code of their country."""
+        return {
+            each.iso or each.name: tuple(
+                (network.brand_name or network.name, network.types)
+                for network in each.networks or []
+            )
+            for each in self.country_networks
+        }
+
+
+class Status(Struct):
+    """What a change answers."""
+
+    status: str
+
+
+def orders_of(reply: Reply) -> list[Placed]:
+    """Read a page of the list of orders, newest first; an array, or an object that holds one."""
+    return decode(reply, list[Placed]) if _is_array(reply) else decode(reply, OrderPage).orders
+
+
+def catalogue_of(reply: Reply) -> list[CatalogueBundle]:
+    """Read a page of the catalogue; an array, or an object that holds one."""
+    if _is_array(reply):
+        return decode(reply, list[CatalogueBundle])
+    return decode(reply, CataloguePage).bundles
+
+
+def _is_array(reply: Reply) -> bool:
+    return reply.body.lstrip().startswith(b"[")
+
+
+def cost_of(
+    amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool = False
+) -> Cost | None:
+    """Return an amount as a cost; None if the provider tells none that can be one."""
+    if amount is None or not amount.is_finite() or amount < 0:
+        return None
+    if not CURRENCY.fullmatch(currency or ""):
+        return None
+    assert currency is not None
+    return Cost(micros(amount), currency, reference, estimated)
+
+
+def micros(amount: Decimal) -> int:
+    """Return an amount in micro-units, rounded half to even."""
+    return int((amount * MICROS).to_integral_value())
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return a time (RFC 3339) in UTC, which is meant where it names no zone; None if it is none.
+
+    The provider sends an empty text for what has not happened.
+    """
+    try:
+        told = convert(text, datetime)
+    except ValidationError:
+        return None
+    return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
+
+
+def matching(orders: Sequence[Placed], bundle: str, since: datetime) -> list[Order]:
+    """Return the orders of one eSIM with a bundle that were placed at `since` or later."""
+    read = [order for each in orders if (order := each.read(bundle)) is not None]
+    return [order for order in read if order.placed_at >= since]

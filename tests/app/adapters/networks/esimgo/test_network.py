@@ -1,0 +1,301 @@
+"""The adapter of eSIM Go against its scripted server: what the port's contract does not ask."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+
+from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE, EsimGo
+from domain.cost import Cost, ProviderBalance
+from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
+from tests.installation import SetClock
+from tests.support.providers.esimgo import GB, MB, EsimGoServer
+from tests.support.providers.server import FaultKind
+
+
+def bought(network: EsimGo, plan: ProviderPlan = PLAN) -> Order:
+    return network.order(plan, "link-1", timeout_s=TIMEOUT_S)
+
+
+def test_an_order_brings_an_esim_and_tells_its_cost(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    order = bought(network)
+
+    assert server.held == {order.iccid}
+    assert order.cost == Cost(2_280_000, "USD", order.order_reference, estimated=False)
+    assert order.placed_at == clock.now
+    assert network.balance(timeout_s=TIMEOUT_S) == ProviderBalance(997_720_000, "USD")
+
+
+def test_what_is_ordered_is_not_validated_before(network: EsimGo, server: EsimGoServer) -> None:
+    bought(network)
+
+    (sent,) = server.requests
+    (line,) = sent.json()["order"]
+    assert sent.json()["type"] == "transaction"
+    assert line["allowReassign"] is False
+
+
+@pytest.mark.parametrize("balance", ["0.00", "2.27"])
+def test_an_order_that_our_balance_cannot_pay_is_refused(
+    network: EsimGo, server: EsimGoServer, balance: str
+) -> None:
+    server.balance = Decimal(balance)
+
+    with pytest.raises(Rejected):
+        bought(network)
+
+    assert not server.sales
+
+
+def test_a_bundle_that_is_not_sold_is_refused(network: EsimGo) -> None:
+    with pytest.raises(Rejected):
+        bought(network, ProviderPlan("ESIM_1gb_7d_fr_v2", data_mb=1_000, validity_days=7))
+
+
+def test_a_lost_order_is_shown_when_the_list_shows_it(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    server.shown_after = timedelta(seconds=40)
+    since = clock.now
+    server.fault(FaultKind.RESET_AFTER, on="order")
+    with pytest.raises(OutcomeUnknown):
+        bought(network)
+
+    def listed() -> list[str]:
+        orders = network.orders(PLAN, since, timeout_s=TIMEOUT_S)
+        return [order.iccid for order in orders]
+
+    assert listed() == []
+    clock.forward(seconds=41)
+    assert listed() == [*server.held]
+
+
+def test_orders_come_from_all_pages_oldest_first(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    since = clock.now
+    for number in range(ORDERS_PER_PAGE + 5):
+        bought(network, OTHER_PLAN if number % 10 == 0 else PLAN)
+        clock.forward(seconds=1)
+
+    orders = network.orders(PLAN, since, timeout_s=TIMEOUT_S)
+
+    sold = [sale.reference for sale in server.sales if sale.offer.name == PLAN.provider_plan_id]
+    assert [order.order_reference for order in orders] == sold
+    assert len(server.asked("orders")) == 2
+    late = network.orders(PLAN, since + timedelta(seconds=100, milliseconds=1), timeout_s=TIMEOUT_S)
+    assert [order.order_reference for order in late] == sold[-4:]
+
+
+def test_a_topup_is_a_bundle_more_and_tells_its_cost(network: EsimGo, server: EsimGoServer) -> None:
+    iccid = bought(network).iccid
+
+    addon = network.add_plan(iccid, OTHER_PLAN, "change-1", timeout_s=TIMEOUT_S)
+
+    assert addon.addon_id is None
+    assert addon.cost == Cost(6_100_000, "USD", server.sales[-1].reference, estimated=False)
+    addons = network.usage(iccid, timeout_s=TIMEOUT_S).addons
+    assert {each.provider_plan_id: each.remaining_mb for each in addons} == {
+        PLAN.provider_plan_id: 1_000.0,
+        OTHER_PLAN.provider_plan_id: 3_000.0,
+    }
+
+
+def test_usage_is_counted_in_decimal_megabytes(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    iccid = bought(network).iccid
+    clock.forward(minutes=5)
+    server.use(iccid, 250 * MB)
+
+    usage = network.usage(iccid, timeout_s=TIMEOUT_S)
+
+    (addon,) = usage.addons
+    assert (addon.used_mb, addon.remaining_mb) == (250.0, 750.0)
+    assert addon.expires_at == clock.now + timedelta(days=7)
+    assert usage.first_used_at == clock.now
+    assert usage.installed_at is not None
+    assert abs(usage.installed_at - clock.now) < timedelta(milliseconds=1)
+
+
+def test_a_bundle_without_a_limit_is_never_used_up(network: EsimGo, server: EsimGoServer) -> None:
+    server.offer("esim_UL", unlimited=True)
+    iccid = bought(network, ProviderPlan("esim_UL", data_mb=1_000, validity_days=7)).iccid
+
+    server.use(iccid, 2 * GB)
+
+    (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
+    assert addon.remaining_mb > 0
+
+
+def test_bundles_that_are_over_are_still_listed(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    iccid = bought(network).iccid
+    server.use(iccid, GB)
+    clock.forward(days=8)
+
+    (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
+
+    assert addon.remaining_mb == 0
+    assert addon.expires_at is not None
+    assert addon.expires_at < clock.now
+
+
+def test_an_esim_is_connected_when_its_network_has_just_heard_of_it(
+    network: EsimGo, server: EsimGoServer, clock: SetClock
+) -> None:
+    iccid = bought(network).iccid
+    assert not network.status(iccid, timeout_s=TIMEOUT_S).connected
+
+    server.use(iccid, MB)
+    seen_at = clock.now
+    status = network.status(iccid, timeout_s=TIMEOUT_S)
+    assert status.connected
+    assert status.network is not None
+    assert (status.network.country_code, status.network.operator) == ("FR", "Orange France")
+
+    clock.forward(seconds=CONNECTED_FOR.total_seconds() + 1)
+    status = network.status(iccid, timeout_s=TIMEOUT_S)
+    assert (status.connected, status.network, status.last_seen_at) == (False, None, seen_at)
+
+
+def test_a_suspension_by_policy_cannot_be_lifted(network: EsimGo, server: EsimGoServer) -> None:
+    iccid = bought(network).iccid
+    server.suspend_by_policy(iccid)
+
+    with pytest.raises(Rejected):
+        network.resume(iccid, timeout_s=TIMEOUT_S)
+
+    assert network.usage(iccid, timeout_s=TIMEOUT_S).status == "suspended"
+    network.suspend(iccid, timeout_s=TIMEOUT_S)
+
+
+def test_a_deactivated_esim_is_inactive_and_stays_so(network: EsimGo, server: EsimGoServer) -> None:
+    iccid = bought(network).iccid
+    server.deactivate(iccid)
+
+    assert network.usage(iccid, timeout_s=TIMEOUT_S).status == "inactive"
+    for change in (network.resume, network.suspend):
+        with pytest.raises(Rejected):
+            change(iccid, timeout_s=TIMEOUT_S)
+    with pytest.raises(Rejected):
+        network.add_plan(iccid, PLAN, "change-1", timeout_s=TIMEOUT_S)
+
+
+def test_the_activation_code_names_the_host_without_a_scheme(network: EsimGo) -> None:
+    order = bought(network)
+
+    assert network.lpa(order.iccid, timeout_s=TIMEOUT_S) == "LPA:1$rsp.esim.example$MATCH-000001"
+
+
+def test_the_last_bundle_of_an_esim_that_nobody_has_installed_is_left(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    iccid = bought(network).iccid
+    (addon,) = network.usage(iccid, timeout_s=TIMEOUT_S).addons
+
+    with pytest.raises(Rejected):
+        network.remove_plan(iccid, addon.addon_id, timeout_s=TIMEOUT_S)
+    server.install(iccid)
+    network.remove_plan(iccid, addon.addon_id, timeout_s=TIMEOUT_S)
+
+    assert server.held == {iccid}
+    assert network.usage(iccid, timeout_s=TIMEOUT_S).addons == []
+
+
+def test_an_esim_that_nobody_has_used_is_taken_back_once(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    order = bought(network)
+
+    for _ in range(2):
+        assert network.take_back(order, timeout_s=TIMEOUT_S)
+
+    assert not server.held
+    assert server.balance == Decimal("1000.00")
+    assert server.spent == 0
+
+
+def test_what_was_used_or_has_another_bundle_is_not_taken_back(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    used, topped_up = bought(network), bought(network)
+    server.use(used.iccid, MB)
+    network.add_plan(topped_up.iccid, OTHER_PLAN, "change-1", timeout_s=TIMEOUT_S)
+
+    assert not network.take_back(used, timeout_s=TIMEOUT_S)
+    assert not network.take_back(topped_up, timeout_s=TIMEOUT_S)
+
+    assert server.held == {used.iccid, topped_up.iccid}
+
+
+def test_nothing_is_taken_back_without_refunds(connect: Connect, server: EsimGoServer) -> None:
+    network = connect(refunds=False)
+    order = bought(network)
+
+    assert not network.take_back(order, timeout_s=TIMEOUT_S)
+
+    assert server.held == {order.iccid}
+    assert "cancel" not in network.capabilities
+    assert "cancel" in connect(refunds=True).capabilities
+
+
+def test_a_refund_that_our_account_does_not_get_is_told(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    server.refunds = False
+
+    assert not network.take_back(bought(network), timeout_s=TIMEOUT_S)
+
+
+def test_a_refused_key_is_not_taken_for_an_unknown_esim(
+    network: EsimGo, connect: Connect, server: EsimGoServer
+) -> None:
+    iccid, strange = bought(network).iccid, connect(key="esimgo-key-wrong")
+
+    for read in (strange.usage, strange.status, strange.lpa):
+        with pytest.raises(Unavailable) as caught:
+            read(iccid, timeout_s=TIMEOUT_S)
+        assert "ESIMGO_API_KEY" in str(caught.value)
+    for change in (strange.suspend, strange.resume):
+        with pytest.raises(Unavailable):
+            change(iccid, timeout_s=TIMEOUT_S)
+    with pytest.raises(Unavailable):
+        bought(strange)
+    with pytest.raises(NoSuchEndpoint):
+        network.usage("8900000000000000000", timeout_s=TIMEOUT_S)
+    assert len(server.sales) == 1
+
+
+def test_the_catalogue_is_read_page_by_page(network: EsimGo, server: EsimGoServer) -> None:
+    for number in range(150):
+        server.offer(f"esim_{number}")
+    server.offer("esim_UL", "12.50", unlimited=True, roaming=())
+
+    plans = [*network.supplied(timeout_s=TIMEOUT_S)]
+
+    assert [plan.provider_plan_id for plan in plans] == [*server.offered]
+    assert len(server.asked("catalogue")) == 2
+    first, last = plans[0], plans[-1]
+    assert (first.data_mb, first.validity_days) == (1_000, 7)
+    assert [each.country_code for each in first.coverage] == ["DE", "FR", "IT"]
+    assert first.coverage[1].operators == (("Mobile FR", ("4G", "5G")),)
+    assert (last.data_mb, last.cost) == (None, Cost(12_500_000, "USD"))
+
+
+def test_the_limit_of_the_provider_is_a_busy_provider(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    server.limit = 2
+    for _ in range(2):
+        bought(network)
+
+    with pytest.raises(Unavailable):
+        bought(network)
+
+    assert len(server.sales) == 2

@@ -1,0 +1,366 @@
+"""Every example of the provider's documents, read as the adapter reads it."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.adapters.networks.esimgo import wire
+from app.adapters.networks.esimgo.notifications import Notification
+from app.adapters.remote.reply import Reply, decode
+from domain.cost import Cost
+from domain.links.network import AddonUsage
+
+NOW = datetime(2024, 12, 20, tzinfo=UTC)
+BUNDLE = "esim_1GB_7D_GB_V2"
+
+# From the OpenAPI document of v2.5 (`Order`, as placed and as read again).
+PLACED = {
+    "order": [
+        {
+            "type": "bundle",
+            "item": "esim_data_plan_2",
+            "quantity": 1,
+            "subTotal": 9.99,
+            "pricePerUnit": 9.99,
+            "AllowReassign": False,
+            "esims": [
+                {
+                    "iccid": "8900000000000000001",
+                    "matchingId": "MATCH-001",
+                    "smdpAddress": "http://smdp.example.com",
+                }
+            ],
+            "iccids": ["8900000000000000001"],
+        }
+    ],
+    "total": 9.99,
+    "currency": "USD",
+    "status": "completed",
+    "statusMessage": "Order completed: 1 eSIM assigned",
+    "orderReference": "order-ref-002",
+    "createdDate": "2023-06-14T15:45:00Z",
+    "assigned": True,
+}
+READ_AGAIN = {
+    "order": [
+        {
+            "esims": [
+                {
+                    "iccid": "8912345678901234567",
+                    "matchingId": "AB-12C3DE-4FGHIJ5",
+                    "smdpAddress": "http://rsp.mockprovider.com",
+                }
+            ],
+            "type": "bundle",
+            "item": "esim_5GB_30D_EU_V3",
+            "iccids": ["8912345678901234567"],
+            "quantity": 1,
+            "subTotal": 9.99,
+            "pricePerUnit": 9.99,
+            "AllowReassign": True,
+        }
+    ],
+    "total": 9.99,
+    "currency": "USD",
+    "status": "completed",
+    "statusMessage": "Order completed: 1 eSIMs assigned",
+    "orderReference": "1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m",
+    "createdDate": "2023-06-15T10:30:45.123456789Z",
+    "assigned": True,
+}
+QUEUED = {
+    "id": "215009266",
+    "callTypeGroup": "data",
+    "initialQuantity": 1000000000,
+    "remainingQuantity": 1000000000,
+    "assignmentDateTime": "2024-12-11T10:47:00.34523Z",
+    "assignmentReference": "3a6e2e40-c674-45e9-b289-b35027bf72a9-0",
+    "bundleState": "queued",
+    "unlimited": False,
+}
+BUNDLES = {
+    "bundles": [
+        {
+            "name": BUNDLE,
+            "description": "eSIM, 1GB, 7 Days, United Kingdom, V2",
+            "assignments": [QUEUED],
+        }
+    ]
+}
+DETAILS = {
+    "iccid": "894123456789123456",
+    "msisdn": "4471234131234",
+    "pin": "0000",
+    "puk": "123445678",
+    "matchingId": "JQ-123456-ABCDEPFX",
+    "smdpAddress": "http://rsp.example.com",
+    "profileStatus": "Installed",
+    "firstInstalledDateTime": 1723541877280,
+    "customerRef": "",
+    "appleInstallUrl": "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata=LPA:1$…",
+    "brandingId": "f616f7g8-ey0d-123d-803d-0214a2f5dafb",
+    "profileName": "Profile 1",
+    "state": "active",
+}
+INSTALL_DETAILS = {
+    "iccid": "8944123456789012345",
+    "matchingId": "A1B2-C3D4-E5F6-G7H8",
+    "smdpAddress": "http://smdp.example.com",
+    "profileStatus": "Released",
+    "pin": "1234",
+    "puk": "12345678",
+    "firstInstalledDateTime": "2023-06-15T14:30:00.000Z",
+}
+LOCATION = {
+    "mobileNetworkCode": "FRAF1",
+    "networkName": "Orange",
+    "networkBrandName": "Orange France",
+    "country": "FR",
+    "lastSeen": "2024-07-27T00:25:07.382562Z",
+}
+ORGANISATION = {
+    "name": "Acme Corp",
+    "apiKey": "ak_1234567890abcdef",
+    "groups": ["Enterprise", "Tech"],
+    "currency": "USD",
+    "balance": 10000,
+    "testCredit": 500,
+    "testCreditExpiry": "2023-12-31",
+    "users": [{"firstName": "John", "phoneNumber": "+1 (555) 123-4567"}],
+}
+REVOKED = {"status": "Successfully Revoked Bundle, bundle has been refunded to inventory"}
+SUSPENDED = {"status": "eSIM suspended successfully"}
+# From the pages about callbacks; one of them has the ICCID as a number.
+UTILISATION = {
+    "iccid": "8944538532008160222",
+    "alertType": "Utilisation",
+    "bundle": {
+        "id": "123456789",
+        "name": "A_BUNDLE_20GB_30D_EU_U",
+        "description": "A Bundle, 20GB, 30 Days, EU, Unthrottled",
+        "initialQuantity": 20000000000,
+        "remainingQuantity": 19000000000,
+        "startTime": "2006-01-02T15:04:05Z",
+        "endTime": "2007-01-02T15:04:05Z",
+        "reference": "12345-12345-12345-12345-0",
+        "unlimited": False,
+    },
+}
+FIRST_USE = {
+    "alertType": "FirstUse",
+    "iccid": 8944538532008160000,
+    "bundle": {
+        "name": "A_BUNDLE_1GB",
+        "initialQuantity": 1000000000,
+        "remainingQuantity": 1000000000,
+        "startTime": "2006-01-02T15:04:05Z",
+        "endTime": "2007-01-02T15:04:05Z",
+    },
+}
+FIRST_ATTACHMENT = {"alertType": "FirstAttachment", "iccid": "8944538532008160222"}
+
+
+def read(told: Any, kind: Any) -> Any:
+    return decode(reply(told), kind)
+
+
+def reply(told: Any) -> Reply:
+    return Reply(200, {}, msgspec.json.encode(told))
+
+
+def test_an_order_as_it_was_placed() -> None:
+    order = read(PLACED, wire.Placed).read("esim_data_plan_2")
+
+    assert order.iccid == "8900000000000000001"
+    assert order.placed_at == datetime(2023, 6, 14, 15, 45, tzinfo=UTC)
+    assert order.cost == Cost(9_990_000, "USD", "order-ref-002", estimated=False)
+
+
+@pytest.mark.parametrize(
+    "told", [[READ_AGAIN], {"orders": [READ_AGAIN], "pageCount": 1, "rows": 1}]
+)
+def test_the_list_of_orders_in_both_of_its_documented_forms(told: Any) -> None:
+    orders = wire.orders_of(reply(told))
+
+    (order,) = wire.matching(orders, "esim_5GB_30D_EU_V3", datetime(2023, 6, 15, tzinfo=UTC))
+
+    assert order.order_reference == "1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m"
+    assert order.placed_at == datetime(2023, 6, 15, 10, 30, 45, 123457, UTC)
+    assert wire.matching(orders, "esim_5GB_30D_EU_V3", datetime(2023, 6, 16, tzinfo=UTC)) == []
+    assert wire.matching(orders, "ESIM_5GB_30D_EU_V3", datetime(2023, 6, 15, tzinfo=UTC)) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "processing"},
+        {"order": []},
+        {"order": [PLACED["order"][0], PLACED["order"][0]]},  # type: ignore[index]  # As above.
+        {"order": [{**PLACED["order"][0], "quantity": 2}]},  # type: ignore[index]  # As above.
+        {"order": [{**PLACED["order"][0], "iccids": ["8900000000000000002"]}]},  # type: ignore[index]  # As above.
+        {"order": [{"type": "topup", "quantity": 1}]},
+        {"order": [{"type": "bundle", "item": "esim_data_plan_2", "iccids": ["no digits"]}]},
+        {"createdDate": ""},
+    ],
+)
+def test_an_order_that_did_not_bring_one_esim_with_one_bundle_is_none(change: Any) -> None:
+    assert read({**PLACED, **change}, wire.Placed).read("esim_data_plan_2") is None
+
+
+def test_an_order_without_an_amount_has_no_cost() -> None:
+    for change in ({"total": -1}, {"currency": "dollars"}, {"total": None}, {"currency": None}):
+        assert read({**PLACED, **change}, wire.Placed).read("esim_data_plan_2").cost is None
+
+
+def test_the_bundles_of_an_esim() -> None:
+    bundles = read(BUNDLES, wire.Bundles)
+
+    ((name, assignment),) = bundles.present
+
+    assert assignment.usage(name, NOW) == AddonUsage("215009266", BUNDLE, 0.0, 1000.0)
+    assert bundles.first_used_at is None
+
+
+BEGAN = {"startTime": "2024-12-12T08:00:00Z", "endTime": "2024-12-19T08:00:00Z"}
+ENDED = datetime(2024, 12, 19, 8, tzinfo=UTC)
+ASSIGNED = datetime(2024, 12, 11, 10, 47, 0, 345230, UTC)
+HALF = 500_000_000
+
+
+@pytest.mark.parametrize(
+    ("change", "used_mb", "remaining_mb", "expires_at"),
+    [
+        ({"bundleState": "processing"}, 0, 1000, None),
+        ({"bundleState": "queued", "startTime": "", "endTime": ""}, 0, 1000, None),
+        ({"bundleState": "active", "remainingQuantity": HALF, **BEGAN}, 500, 500, ENDED),
+        ({"bundleState": "Active", "remainingQuantity": HALF, **BEGAN}, 500, 500, ENDED),
+        ({"bundleState": "depleted", "remainingQuantity": 12, **BEGAN}, 1000, 0, ENDED),
+        ({"bundleState": "expired", "remainingQuantity": HALF, **BEGAN}, 500, 500, ENDED),
+        ({"bundleState": "lapsed", "endTime": "2024-12-18T08:00:00Z"}, 0, 0, ENDED - timedelta(1)),
+        ({"bundleState": "lapsed"}, 0, 0, NOW),
+        ({"bundleState": "active", "remainingQuantity": -5, **BEGAN}, 1000, 0, ENDED),
+        ({"bundleState": "active", "remainingQuantity": 2_000_000_000, **BEGAN}, 0, 1000, ENDED),
+        ({"unlimited": True, "remainingQuantity": 0, **BEGAN}, 1000, 1000, ENDED),
+        ({"bundleState": "a state of the future", **BEGAN}, 0, 1000, ENDED),
+    ],
+)
+def test_each_state_of_a_bundle(
+    change: Any, used_mb: float, remaining_mb: float, expires_at: datetime | None
+) -> None:
+    usage = read({**QUEUED, **change}, wire.Assignment).usage(BUNDLE, NOW)
+
+    assert usage == AddonUsage("215009266", BUNDLE, used_mb, remaining_mb, expires_at)
+
+
+def test_a_bundle_that_lapsed_is_over_a_year_after_it_was_bought() -> None:
+    lapsed = read({**QUEUED, "bundleState": "lapsed"}, wire.Assignment)
+
+    assert lapsed.usage(BUNDLE, NOW + timedelta(days=999)).expires_at == ASSIGNED + timedelta(365)
+
+
+def test_a_revoked_bundle_is_not_there() -> None:
+    told = {"bundles": [{"name": BUNDLE, "assignments": [{**QUEUED, "bundleState": "revoked"}]}]}
+
+    assert [*read(told, wire.Bundles).present] == []
+
+
+def test_the_first_use_is_that_of_the_bundle_that_began_first() -> None:
+    later = {"startTime": "2025-01-01T00:00:00Z"}
+    put = [QUEUED, {**QUEUED, **later}, {**QUEUED, **BEGAN}]
+
+    bundles = read({"bundles": [{"name": BUNDLE, "assignments": put}]}, wire.Bundles)
+
+    assert bundles.first_used_at == datetime(2024, 12, 12, 8, tzinfo=UTC)
+
+
+def test_an_esim() -> None:
+    esim = read(DETAILS, wire.EsimDetails)
+
+    assert esim.status == "active"
+    assert esim.installed_at == datetime(2024, 8, 13, 9, 37, 57, 280_000, UTC)
+    assert esim.lpa == "LPA:1$rsp.example.com$JQ-123456-ABCDEPFX"
+    assert esim.number == "+4471234131234"
+    assert (
+        read(INSTALL_DETAILS, wire.EsimDetails).lpa == "LPA:1$smdp.example.com$A1B2-C3D4-E5F6-G7H8"
+    )
+    installed_at = read(INSTALL_DETAILS, wire.EsimDetails).installed_at
+    assert installed_at == datetime(2023, 6, 15, 14, 30, tzinfo=UTC)
+
+
+def test_an_esim_that_nobody_has_installed() -> None:
+    for nothing in (0, "", None):
+        told = {**DETAILS, "firstInstalledDateTime": nothing, "msisdn": ""}
+        assert read(told, wire.EsimDetails).installed_at is None
+        assert read(told, wire.EsimDetails).number is None
+
+
+def test_where_an_esim_was_seen() -> None:
+    seen = read(LOCATION, wire.Location)
+
+    assert seen.last_seen_at == datetime(2024, 7, 27, 0, 25, 7, 382562, UTC)
+    assert (seen.serving.country_code, seen.serving.operator) == ("FR", "Orange France")
+    assert seen.serving.mcc is None
+    empty = read({"country": "", "lastSeen": ""}, wire.Location)
+    assert (empty.last_seen_at, empty.serving) == (None, None)
+
+
+def test_the_account() -> None:
+    account = read(ORGANISATION, wire.Organisation)
+
+    assert (wire.micros(account.balance), account.currency) == (10_000_000_000, "USD")
+
+
+def test_what_changes_answer() -> None:
+    assert "refunded" in read(REVOKED, wire.Status).status
+    assert read(SUSPENDED, wire.Status).status
+
+
+def test_amounts_are_read_without_binary_fractions() -> None:
+    assert wire.micros(msgspec.json.decode(b"2.28", type=Decimal)) == 2_280_000
+    assert wire.micros(Decimal("0.0000005")) == 0
+    assert wire.micros(Decimal("0.0000015")) == 2
+
+
+def test_the_catalogue() -> None:
+    # Its document tells the fields but has no example; this one is made of them.
+    told = {
+        "name": "esim_UL_7D_REUP_V2",
+        "description": "eSIM, Unlimited, 7 Days, Europe+",
+        "groups": ["Standard Unlimited Lite"],
+        "countries": [{"name": "Europe+", "region": "Europe", "iso": "Europe+"}],
+        "dataAmount": -1,
+        "duration": 7,
+        "speed": ["3G", "4G"],
+        "autostart": True,
+        "unlimited": True,
+        "roamingEnabled": [{"name": "France", "region": "Europe", "iso": "FR"}, "DE"],
+        "price": 12.5,
+        "billingType": "FixedCost",
+        "allowances": [{"type": "DATA", "service": "STANDARD", "amount": -1, "unit": "MB"}],
+    }
+    for form in ([told], {"bundles": [told], "pageCount": 1, "rows": 1}):
+        (bundle,) = wire.catalogue_of(reply(form))
+
+        plan = bundle.supplied("USD", {"FR": (("Orange", ("4G",)),)})
+
+        assert (plan.data_mb, plan.validity_days) == (None, 7)
+        assert [each.country_code for each in plan.coverage] == ["DE", "FR"]
+        assert plan.coverage[1].operators == (("Orange", ("4G",)),)
+        assert plan.cost == Cost(12_500_000, "USD")
+
+
+def test_the_operators_of_a_country() -> None:
+    network = {"name": "Orange F", "brandName": "Orange", "mcc": "208", "mnc": "01"}
+    for name in ("speed", "speeds"):
+        country = {"name": "FR", "networks": [{**network, "tagid": "FRAF1", name: ["4G"]}]}
+        told = read({"countryNetworks": [country]}, wire.Coverage)
+        assert told.by_country == {"FR": (("Orange", ("4G",)),)}
+
+
+def test_callbacks() -> None:
+    for told in (UTILISATION, FIRST_USE, FIRST_ATTACHMENT):
+        assert str(read(told, Notification).iccid).startswith("89445385320081")
+    assert read({"alertType": "LowBalance"}, Notification).iccid is None
