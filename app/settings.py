@@ -329,6 +329,11 @@ class Settings:
         "false",
         _switch,
     )
+    bics_url: str = _setting("the API of the network bics", "https://sft.bics.com/api", _url)
+    bics_username: str = _setting("the user of the API of bics", "", str)
+    bics_password: str = _setting("its password", "", str, secret=True)
+    bics_roaming_profile: str = _setting("the roaming profile at bics of new endpoints", "", str)
+    bics_apn_group: str = _setting("the APN group at bics of new endpoints", "", str)
     provisioning_deadline_s: int = _setting(
         "how long creating a link or changing its plans may take", "15", _whole(1, 60)
     )

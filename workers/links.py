@@ -287,7 +287,8 @@ class Provisioning:
         except ProviderError:
             return False
         if endpoint is None:
-            step = after_nothing(link, self.clock())
+            once = _stock(self.network).creates_once
+            step = after_nothing(link, self.clock(), creates_once=once)
             return step is not Step.WAIT and self._do(step, link)
         if endpoint.reference != str(link.id):
             return self._fail(link, ProvisioningError(REJECTED), outcome_known=False)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
+from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.settings import Settings, WrongSetting
@@ -54,8 +56,23 @@ def esimgo(container: "Container") -> EsimGo:
     return EsimGo(api, key, container.clock, refunds=settings.esimgo_refunds)
 
 
+def bics(container: "Container") -> BicsNetwork:
+    """Make the network of an account at BICS SIM for Things."""
+    settings = container.settings
+    needed = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
+    for name in needed:
+        if not getattr(settings, name):
+            message = f"{name.upper()} must be set for the network bics"
+            raise WrongSetting(message)
+    api = container.remote_api("bics", settings.bics_url)
+    session = Session(api, settings.bics_username, settings.bics_password)
+    profiles = Profiles(settings.bics_roaming_profile, settings.bics_apn_group)
+    return BicsNetwork(session, profiles, container.clock)
+
+
 LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {"offline": offline}
 NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
+    "bics": bics,
     "esimgo": esimgo,
     "simulated": simulated,
 }

@@ -213,6 +213,7 @@ class StockNetwork(Network, Protocol):
     """A network with a stock of eSIMs: one is taken first, then its endpoint is created."""
 
     shape: Literal["stock"]
+    creates_once: bool  # Whether a creation may be repeated while an earlier one may be under way.
 
     def available_esims(
         self,
@@ -235,10 +236,11 @@ class StockNetwork(Network, Protocol):
     ) -> Endpoint:
         """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
 
-        Repeating it with the same `iccid` and `reference` is safe and gives the same endpoint. A
-        reference whose endpoint was removed creates nothing any more, however late its call
-        arrives. Raises NoEndpoint, Rejected (also for an eSIM in use under another reference),
-        Unavailable or OutcomeUnknown; after the last, ask `find_endpoint`.
+        Repeating it with the same `iccid` and `reference` gives the same endpoint. With
+        `creates_once` that is so even while the first call is under way, and a reference whose
+        endpoint was removed creates nothing any more, however late its call arrives. Raises
+        NoEndpoint, Rejected (also for an eSIM in use under another reference), Unavailable or
+        OutcomeUnknown; after the last, ask `find_endpoint`.
         """
         ...
 

@@ -58,13 +58,14 @@ def next_step(link: Link, now: datetime) -> Step:
     return Step.NOTHING
 
 
-def after_nothing(link: Link, now: datetime) -> Step:
+def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> Step:
     """Return what follows when the network shows no endpoint for an open intent.
 
-    Until its time-out the call may still be under way; only then is it repeated, or given up.
+    Until its time-out the call may still be under way; only then is it repeated, or given up. A
+    network without `creates_once` might do both calls, so there the deadline is waited for.
     """
     assert link.intent is not None
-    if lies_ahead(link.intent.until, now):
+    if not creates_once or lies_ahead(link.intent.until, now):
         return Step.WAIT
     return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.CREATE
 

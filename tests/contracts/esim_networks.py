@@ -6,12 +6,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
+from app.adapters.networks.bics.network import BicsNetwork, Profiles
+from app.adapters.networks.bics.session import Session
 from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.adapters.remote.api import RemoteApi
 from app.adapters.sqlite.database import engine_for
 from domain.cause import Clock
 from domain.links.network import EsimNetwork, ProviderPlan
 from projections.engine.database import Database
 from tests.installation import SetClock
+from tests.support.providers import bics
 
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)
 OTHER_PLAN = ProviderPlan("eu-3gb-30d", data_mb=3_000, validity_days=30)
@@ -105,9 +109,43 @@ class GuardedSide(SimulatedSide):
         return guarded
 
 
+class BicsSide:
+    """The adapter of BICS over real sockets to its scripted server."""
+
+    slow = ProviderPlan(bics.SLOW_PLAN, data_mb=1_000, validity_days=7)
+    product = bics.PRODUCT
+
+    def __init__(self, _: Path) -> None:
+        self.server = bics.BicsServer()
+        self._apis: list[RemoteApi] = []
+
+    def connect(self) -> BicsNetwork:
+        api = RemoteApi("bics", self.server.url, clock=self.server.now)
+        self._apis.append(api)
+        session = Session(api, bics.USERNAME, bics.PASSWORD)
+        profiles = Profiles(bics.ROAMING_PROFILE, bics.APN_GROUP)
+        return BicsNetwork(session, profiles, self.server.now)
+
+    def forward(self, by: timedelta) -> None:
+        self.server.forward(by)
+
+    def deactivate(self, endpoint_id: str) -> None:
+        with self.server.lock:
+            self.server.endpoints[endpoint_id].life_cycle = "Active-Inventory"
+
+    def break_down(self) -> None:
+        self.server.close()
+
+    def close(self) -> None:
+        self.server.close()
+        for api in self._apis:
+            api.close()
+
+
 NETWORKS: Mapping[str, Callable[[Path], FarSide]] = {
     "simulated": SimulatedSide,
     "simulated behind a circuit": GuardedSide,
+    "bics": BicsSide,
 }
 
 

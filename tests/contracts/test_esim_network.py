@@ -248,6 +248,8 @@ def test_threads_share_an_adapter(network: EsimNetwork) -> None:
 def test_a_reference_whose_endpoint_has_ended_makes_nothing_any_more(
     network: EsimNetwork,
 ) -> None:
+    if not network.creates_once:
+        pytest.skip("it keeps no reference; the saga repeats no creation that may still be done")
     iccid = a_free_esim(network)
     made = create(network, iccid)
     network.remove_endpoint(made.endpoint_id, timeout_s=TIMEOUT_S)

@@ -17,7 +17,7 @@ from tests.log_lines import records_of
 
 UNKNOWN = {
     "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
-    "NETWORK_PROVIDER": "NETWORK_PROVIDER must be one of: simulated",
+    "NETWORK_PROVIDER": f"NETWORK_PROVIDER must be one of: {', '.join(providers.NETWORKS)}",
     "COST_PER_LOOKUP": "COST_PER_LOOKUP must be one of: offline",
     "LOOKUP_CACHE_TTLS_S": "LOOKUP_CACHE_TTLS_S must be one of: offline",
     "LOOKUP_CONCURRENCY": "LOOKUP_CONCURRENCY must be one of: offline",

@@ -127,6 +127,15 @@ def test_a_call_is_begun_again_only_when_the_one_before_is_over_and_not_for_ever
     assert after_nothing(link, now) is step
 
 
+@pytest.mark.parametrize("attempts", [1, ATTEMPTS_MAX])
+@pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, LONG_AFTER])
+def test_a_creation_that_the_network_might_do_twice_is_never_repeated(
+    attempts: int, now: datetime
+) -> None:
+    link = link_after(reserved, *[begun(UNTIL)] * attempts)
+    assert after_nothing(link, now, creates_once=False) is Step.WAIT
+
+
 @pytest.mark.parametrize(
     ("settled_at", "now", "step"),
     [

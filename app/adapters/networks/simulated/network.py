@@ -93,6 +93,7 @@ class SimulatedNetwork:
 
     remote = False
     shape: Literal["stock"] = "stock"
+    creates_once = True
     adds_once = True
     capabilities: frozenset[Capability] = frozenset(
         {"suspend", "location", "remove_plan", "cancel"}

@@ -1,0 +1,434 @@
+"""The network `bics`: the port over the API of BICS SIM for Things.
+
+The API keeps no reference of ours that it would honour, so a creation or an addition is sent
+once. Our reference is in the name of the endpoint, by which a lost creation is told to be ours.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count, islice
+from math import inf
+from typing import Literal
+
+from app.adapters.networks.bics.replies import (
+    BYTES_PER_MB,
+    DAY,
+    MOMENT,
+    NEVER_ACTIVATED,
+    NONE,
+    Amount,
+    Created,
+    Info,
+    Outcome,
+    PlanOn,
+    Profile,
+    Sim,
+    Sims,
+    Statistics,
+    status_of,
+)
+from app.adapters.networks.bics.session import Deadline, Session
+from app.adapters.remote.reply import Malformed
+from domain.catalogue.supplied import SuppliedPlan
+from domain.cause import Clock
+from domain.cost import ProviderBalance
+from domain.links.network import (
+    Addon,
+    AddonUsage,
+    AvailableEsim,
+    Capability,
+    Endpoint,
+    LinkStatus,
+    NetworkStatus,
+    NoSuchEndpoint,
+    ProviderPlan,
+    Usage,
+)
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+
+PAGE_SIMS = 100
+BY_US = "1"  # The reason of a change of the life cycle: "System".
+
+# Detailed codes that say that something is done, now or before; from public clients of the API.
+ACTIVATED = frozenset({"5014", "2507"})
+LIFE_CYCLE_CHANGED = frozenset({"5017", "9003"})
+DELINKED = frozenset({"6413", "6420"})
+DELETED = frozenset({"10159"})
+NO_TRAFFIC = frozenset({"1340"})
+
+UNREADABLE = "the API of bics tells a date, an amount or an activation code that cannot be read"
+SEEN_DAYS = 7  # How far back the last traffic is looked for.
+LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
+MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The ids at BICS with which every endpoint is made."""
+
+    roaming_profile: str
+    apn_group: str
+
+
+class BicsNetwork:
+    """One account of BICS; thread-safe. Creations are documented to take up to 180 s."""
+
+    name = "bics"
+    shape: Literal["stock"] = "stock"
+    remote = True
+    settles_after = timedelta(seconds=200)
+    capabilities: frozenset[Capability] = frozenset({"suspend", "remove_plan", "cancel"})
+    creates_once = False
+    adds_once = False
+
+    def __init__(self, session: Session, profiles: Profiles, clock: Clock) -> None:
+        self._session = session
+        self._profiles = profiles
+        self._clock = clock
+        self._first_page = 1  # Of the stock: before it, no eSIM was free when last seen.
+
+    def probe(self, *, timeout_s: float) -> None:
+        """Ask for one eSIM, which needs a login too."""
+        self._sims({"page": "1", "perPage": "1"}, Deadline(timeout_s))
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:  # noqa: ARG002  # The port's.
+        """Return None: accounts are paid by invoice."""
+        return None
+
+    def supplied(self, *, timeout_s: float) -> Iterable[SuppliedPlan]:  # noqa: ARG002  # The port's.
+        """Return nothing: plans are made by us at BICS, and come here with a file of plans."""
+        return ()
+
+    def available_esims(
+        self,
+        plan: ProviderPlan,  # noqa: ARG002  # Every eSIM can carry every plan of the account.
+        sponsor_profile_id: str | None,
+        product: str,
+        *,
+        page: int,
+        timeout_s: float,
+    ) -> Sequence[AvailableEsim]:
+        """Return the free eSIMs of the page of the stock that is the n-th to have some.
+
+        Sponsors and products are known by their names.
+        """
+
+        def suits(sim: Sim) -> bool:
+            sponsor_suits = sponsor_profile_id is None or sponsor_profile_id in sim.sponsors
+            return sim.is_free and sponsor_suits and product in {"", sim.sim_product}
+
+        deadline = Deadline(timeout_s)
+        pages = self._pages(deadline)
+        found = ([sim for sim in sims if suits(sim)] for sims in pages)
+        chosen: list[Sim] = next(islice(filter(None, found), page, None), [])
+        return [
+            AvailableEsim(sim.iccid, sponsor_profile_id or next(iter(sim.sponsors), None))
+            for sim in chosen
+        ]
+
+    def _pages(self, deadline: Deadline) -> Iterator[list[Sim]]:
+        """Yield the pages of the stock from the first one that may have free eSIMs.
+
+        A large stock begins with eSIMs that are in use. They are passed over once; when the end
+        is reached, the next call begins at the beginning again, because some may be free by then.
+        """
+        first = self._first_page
+        for number in count(first):
+            sims = self._sims({"page": str(number), "perPage": str(PAGE_SIMS)}, deadline)
+            if not sims:
+                self._first_page = 1
+                if number == first > 1:
+                    yield from self._pages(deadline)
+                return
+            if number == self._first_page and not any(sim.is_free for sim in sims):
+                self._first_page = number + 1
+            yield sims
+            if len(sims) < PAGE_SIMS:
+                return
+
+    def create_endpoint(
+        self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
+    ) -> Endpoint:
+        """Create, link and activate in one call, unless the eSIM has its endpoint already."""
+        deadline = Deadline(timeout_s)
+        sim = self._sim(iccid, deadline)
+        if sim is None:
+            message = "bics knows no such eSIM"
+            raise Rejected(message)
+        if sim.endpoint_id is not None:
+            return self._kept(iccid, reference, deadline)
+        request = {
+            "requestParam": {
+                "name": reference,
+                "isLinkSIM": "true",
+                "roamingProfileId": self._profiles.roaming_profile,
+                "apnGroupId": self._profiles.apn_group,
+                "iccid": iccid,
+                "planId": base_plan,
+                "addonPlanIds": [plan.provider_plan_id],
+                "isDefaultActivation": "true",
+            }
+        }
+        try:
+            made = self._session.change("POST", "/CreateEndPoint", request, deadline, Created)
+        except Rejected:  # Also of an earlier call of ours that was done meanwhile.
+            return self._kept(iccid, reference, deadline)
+        if str(made.end_point_id) in NONE:
+            message = "bics tells of a creation without its endpoint"
+            raise OutcomeUnknown(message)
+        return self._made(str(made.end_point_id), iccid, reference, deadline)
+
+    def _kept(self, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
+        """Return the endpoint of an eSIM if it is ours; else our creation is refused."""
+        try:
+            found = self._find(iccid, deadline)
+        except Unavailable as trouble:
+            unknown = OutcomeUnknown(str(trouble))
+        else:
+            if found is not None and found.reference == reference:
+                return found
+            message = "bics refuses the endpoint, or the eSIM has another one"
+            raise Rejected(message)
+        raise unknown
+
+    def _made(self, endpoint_id: str, iccid: str, reference: str, deadline: Deadline) -> Endpoint:
+        """Confirm that a new endpoint is active; whatever fails now, it is there."""
+        trouble = ""
+        try:
+            self._activate(endpoint_id, deadline)
+        except ProviderError as error:
+            trouble = str(error)
+        if trouble:
+            raise OutcomeUnknown(trouble)
+        return Endpoint(endpoint_id, iccid, reference)
+
+    def find_endpoint(self, iccid: str, *, timeout_s: float) -> Endpoint | None:
+        """Return the endpoint of an eSIM; one that was never activated is activated first.
+
+        That is the last part of its creation, and safe to repeat. If BICS refuses it, the endpoint
+        is returned as it is.
+        """
+        return self._find(iccid, Deadline(timeout_s))
+
+    def _find(self, iccid: str, deadline: Deadline) -> Endpoint | None:
+        sim = self._sim(iccid, deadline)
+        if sim is None or sim.endpoint_id is None:
+            return None
+        try:
+            info = self._profile(sim.endpoint_id, deadline)
+            self._finish(sim.endpoint_id, info, deadline)
+        except (NoSuchEndpoint, OutcomeUnknown) as error:  # It may have gone meanwhile.
+            trouble = str(error)
+        else:
+            reference, msisdn = info.basic_info.name, _msisdn_of(info)
+            return Endpoint(sim.endpoint_id, iccid, reference, msisdn=msisdn)
+        raise Unavailable(trouble)
+
+    def _finish(self, endpoint_id: str, info: Info, deadline: Deadline) -> None:
+        """Activate an endpoint that never was; if that is refused, leave it as it is."""
+        if self._life_cycle(info, deadline).casefold() in NEVER_ACTIVATED:
+            with suppress(Rejected):
+                self._activate(endpoint_id, deadline)
+
+    def _activate(self, endpoint_id: str, deadline: Deadline) -> None:
+        request = {"endPointId": endpoint_id}
+        self._session.change(
+            "POST", "/EndPointActivation", request, deadline, Outcome, done=ACTIVATED
+        )
+
+    def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Take the eSIM off an endpoint, which puts it back into the stock, and delete that."""
+        deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
+        try:
+            self._session.change("POST", "/DeLinkSim", request, deadline, Outcome, done=DELINKED)
+            self._session.change(
+                "POST", "/DeleteEndPoint", request, deadline, Outcome, done=DELETED
+            )
+        except NoSuchEndpoint:
+            return
+
+    def release_esim(self, iccid: str, *, timeout_s: float) -> None:
+        """Make sure that an eSIM is back in the stock, where the removal has put it."""
+        sim = self._sim(iccid, Deadline(timeout_s))
+        if sim is not None and sim.endpoint_id is not None:
+            message = "the eSIM has an endpoint"
+            raise Rejected(message)
+
+    def add_plan(
+        self,
+        endpoint_id: str,
+        plan: ProviderPlan,
+        reference: str,  # noqa: ARG002  # The API takes none.
+        *,
+        timeout_s: float,
+    ) -> Addon:
+        """Add a plan; its id is the highest of that plan, as far as it can be read."""
+        deadline = Deadline(timeout_s)
+        self._patch(endpoint_id, {"addAddonPlanIds": [plan.provider_plan_id]}, deadline)
+        try:
+            addons = self._addons(endpoint_id, self._profile(endpoint_id, deadline), deadline)
+        except ProviderError:
+            return Addon(None)
+        mine = [each for each in addons if each.provider_plan_id == plan.provider_plan_id]
+        return Addon(mine[-1].addon_id if mine else None)
+
+    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
+        """Remove a plan; if BICS refuses, look whether it was gone already."""
+        deadline = Deadline(timeout_s)
+        try:
+            self._patch(endpoint_id, {"removeAddonUniqueIds": [addon_id]}, deadline)
+        except NoSuchEndpoint:
+            return
+        except Rejected:
+            if addon_id in {str(each.unique_id) for each in self._plans(endpoint_id, deadline)}:
+                raise
+
+    def _plans(self, endpoint_id: str, deadline: Deadline) -> list[PlanOn]:
+        try:
+            return self._profile(endpoint_id, deadline).promotional_plans.plan
+        except NoSuchEndpoint:
+            return []
+
+    def _patch(self, endpoint_id: str, what: dict[str, list[str]], deadline: Deadline) -> None:
+        request = {"endPointId": endpoint_id, "requestParam": what}
+        self._session.change("PATCH", "/endpoint", request, deadline, Outcome)
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        """Return plans and life cycle; the first plan with traffic tells the first use."""
+        deadline, as_of = Deadline(timeout_s), self._clock()
+        info = self._profile(endpoint_id, deadline)
+        addons = self._addons(endpoint_id, info, deadline)
+        used = {addon.addon_id for addon in addons if addon.used_mb}
+        plans = [each for each in info.promotional_plans.plan if str(each.unique_id) in used]
+        began = [_moment_of(each.plan_start_date) for each in plans]
+        return Usage(
+            self._status(info, deadline),
+            addons,
+            as_of,
+            first_used_at=min(filter(None, began), default=None),
+            msisdn=_msisdn_of(info),
+        )
+
+    def _addons(self, endpoint_id: str, info: Info, deadline: Deadline) -> list[AddonUsage]:
+        """Return the plans in the order in which they were added; ids rise with it."""
+        benefits = {str(each.unique_id): each for each in info.benefit_info.benefit if each.is_data}
+        found = []
+        for plan in info.promotional_plans.plan:
+            benefit = benefits.get(str(plan.unique_id))
+            if benefit is None:  # Nothing is left of it.
+                used_mb, left_mb = self._used_mb(endpoint_id, plan, deadline), 0.0
+            else:
+                left_mb = _number_of(benefit.balance) / BYTES_PER_MB
+                used_mb = _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb
+            addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
+            found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
+        return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))
+
+    def _used_mb(self, endpoint_id: str, plan: PlanOn, deadline: Deadline) -> float:
+        """Return the traffic since a plan began, whichever plan it was counted on."""
+        began = _moment_of(plan.plan_start_date)
+        days = self._traffic(endpoint_id, began, deadline) if began else {}
+        return sum(days.values())
+
+    def _traffic(
+        self, endpoint_id: str, since: datetime, deadline: Deadline
+    ) -> dict[datetime, float]:
+        """Return the MB of each day with traffic."""
+        query = {
+            "endPointId": endpoint_id,
+            "from_date": f"{since:%Y%m%d}",
+            "to_date": f"{self._clock():%Y%m%d}",
+        }
+        found = self._session.read("/GetStatistics", query, Statistics, deadline, NO_TRAFFIC)
+        days = [
+            (_moment_of(each.date, DAY), _number_of(each.total_volume))
+            for each in found.response_param.data_usage
+        ]
+        return {day: volume for day, volume in days if day is not None and volume}
+
+    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
+        """Return the life cycle, and whether there was traffic today; where is not told."""
+        deadline, as_of = Deadline(timeout_s), self._clock()
+        status = self._status(self._profile(endpoint_id, deadline), deadline)
+        days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)
+        last = max(days, default=None)
+        connected = status == "active" and last is not None and last.date() == as_of.date()
+        return NetworkStatus(status, connected, None, last, as_of)
+
+    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Stop the traffic."""
+        self._change_life_cycle(endpoint_id, "S", Deadline(timeout_s))
+
+    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
+        """Let traffic flow again; one that was never activated is activated."""
+        deadline = Deadline(timeout_s)
+        info = self._profile(endpoint_id, deadline)
+        if self._life_cycle(info, deadline).casefold() in NEVER_ACTIVATED:
+            self._activate(endpoint_id, deadline)
+        else:
+            self._change_life_cycle(endpoint_id, "A", deadline)
+
+    def _change_life_cycle(self, endpoint_id: str, letter: str, deadline: Deadline) -> None:
+        wanted = {"lifeCycle": letter, "reason": BY_US}
+        request = {"endPointId": endpoint_id, "requestParam": wanted}
+        path = "/EndPointLifeCycleChange"
+        self._session.change("POST", path, request, deadline, Outcome, done=LIFE_CYCLE_CHANGED)
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        """Return the text of the QR code."""
+        sim = self._sim(iccid, Deadline(timeout_s))
+        if sim is None:
+            message = "bics knows no such eSIM"
+            raise Rejected(message)
+        if sim.activation_code is None or not LPA.fullmatch(lpa := sim.activation_code.lpa):
+            raise Malformed(UNREADABLE)
+        return lpa
+
+    def _sim(self, iccid: str, deadline: Deadline) -> Sim | None:
+        """Return an eSIM of the account, None for one that it does not have."""
+        found = self._sims({"iccid": iccid}, deadline)
+        return next((each for each in found if each.iccid == iccid), None)
+
+    def _sims(self, query: Mapping[str, str], deadline: Deadline) -> list[Sim]:
+        return self._session.read("/fetchSIM", query, Sims, deadline).response_param.rows
+
+    def _profile(self, endpoint_id: str, deadline: Deadline) -> Info:
+        query = {"endPointId": endpoint_id}
+        return self._session.read("/GetEndPointProfile", query, Profile, deadline).info
+
+    def _life_cycle(self, info: Info, deadline: Deadline) -> str:
+        if info.basic_info.life_cycle:
+            return info.basic_info.life_cycle
+        sim = self._sim(info.basic_info.iccid, deadline)
+        return sim.sim_status if sim is not None else ""
+
+    def _status(self, info: Info, deadline: Deadline) -> LinkStatus:
+        return status_of(self._life_cycle(info, deadline))
+
+
+def _msisdn_of(info: Info) -> str | None:
+    found = str(info.basic_info.msisdn or "").removeprefix("+")
+    return f"+{found}" if MSISDN.fullmatch(found) else None
+
+
+def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
+    """Read a moment in UTC; None where there is none."""
+    if text is None or text in NONE:
+        return None
+    try:
+        return datetime.strptime(text, form).replace(tzinfo=UTC)
+    except ValueError:
+        raise Malformed(UNREADABLE) from None
+
+
+def _number_of(amount: Amount) -> float:
+    try:
+        found = float(amount)
+    except ValueError:
+        raise Malformed(UNREADABLE) from None
+    if not 0 <= found < inf:
+        raise Malformed(UNREADABLE)
+    return found

@@ -1,0 +1,185 @@
+"""Calls to the API of BICS SIM for Things: logged in, judged by its result codes.
+
+The token of a login is kept in the process and used by all its threads, which log in one at a
+time. A 401, also one inside a 200, means that nothing was done; so every call, also a change, is
+sent once more after a new login.
+"""
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from app.adapters.networks.bics.replies import Answer, Login, Outcome
+from app.adapters.remote.reply import Malformed, Reply, decode
+from domain.links.network import NoSuchEndpoint
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+
+if TYPE_CHECKING:
+    from app.adapters.remote.api import RemoteApi
+
+T = TypeVar("T")
+Send = Callable[[Mapping[str, str], float], Reply]
+
+AJAX = {"X-Requested-With": "XMLHttpRequest"}
+UNAUTHORIZED = 401
+REFUSALS = range(400, 500)
+# A login that was refused is not tried again for so long, because accounts can get locked.
+LOGIN_PAUSE_S = 60.0
+# No list of result codes is published, so these two are told by the words of the description.
+GONE = re.compile(
+    r"end\s?point.*(not (found|exist|available)|invalid|unknown)"
+    r"|(invalid|unknown|no such) end\s?point",
+    re.IGNORECASE,
+)
+UNSETTLED = re.compile(r"time\s?d?[ -]?out|in progress|pending|internal|system", re.IGNORECASE)
+
+
+class Deadline:
+    """The time that is left of a call of the port."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._ends_s = time.monotonic() + timeout_s
+
+    def left_s(self) -> float:
+        """Return the seconds that are left; raises Unavailable if there are none."""
+        left_s = self._ends_s - time.monotonic()
+        if left_s <= 0:
+            message = "no time is left to ask the API of bics"
+            raise Unavailable(message)
+        return left_s
+
+
+class Session:
+    """The API with a login of its own. Thread-safe."""
+
+    def __init__(self, api: "RemoteApi", username: str, password: str) -> None:
+        self._api = api
+        self._credentials = {"username": username, "password": password}
+        self._token = ""
+        self._lock = Lock()
+        self._refused_s = -LOGIN_PAUSE_S
+
+    def read(  # The parts of a call.
+        self,
+        path: str,
+        query: Mapping[str, str],
+        kind: type[T],
+        deadline: Deadline,
+        nothing: frozenset[str] = frozenset(),
+    ) -> T:
+        """Return what a read answers; `nothing` are the codes that say that there is none.
+
+        Raises Unavailable, or NoSuchEndpoint.
+        """
+        reply = self._authorized(
+            lambda headers, left_s: self._api.read(
+                "GET", path, query=query, headers=headers, timeout_s=left_s
+            ),
+            deadline,
+        )
+        outcome = decode(reply, Answer[Outcome]).response
+        if outcome.result_code == "0" or outcome.code in nothing:
+            return decode(reply, _answer_of(kind)).response
+        raise _gone(outcome) or Unavailable(_refusal(outcome))
+
+    def change(  # noqa: PLR0913  # The parts of a call.
+        self,
+        method: str,
+        path: str,
+        request: Mapping[str, Any],
+        deadline: Deadline,
+        kind: type[T],
+        done: frozenset[str] = frozenset(),
+    ) -> T:
+        """Send a change; `done` are the codes that say that it was done, now or before.
+
+        Raises Unavailable, OutcomeUnknown, NoSuchEndpoint, or Rejected.
+        """
+        reply = self._authorized(
+            lambda headers, left_s: self._api.change(
+                method, path, json={"Request": request}, headers=headers, timeout_s=left_s
+            ),
+            deadline,
+        )
+        if reply.status in REFUSALS:
+            message = f"the API of bics refuses a change ({reply.status})"
+            raise Rejected(message)
+        try:
+            outcome = decode(reply, Answer[Outcome]).response
+            if outcome.result_code == "0" or outcome.code in done:
+                return decode(reply, _answer_of(kind)).response
+            trouble = _refusal(outcome)
+        except Malformed as error:
+            trouble = str(error)
+        else:
+            if UNSETTLED.search(outcome.result_param.result_description) is None:
+                raise _gone(outcome) or Rejected(trouble)
+        raise OutcomeUnknown(trouble)
+
+    def _authorized(self, send: Send, deadline: Deadline) -> Reply:
+        token = self._token or self._log_in("", deadline)
+        reply = send(_headers(token), deadline.left_s())
+        if not _is_refused_login(reply):
+            return reply
+        token = self._log_in(token, deadline)
+        reply = send(_headers(token), deadline.left_s())
+        if _is_refused_login(reply):
+            message = "the API of bics does not take the token that it gave"
+            raise Unavailable(message)
+        return reply
+
+    def _log_in(self, old: str, deadline: Deadline) -> str:
+        """Return a token other than the `old` one; another thread may have fetched it."""
+        if not self._lock.acquire(timeout=deadline.left_s()):
+            message = "the login to the API of bics takes too long"
+            raise Unavailable(message)
+        try:
+            if self._token == old:
+                self._token = self._fetch(deadline)
+            return self._token
+        finally:
+            self._lock.release()
+
+    def _fetch(self, deadline: Deadline) -> str:
+        if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
+            message = "the API of bics has refused our login"
+            raise Unavailable(message)
+        reply = self._api.read(
+            "POST", "/login", json=self._credentials, headers=AJAX, timeout_s=deadline.left_s()
+        )
+        if reply.status in REFUSALS or _is_refused_login(reply):
+            self._refused_s = time.monotonic()
+            message = f"the API of bics refuses our login ({reply.status})"
+            raise Unavailable(message)
+        return decode(reply, Login).access_token
+
+
+def _answer_of(kind: type[T]) -> type[Answer[T]]:
+    return Answer[kind]  # type: ignore[valid-type]  # The type is an argument.
+
+
+def _headers(token: str) -> Mapping[str, str]:
+    return {**AJAX, "X-Authorization": f"Bearer {token}"}
+
+
+def _is_refused_login(reply: Reply) -> bool:
+    if reply.status == UNAUTHORIZED:
+        return True
+    try:
+        return decode(reply, Answer[Outcome]).response.is_refused_login
+    except Malformed:
+        return False
+
+
+def _gone(outcome: Outcome) -> ProviderError | None:
+    if GONE.search(outcome.result_param.result_description) is None:
+        return None
+    return NoSuchEndpoint("bics knows no such endpoint")
+
+
+def _refusal(outcome: Outcome) -> str:
+    """Return a text without the description, which may hold an ICCID."""
+    code = outcome.code if re.fullmatch(r"[0-9]{1,6}", outcome.code) else "without a code"
+    return f"the API of bics refuses the call ({code})"

@@ -1,0 +1,194 @@
+"""What of BICS is read how: the stock, life cycles, plans, and what may be missing."""
+
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.adapters.networks.bics.network import BicsNetwork
+from app.adapters.networks.bics.replies import ActivationCode, Answer, Statistics, status_of
+from domain.links.network import NoSuchEndpoint
+from domain.provider_errors import OutcomeUnknown, Unavailable
+from tests.contracts.esim_networks import BASE_PLAN, PLAN, SPONSOR, TIMEOUT_S, a_free_esim, a_link
+from tests.support.providers import bics
+from tests.support.providers.bics import BicsServer
+
+
+def free(network: BicsNetwork, page: int = 0) -> list[str]:
+    esims = network.available_esims(PLAN, SPONSOR, "", page=page, timeout_s=TIMEOUT_S)
+    return [esim.iccid for esim in esims]
+
+
+def answer_without(server: BicsServer, route: str, path: str, *fields: str) -> None:
+    """Let a read leave out what an account may not tell."""
+    handler = server.handler_of(route)
+
+    def answer(request: Any) -> Any:
+        status, told, headers = handler(request)
+        part = told
+        for name in fields[:-1]:
+            part = part[name] if not isinstance(part, list) else part[0][name]
+        (part[0] if isinstance(part, list) else part).pop(fields[-1])
+        return status, told, headers
+
+    server.route_first(route, "GET", path, answer)
+
+
+def test_pages_whose_esims_are_in_use_are_passed_over_once(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    in_use = list(server.sims.values())[:100]
+    for sim in in_use:
+        sim.endpoint_id = "of-another"
+
+    assert free(network)[0] > in_use[-1].iccid
+    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2"]
+    free(network)
+    assert [request.query["page"] for request in server.asked("sims")] == ["1", "2", "2"]
+
+
+def test_esims_that_come_back_are_found_when_the_rest_is_used_up(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    first, *others = server.sims.values()
+    for sim in (first, *others):
+        sim.endpoint_id = "of-another"
+    assert free(network) == []
+
+    first.endpoint_id = None
+
+    assert free(network) == [first.iccid]
+
+
+def test_an_endpoint_that_was_not_activated_is_activated_when_it_is_looked_up(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    iccid = a_free_esim(network)
+    server.activates = False
+    with pytest.raises(OutcomeUnknown):
+        network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
+    found = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)  # It is refused, so it stays so.
+    assert found is not None
+    assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).status == "inactive"
+
+    server.activates = True
+    found = network.find_endpoint(iccid, timeout_s=TIMEOUT_S)
+
+    assert found is not None
+    assert network.usage(found.endpoint_id, timeout_s=TIMEOUT_S).status == "active"
+
+
+def test_a_creation_that_tells_no_endpoint_has_an_unknown_outcome(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    iccid = a_free_esim(network)
+    server.route_first("create", "POST", "/CreateEndPoint", lambda _: bics.done("4001"))
+
+    with pytest.raises(OutcomeUnknown):
+        network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("life_cycle", "status"),
+    [
+        ("Active", "active"),
+        ("A", "active"),
+        ("Suspended", "suspended"),
+        ("SUSPEND", "suspended"),
+        ("S", "suspended"),
+        ("Pre-Active", "inactive"),
+        ("Active-Inventory", "inactive"),
+        ("AI", "inactive"),
+        ("Active-Test", "inactive"),
+        ("Hold", "inactive"),
+        ("", "inactive"),
+    ],
+)
+def test_only_two_life_cycles_are_more_than_inactive(life_cycle: str, status: str) -> None:
+    assert status_of(life_cycle) == status
+
+
+def test_where_a_profile_has_no_life_cycle_the_esim_tells_it(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    endpoint_id = a_link(network)
+    network.suspend(endpoint_id, timeout_s=TIMEOUT_S)
+    answer_without(
+        server, "profile", "/GetEndPointProfile", "Response", "info", "basicInfo", "lifeCycle"
+    )
+
+    assert network.usage(endpoint_id, timeout_s=TIMEOUT_S).status == "suspended"
+    assert network.status(endpoint_id, timeout_s=TIMEOUT_S).status == "suspended"
+
+
+def test_a_plan_that_is_used_up_has_the_traffic_since_it_began(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    endpoint_id = a_link(network)
+    server.forward(timedelta(hours=24))
+    server.forward(timedelta(hours=48))
+
+    usage = network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+
+    (addon,) = usage.addons
+    assert (addon.used_mb, addon.remaining_mb) == (PLAN.data_mb, 0)
+    assert usage.first_used_at is not None
+    assert addon.expires_at is not None
+    assert addon.expires_at - usage.first_used_at == timedelta(days=PLAN.validity_days)
+
+
+def test_traffic_today_is_a_connection(network: BicsNetwork, server: BicsServer) -> None:
+    endpoint_id = a_link(network)
+    assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
+    server.forward(timedelta(hours=1))
+    status = network.status(endpoint_id, timeout_s=TIMEOUT_S)
+    assert (status.connected, status.network) == (True, None)
+    assert status.last_seen_at is not None
+    assert status.last_seen_at.date() == status.as_of.date()
+
+    server.offset += timedelta(days=2)
+
+    assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("promotionalPlans", "plan", "planExpiryDate"), "2026-11-23"),
+        (("benefitInfo", "benefit", "balance"), "much"),
+        (("benefitInfo", "benefit", "balance"), "nan"),
+        (("benefitInfo", "benefit", "balance"), -1),
+    ],
+)
+def test_what_cannot_be_read_is_not_guessed(
+    network: BicsNetwork, server: BicsServer, path: tuple[str, str, str], value: object
+) -> None:
+    endpoint_id = a_link(network)
+    handler, (outer, inner, name) = server.handler_of("profile"), path
+
+    def answer(request: Any) -> Any:
+        status, told, headers = handler(request)
+        told["Response"]["info"][outer][inner][0][name] = value
+        return status, told, headers
+
+    server.route_first("profile", "GET", "/GetEndPointProfile", answer)
+    with pytest.raises(Unavailable) as caught:
+        network.usage(endpoint_id, timeout_s=TIMEOUT_S)
+    assert not isinstance(caught.value, NoSuchEndpoint)
+    assert str(value) not in str(caught.value)
+
+
+def test_an_activation_code_is_put_together_where_its_text_is_missing() -> None:
+    code = ActivationCode("", "smdp.bics.example", "AB-1")
+    assert code.lpa == "LPA:1$smdp.bics.example$AB-1"
+
+
+def test_statistics_as_a_public_client_keeps_them_are_read() -> None:
+    told = b"""{"Response": {"resultCode": "0", "resultParam": {"resultCode": "1339"},
+        "responseParam": {"smsUsage": [{"totalCost": "3", "date": "26/04/2020"}],
+        "dataUsage": [{"totalCost": "0.473", "date": "27/04/2020", "uplink": "2.02",
+                       "downlink": "21.65", "totalVolume": "23.67"}],
+        "dataTotalUsage": {"totalCost": "0.710", "totalVolume": "35.50"}}}}"""
+    read = msgspec.json.decode(told, type=Answer[Statistics]).response.response_param.data_usage
+    assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", "23.67")]
