@@ -9,6 +9,7 @@ from threading import Event, Lock, Thread
 from typing import Any, Final, ParamSpec, TypeVar
 from uuid import UUID
 
+from app.adapters.remote.reply import Busy
 from domain.cost import ProviderBalance
 from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
@@ -67,7 +68,8 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        A refusal counts as an answer. Every other error counts as a failure, even an unknown one.
+        A refusal counts as an answer, and `Busy` as nothing. Every other error counts as a failure,
+        even an unknown one.
         """
         if self._prober is not None:
             message = f"the circuit of the {self._called} is open"
@@ -78,6 +80,8 @@ class CircuitBreaker:
         except Rejected:
             self._note_success()
             raise
+        except Busy:
+            raise  # Whoever says "not now" is not down.
         except Exception as error:
             if not isinstance(error, ProviderError):
                 # Only the type is logged, because the text of an unknown error may hold the number.

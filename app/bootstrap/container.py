@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from functools import partial
 from math import inf
 from threading import RLock
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 import msgspec
@@ -25,6 +26,7 @@ from app.adapters.lookups.chain import ChainedLookup
 from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
+from app.adapters.remote.api import RemoteApi, RemoteRules
 from app.adapters.sinks import sink_at
 from app.adapters.stores.checkpoints import SqlCheckpoints
 from app.adapters.stores.faults import Faults
@@ -32,6 +34,7 @@ from app.adapters.stores.leases import SqlLeases
 from app.adapters.stores.lookup_cache import SqlLookupCache
 from app.adapters.stores.network_readings import SqlReadings
 from app.adapters.stores.notes import Notes
+from app.adapters.stores.paces import SqlPaces
 from app.adapters.stores.personal_keys import PersonalKeys
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
@@ -128,9 +131,6 @@ from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
-
-if TYPE_CHECKING:
-    from app.adapters.remote.api import RemoteApi, RemoteRules
 
 IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
@@ -254,6 +254,11 @@ class Container:
         return SqlLeases(self.stores, self.clock, self._faults("leases"))
 
     @part
+    def paces(self) -> SqlPaces:
+        """How fast providers may be called."""
+        return SqlPaces(self.stores, self.clock, self._faults("provider_paces"))
+
+    @part
     def throttle(self) -> SqlThrottle:
         """Counters of wrong secrets."""
         return SqlThrottle(self.stores, self.clock)
@@ -291,6 +296,7 @@ class Container:
             OwnTables("stores", 2, stores, plain_tables),
             OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
+            OwnTables("provider_paces", 1, stores, [self.paces.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
             OwnTables(
@@ -491,14 +497,12 @@ class Container:
         base_url: str,
         *,
         headers: Mapping[str, str] | None = None,
-        rules: "RemoteRules | None" = None,
-    ) -> "RemoteApi":
+        rules: RemoteRules | None = None,
+    ) -> RemoteApi:
         """Open the HTTP API of a provider; `headers` go with each call, and `close` closes it.
 
         Raises WrongSetting for a base URL that would leave this machine without TLS.
         """
-        from app.adapters.remote.api import RemoteApi  # noqa: PLC0415  # Who calls nobody loads no client.
-
         try:
             api = RemoteApi(
                 name,
@@ -507,6 +511,7 @@ class Container:
                 headers=headers,
                 rules=rules,
                 tell=self.metrics.called,
+                pace=partial(self.paces.turn, name),
             )
         except ValueError as error:
             message = f"the base URL of {name} {error}"

@@ -13,36 +13,29 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from itertools import count
 from math import inf
-from threading import BoundedSemaphore, Event
-from typing import Final, Literal, Protocol
+from threading import BoundedSemaphore, Event, Lock
+from typing import TYPE_CHECKING, Final, Protocol
 from urllib.parse import urlencode, urlsplit
 
 import msgspec
-from urllib3 import BaseHTTPResponse, Timeout
-from urllib3.exceptions import ClosedPoolError, HTTPError
 
-from app.adapters.remote.connection import CONNECT_S, NotConnected, pool_of
 from app.adapters.remote.limits import Hold
 from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable
+from app.adapters.remote.request import Origin, Outcome, Request
 from app.watch.logging import request_id_here
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 
+if TYPE_CHECKING:
+    from app.adapters.remote.connection import Transport
+
 # What adapters put together of escaped parts; anything else would be another operation.
 PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
-CHUNK_BYTES = 65_536
 PAUSE_S = 0.05  # Doubled for each try of a read; up to half of a pause is taken off by chance.
 SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
 TOO_MANY = 429
 REQUEST_TIMEOUT = 408
 
-# How a call ended: `answered` is any whole reply that is not one of the others, `failed` 5xx,
-# `limited` 429, `held` never sent because of a limit, `unreachable` never connected, `lost` sent
-# and no whole reply, `malformed` more bytes than allowed.
-Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
-
-# It logs addresses with their query, which holds phone numbers.
-logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 logger = logging.getLogger(__name__)
 
 
@@ -55,8 +48,8 @@ class Tell(Protocol):
 class Pace(Protocol):
     """The rate limit that all processes share."""
 
-    def __call__(self, within_s: float) -> float | None:
-        """Take the next place; return how long to wait for it, None if that is too long."""
+    def __call__(self, calls_per_s: float, burst: int, within_s: float) -> float | None:
+        """Take the next turn; return in how many seconds it is, None if that is too late."""
         ...
 
 
@@ -64,11 +57,15 @@ class Pace(Protocol):
 class RemoteRules:
     """What is known of a provider's API.
 
-    `silence_s` is how long it may send nothing during a read. A connection that was idle for
-    `idle_s` is not used again, because a server may close it at any time.
+    `calls_per_s` is what it allows all our processes together, None where it does not count; after
+    a pause `burst` calls may come at once. `silence_s` is how long it may send nothing during a
+    read. A connection that was idle for `idle_s` is not used again, because a server may close it
+    at any time.
     """
 
     calls_max: int = 32  # At once, of one process.
+    calls_per_s: float | None = None
+    burst: int = 1
     attempts_max: int = 3  # Of a read.
     body_bytes_max: int = 1 << 20
     silence_s: float | None = None
@@ -87,13 +84,14 @@ class _Failed:
     again: bool
 
 
-HELD: Final = _Failed("held", sent=False, again=False)
-UNREACHABLE: Final = _Failed("unreachable", sent=False, again=True)
-LIMITED: Final = _Failed("limited", sent=False, again=True)
-FAILED: Final = _Failed("failed", sent=True, again=True)
-LOST: Final = _Failed("lost", sent=True, again=True)
-MALFORMED: Final = _Failed("malformed", sent=True, again=False)
-
+FAILURES: Final[Mapping[Outcome, _Failed]] = {
+    "held": _Failed("held", sent=False, again=False),
+    "unreachable": _Failed("unreachable", sent=False, again=True),
+    "limited": _Failed("limited", sent=False, again=True),
+    "failed": _Failed("failed", sent=True, again=True),
+    "lost": _Failed("lost", sent=True, again=True),
+    "malformed": _Failed("malformed", sent=True, again=False),
+}
 MEANINGS: Final[Mapping[Outcome, str]] = {
     "failed": "answers with an error of its own",
     "limited": "limits our calls",
@@ -110,7 +108,7 @@ KINDS: Final[Mapping[Outcome, type[Unavailable]]] = {
 }
 
 
-def _no_pace(within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
+def _no_pace(calls_per_s: float, burst: int, within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
     return 0.0
 
 
@@ -136,17 +134,11 @@ class RemoteApi:
     ) -> None:
         self.name = name
         self._rules = rules = rules or RemoteRules()
-        scheme, host, port, self._base = _parts(base_url)
+        self._origin, self._base = _parts(base_url)
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         self._headers |= {"User-Agent": "carrier-links", **(headers or {})}
-        self._pool = pool_of(
-            scheme,
-            host,
-            port,
-            calls_max=rules.calls_max,
-            silence_s=rules.silence_s,
-            idle_s=rules.idle_s,
-        )
+        self._transport: Transport | None = None
+        self._opening = Lock()
         self._places = BoundedSemaphore(rules.calls_max)
         self._hold, self._pace = Hold(clock), pace
         self._tell, self._chance = tell, chance
@@ -206,7 +198,9 @@ class RemoteApi:
     def close(self) -> None:
         """End pauses and close idle connections; later calls are Unavailable. Safe to repeat."""
         self._closing.set()
-        self._pool.close()
+        with self._opening:
+            if self._transport is not None:
+                self._transport.close()
 
     def _error(self, failed: _Failed) -> ProviderError:
         kind = KINDS.get(failed.outcome, Unavailable)
@@ -220,7 +214,7 @@ class RemoteApi:
         json: object,
         form: Mapping[str, str] | None,
         headers: Mapping[str, str] | None,
-    ) -> "_Request":
+    ) -> Request:
         if not PATH.fullmatch(path) or "/../" in f"{path}/":
             message = "a path of a provider's API is not escaped"
             raise ValueError(message)
@@ -234,88 +228,62 @@ class RemoteApi:
         if request_id := request_id_here():
             sent["X-Request-Id"] = request_id
         url = self._base + path + (f"?{urlencode(query)}" if query else "")
-        return _Request(method, url, body, sent)
+        return Request(method, url, body, sent)
 
-    def _try(self, request: "_Request", ends_s: float) -> Reply | _Failed:
+    def _try(self, request: Request, ends_s: float) -> Reply | _Failed:
         """Send once, when the limits allow it."""
-        if not self._has_turn(ends_s) or not self._places.acquire(timeout=_left_s(ends_s)):
-            self._tell(self.name, HELD.outcome, 0.0)
-            return HELD
+        held = self._closing.is_set() or not self._has_turn(ends_s)
+        if held or not self._places.acquire(timeout=_left_s(ends_s)):
+            self._tell(self.name, "held", 0.0)
+            return FAILURES["held"]
         began_s = time.monotonic()
         try:
-            found = self._send(request, ends_s)
+            reply = self._send(request, ends_s)
         finally:
             self._places.release()
-        if isinstance(found, Reply):
-            self._hold.note(found.status, found.headers)
-            found = _judged(found)
+        found = _judged(reply)
+        if isinstance(reply, Reply):
+            self._hold.note(reply.status, reply.headers)
         outcome = "answered" if isinstance(found, Reply) else found.outcome
         self._tell(self.name, outcome, time.monotonic() - began_s)
         return found
 
     def _has_turn(self, ends_s: float) -> bool:
         """Wait until the limits allow a call; False if they do not before its end."""
-        wait_s = self._hold.left_s()
-        if wait_s < _left_s(ends_s):
-            paced_s = self._pace(_left_s(ends_s))
+        wait_s, rules = self._hold.left_s(), self._rules
+        if rules.calls_per_s is not None and wait_s < _left_s(ends_s):
+            paced_s = self._pace(rules.calls_per_s, rules.burst, _left_s(ends_s))
             wait_s = inf if paced_s is None else max(wait_s, paced_s)
         if wait_s >= _left_s(ends_s):
             return False
         return not (wait_s and self._closing.wait(wait_s))
 
-    def _send(self, request: "_Request", ends_s: float) -> Reply | _Failed:
+    def _send(self, request: Request, ends_s: float) -> Reply | Outcome:
         """Return how it went; nothing is raised, because errors hold the address."""
         try:
-            answer = self._pool.urlopen(
-                request.method,
-                request.url,
-                body=request.body,
-                headers=request.headers,
-                timeout=Timeout(total=_left_s(ends_s), connect=CONNECT_S),
-                redirect=False,
-                preload_content=False,
-            )
-            return self._whole(answer)
-        except ClosedPoolError:
-            return HELD
-        except NotConnected:
-            return UNREACHABLE
-        except (OSError, HTTPError):
-            return LOST
+            return self._open().send(request, _left_s(ends_s))
         except Exception as error:  # noqa: BLE001  # Nobody can say that nothing was sent.
             logger.warning("a call to %s raised %s", self.name, type(error).__name__)
-            return LOST
+            return "lost"
 
-    def _whole(self, answer: BaseHTTPResponse) -> Reply | _Failed:
-        """Read a reply to its end, within its limit; only then can the connection be used again."""
-        body = bytearray()
-        whole = False
-        try:
-            while chunk := answer.read(CHUNK_BYTES, decode_content=True):
-                body += chunk
-                if len(body) > self._rules.body_bytes_max:
-                    return MALFORMED
-            whole = True
-        finally:
-            if not whole:
-                answer.close()
-            answer.release_conn()
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return Reply(answer.status, headers, bytes(body))
+    def _open(self) -> "Transport":
+        """Return the connections; who calls nobody does not even load the client."""
+        with self._opening:
+            if self._transport is None:
+                from app.adapters.remote.connection import Transport  # noqa: PLC0415  # As above.
+
+                self._transport = Transport(self._origin, self._rules)
+            return self._transport
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
-    method: str
-    url: str
-    body: bytes | None
-    headers: dict[str, str]
-
-
-def _judged(reply: Reply) -> Reply | _Failed:
+def _judged(reply: Reply | Outcome) -> Reply | _Failed:
+    if not isinstance(reply, Reply):
+        return FAILURES[reply]
     if reply.status == TOO_MANY:
-        return LIMITED
-    return FAILED if reply.status >= SERVER_ERROR or reply.status == REQUEST_TIMEOUT else reply
+        return FAILURES["limited"]
+    if reply.status >= SERVER_ERROR or reply.status == REQUEST_TIMEOUT:
+        return FAILURES["failed"]
+    return reply
 
 
 def _left_s(ends_s: float) -> float:
@@ -323,8 +291,8 @@ def _left_s(ends_s: float) -> float:
     return max(ends_s - time.monotonic(), 0.001)
 
 
-def _parts(base_url: str) -> tuple[str, str, int, str]:
-    """Return scheme, host, port and path of a base URL."""
+def _parts(base_url: str) -> tuple[Origin, str]:
+    """Return the origin and the path of a base URL."""
     parts = urlsplit(base_url)
     host, secure = parts.hostname or "", parts.scheme == "https"
     if not host or parts.query or parts.fragment or parts.username:
@@ -334,7 +302,7 @@ def _parts(base_url: str) -> tuple[str, str, int, str]:
         message = "must be an https URL; http is allowed to this machine only"
         raise ValueError(message)
     port = parts.port or (443 if secure else 80)
-    return parts.scheme, host, port, parts.path.rstrip("/")
+    return Origin(parts.scheme, host, port), parts.path.rstrip("/")
 
 
 def _is_loopback(host: str) -> bool:

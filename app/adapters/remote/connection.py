@@ -6,6 +6,7 @@ and the handshake together, and the time-out of a reply covers the whole of it.
 """
 
 import io
+import logging
 import socket
 import ssl
 import time
@@ -13,15 +14,22 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Any, cast
 
-import urllib3
+from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import ClosedPoolError, HTTPError
 from urllib3.util.connection import create_connection
 
+from app.adapters.remote.api import RemoteRules
+from app.adapters.remote.reply import Reply
+from app.adapters.remote.request import Origin, Outcome, Request
 from app.watch.gauges import Asker, answer_of
 
 ADDRESSES_MAX = 4  # Tried one after the other within one time-out.
 CONNECT_S = 2.0  # A lost SYN is sent again after 1 s, so this allows for one.
+CHUNK_BYTES = 65_536
+
+# It logs addresses with their query, which holds phone numbers.
+logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 
 
 class NotConnected(HTTPError):
@@ -144,23 +152,66 @@ class _Tls(_Plain, HTTPSConnection):
     """To a provider."""
 
 
-def pool_of(  # noqa: PLR0913  # Each is a rule of its own.
-    scheme: str, host: str, port: int, *, calls_max: int, silence_s: float | None, idle_s: float
-) -> urllib3.HTTPConnectionPool:
-    """Return a pool that keeps at most `calls_max` connections."""
-    asker = Asker(f"addresses of {host}", lambda: _addresses(host))
-    rules = {"asker": asker, "silence_s": silence_s, "idle_s": idle_s}
-    if scheme == "https":
-        # Made once: loading the certificates of all authorities takes longer than a handshake.
-        context = ssl.create_default_context()
-        pool: urllib3.HTTPConnectionPool = urllib3.HTTPSConnectionPool(
-            host, port, maxsize=calls_max, retries=False, ssl_context=context
-        )
-        pool.ConnectionCls = type("Tls", (_Tls,), rules)
-        return pool
-    pool = urllib3.HTTPConnectionPool(host, port, maxsize=calls_max, retries=False)
-    pool.ConnectionCls = type("Plain", (_Plain,), rules)
-    return pool
+class Transport:
+    """Kept connections to one origin; thread-safe. Its callers bound how many are in use."""
+
+    def __init__(self, origin: Origin, rules: RemoteRules) -> None:
+        host, port = origin.host, origin.port
+        self._bytes_max = rules.body_bytes_max
+        asker = Asker(f"addresses of {host}", lambda: _addresses(host))
+        own = {"asker": asker, "silence_s": rules.silence_s, "idle_s": rules.idle_s}
+        kept = rules.calls_max
+        if origin.scheme == "https":
+            # Made once: loading the certificates of all authorities takes longer than a handshake.
+            context = ssl.create_default_context()
+            self._pool: HTTPConnectionPool = HTTPSConnectionPool(
+                host, port, maxsize=kept, retries=False, ssl_context=context
+            )
+            self._pool.ConnectionCls = type("Tls", (_Tls,), own)
+        else:
+            self._pool = HTTPConnectionPool(host, port, maxsize=kept, retries=False)
+            self._pool.ConnectionCls = type("Plain", (_Plain,), own)
+
+    def send(self, request: Request, timeout_s: float) -> Reply | Outcome:
+        """Send once; return the whole reply, or how it failed."""
+        try:
+            answer = self._pool.urlopen(
+                request.method,
+                request.url,
+                body=request.body,
+                headers=request.headers,
+                timeout=Timeout(total=timeout_s, connect=CONNECT_S),
+                redirect=False,
+                preload_content=False,
+            )
+            return self._whole(answer)
+        except ClosedPoolError:
+            return "held"
+        except NotConnected:
+            return "unreachable"
+        except (OSError, HTTPError):
+            return "lost"
+
+    def close(self) -> None:
+        """Close idle connections; others are closed when their calls end."""
+        self._pool.close()
+
+    def _whole(self, answer: BaseHTTPResponse) -> Reply | Outcome:
+        """Read a reply to its end, within its limit; only then can the connection be used again."""
+        body = bytearray()
+        whole = False
+        try:
+            while chunk := answer.read(CHUNK_BYTES, decode_content=True):
+                body += chunk
+                if len(body) > self._bytes_max:
+                    return "malformed"
+            whole = True
+        finally:
+            if not whole:
+                answer.close()
+            answer.release_conn()
+        headers = {name.lower(): value for name, value in answer.headers.items()}
+        return Reply(answer.status, headers, bytes(body))
 
 
 def _addresses(host: str) -> Sequence[str]:

@@ -13,6 +13,7 @@ from uuid import UUID
 import pytest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
+from app.adapters.remote.reply import Busy
 from domain.links.network import NoSuchEndpoint
 from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
@@ -124,6 +125,17 @@ def test_a_number_that_is_not_valid_is_no_failure(make: Make, provider: Scripted
 
     assert not breaker.look_up(ORGANIZATION, NOT_VALID).facts.valid
     assert breaker.is_up()
+
+
+def test_who_says_not_now_is_not_down() -> None:
+    def say_not_now() -> None:
+        raise Busy
+
+    with closing(CircuitBreaker("lookup provider", "scripted", object, failures_max=1)) as circuit:
+        for _ in range(3):
+            with pytest.raises(Busy):
+                circuit.call(say_not_now)
+        assert circuit.is_up()
 
 
 def test_a_probe_closes_the_circuit_without_traffic(make: Make, provider: ScriptedLookup) -> None:

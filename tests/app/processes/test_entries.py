@@ -44,12 +44,12 @@ def loaded(shell: Shell, name: str) -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["worker", "dispatcher", "projector", "clock"])
-def test_a_process_without_http_loads_no_edge_and_on_sqlite_no_postgresql(
+def test_a_process_without_http_loads_no_edge_no_client_and_on_sqlite_no_postgresql(
     shell: Shell, name: str
 ) -> None:
     found = loaded(shell, name)
     assert {"app", "sqlite3", "eventsourcing"} <= found
-    assert not found & (EDGE | {"psycopg", "psycopg_pool"})
+    assert not found & (EDGE | {"psycopg", "psycopg_pool", "urllib3"})
 
 
 def test_the_main_process_of_web_loads_no_edge_nor_postgresql(shell: Shell) -> None:

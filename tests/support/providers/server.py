@@ -325,12 +325,11 @@ class _Connection(BaseHTTPRequestHandler):
             case FaultKind.HALF_BODY:
                 self._write(status, headers, body, sent=len(body) // 2)
             case FaultKind.DUPLICATE:
-                self._write(status, headers, body)
-                self._write(status, headers, body)
+                self._write(status, headers, body, times=2)
             case _:
                 self._write(status, headers, body, slowly=kind is FaultKind.DRIBBLE)
 
-    def _write(
+    def _write(  # noqa: PLR0913  # What can be wrong with a reply.
         self,
         status: int,
         headers: Mapping[str, str],
@@ -338,15 +337,18 @@ class _Connection(BaseHTTPRequestHandler):
         *,
         sent: int | None = None,
         slowly: bool = False,
+        times: int = 1,
     ) -> None:
         given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
         head = [f"HTTP/1.1 {status} Scripted", *(f"{k}: {v}" for k, v in given.items()), "", ""]
         text = "\r\n".join(head).encode()
+        if times > 1:  # At once: in two parts, the second could answer the next request.
+            text, body = b"", (text + body) * times
         with suppress(OSError):  # The client has gone.
             self.wfile.write(text)
             for part in _bytes_of(body) if slowly else [body[:sent]]:
                 self.wfile.write(part)
-                self.provider.wait(0.05 if slowly else 0)
+                self.provider.wait(0.02 if slowly else 0)
         if sent is not None:
             self.close_connection = True
 

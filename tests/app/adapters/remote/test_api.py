@@ -264,7 +264,8 @@ def test_calls_wait_for_a_place_within_their_time(make_api: MakeApi, tiny: Tiny)
 
 def test_a_pace_decides_when_a_call_is_sent(make_api: MakeApi, tiny: Tiny) -> None:
     waits: list[float | None] = [0.2, None]
-    api = make_api(pace=lambda _: waits.pop(0))
+    rules = RemoteRules(calls_per_s=5)
+    api = make_api(rules=rules, pace=lambda *_: waits.pop(0))
     began_s = time.monotonic()
     api.read("GET", READ, timeout_s=5)
     assert time.monotonic() - began_s >= 0.2
@@ -317,8 +318,8 @@ def test_no_fault_shows_a_secret_or_a_number(
     caplog.set_level(logging.DEBUG)
     told = []
     for call in (
-        lambda: decode(api.read("GET", READ, query={"n": NUMBER}, timeout_s=0.5), Found),
-        lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.5),
+        lambda: decode(api.read("GET", READ, query={"n": NUMBER}, timeout_s=0.25), Found),
+        lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.25),
     ):
         tiny.fault(kind, times=5)
         try:

@@ -1,0 +1,27 @@
+"""A request to a provider, and how a call can end."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+# How a call ended: `answered` is any whole reply that is not one of the others, `failed` 5xx,
+# `limited` 429, `held` never sent because of a limit, `unreachable` never connected, `lost` sent
+# and no whole reply, `malformed` more bytes than allowed.
+Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
+
+
+class Origin(NamedTuple):
+    """Where an API is; the scheme is https, or http on this machine."""
+
+    scheme: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request; `url` is the path with its query."""
+
+    method: str
+    url: str
+    body: bytes | None
+    headers: dict[str, str]

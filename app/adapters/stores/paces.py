@@ -1,0 +1,68 @@
+"""How many calls a second providers allow us, counted for all processes together.
+
+Losing it costs a provider's refusal (429), which callers bear anyway.
+"""
+
+from datetime import timedelta
+
+from sqlalchemy import BigInteger, Column, MetaData, String, Table, text
+
+from app.adapters.stores.faults import Faults
+from domain.cause import Clock
+from projections.engine.database import Database, to_micros
+from projections.engine.hot_reads import HotStatement
+
+SECOND = 1_000_000  # In microseconds.
+# Nobody waits this long for a turn; a later one was given before the clock was set back.
+AHEAD_MAX = timedelta(minutes=5)
+
+# The generic cell rate algorithm: `next_at` is when the next call would be due at a steady pace.
+# It may lie `burst` behind the present and no further. A caller who cannot wait takes no turn.
+_TURN = HotStatement(
+    text(
+        "INSERT INTO provider_paces (provider, next_at) VALUES (:provider, :earliest + :step)"
+        " ON CONFLICT (provider) DO UPDATE SET next_at = :step + CASE"
+        " WHEN provider_paces.next_at < :earliest OR provider_paces.next_at > :ahead"
+        " THEN :earliest ELSE provider_paces.next_at END"
+        " WHERE provider_paces.next_at <= :latest OR provider_paces.next_at > :ahead"
+        " RETURNING next_at"
+    )
+)
+
+
+class SqlPaces:
+    """One row for each provider that limits its callers."""
+
+    def __init__(self, database: Database, clock: Clock, faults: Faults) -> None:
+        self._database = database
+        self._clock = clock
+        self._faults = faults
+        self.metadata = MetaData()
+        Table(
+            "provider_paces",
+            self.metadata,
+            Column("provider", String, primary_key=True),
+            Column("next_at", BigInteger, nullable=False),
+        )
+
+    def turn(self, provider: str, calls_per_s: float, burst: int, within_s: float) -> float | None:
+        """Take the next turn; return in how many seconds it is, None if that is not in time.
+
+        `burst` calls may come at once after a pause. If the store fails, now is fine.
+        """
+        step, now = round(SECOND / calls_per_s), self._clock()
+        with self._faults.swallowed("take a turn"):
+            found = self._database.rows(
+                _TURN,
+                provider=provider,
+                step=step,
+                earliest=to_micros(now) - step * (burst - 1),
+                latest=to_micros(now) + int(min(within_s, AHEAD_MAX.seconds) * SECOND),
+                ahead=to_micros(now + AHEAD_MAX),
+            )
+            if not found:
+                return None
+            wait_s = (int(found[0][0]) - step - to_micros(now)) / SECOND
+            if wait_s > 0:
+                return wait_s
+        return 0.0
