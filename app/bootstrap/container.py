@@ -78,6 +78,7 @@ from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.failing import Failing
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
+from domain.links.notifications import Notifications
 from domain.links.readings import LinkReadings
 from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
@@ -728,6 +729,11 @@ class Container:
         return LinkReadings(
             self.log, self.networks, self.readings, self.vault, self.waiting, self.clock
         )
+
+    @part
+    def notifications(self) -> Notifications:
+        """Takes what networks tell by themselves."""
+        return Notifications(self.link_readings)
 
     @part
     def provisioning(self) -> LinkWork:

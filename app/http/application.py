@@ -19,6 +19,7 @@ from app.http.edge.own_replies import LIVEZ, OwnReplies
 from app.http.edge.paths import Paths, token_paths
 from app.http.edge.wsgi import Edge
 from app.http.finance import routes as finance
+from app.http.links import notifications
 from app.http.links import routes as links
 from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
@@ -51,6 +52,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)
     app.register_blueprint(docs.blueprint)
+    app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
     paths = Paths(app.wsgi_app, container.settings)
     app.wsgi_app = paths  # type: ignore[method-assign,assignment]  # Flask's documented way.

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
@@ -14,7 +14,7 @@ import pytest
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.remote.reply import Busy
-from domain.links.network import NoSuchEndpoint
+from domain.links.network import Forged, NoSuchEndpoint, Notifying
 from domain.lookups.ports import Found, NumberFacts
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.contracts.scripted_lookup import (
@@ -310,6 +310,9 @@ class ScriptedNetwork:
     def probe(self, *, timeout_s: float) -> None:
         """Find it up."""
 
+    def notified(self, _: Mapping[str, str], body: bytes) -> str | None:
+        raise Forged(len(body))
+
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
         assert (iccid, timeout_s) == ("8900", 1.0)
         happening = self.happenings.pop(0)
@@ -330,6 +333,17 @@ def networks_calls(*happenings: BaseException | str) -> tuple[list[object], bool
             except Exception as error:  # noqa: BLE001  # The test compares them.
                 seen.append(type(error))
         return seen, circuit.is_up()
+
+
+def test_forged_notifications_open_no_circuit() -> None:
+    circuit = CircuitBreaker("eSIM network", "scripted", int, failures_max=2, open_s=NEVER_S)
+    network = GuardedNetwork(ScriptedNetwork(), circuit)
+    with closing(circuit):
+        assert isinstance(network, Notifying)
+        for _ in range(5):
+            with pytest.raises(Forged):
+                network.notified({}, b"")
+        assert circuit.is_up()
 
 
 def test_a_network_that_refuses_is_up() -> None:

@@ -1,0 +1,26 @@
+"""Where networks send what they tell by themselves; no operation of partners."""
+
+from flask import Blueprint, Response
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from app.http.edge.request import container, current_cause, current_request
+
+BODY_BYTES_MAX = 16_384  # Many times what any network sends.
+
+blueprint = Blueprint("notifications", __name__)
+
+
+@blueprint.post("/networks/<name>/notifications")
+def take_notification(name: str) -> Response:
+    """Take a notification; the network's signature stands in place of a token."""
+    request = current_request()
+    if (request.content_length or 0) > BODY_BYTES_MAX:
+        raise RequestEntityTooLarge
+    body = request.get_data()
+    if len(body) > BODY_BYTES_MAX:
+        raise RequestEntityTooLarge
+    headers = {key.lower(): value for key, value in request.headers.items()}
+    container().notifications.take(name, headers, body, current_cause())
+    response = Response(status=204)
+    del response.headers["Content-Type"]
+    return response

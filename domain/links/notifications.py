@@ -1,0 +1,56 @@
+"""What networks tell by themselves: a hint where to look, and nothing more.
+
+Whoever has recorded a signed notification can send it again. So what it says of usage is not
+believed: the link that it is about is read from its network, and only that reading counts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+
+from domain.cause import Cause
+from domain.errors import NetworkUnavailable, NotFound, Unauthorized
+from domain.links.esim import holder_of
+from domain.links.link import Link
+from domain.links.network import Forged, Notifying
+from domain.links.readings import LinkReadings
+
+FRESH = timedelta(seconds=10)  # A link is not read more often, however many notifications come.
+FORGED = "The notification is not signed by this network."
+
+
+@dataclass(frozen=True)
+class Notifications:
+    """Takes notifications; one may come twice, late, or from somebody else."""
+
+    reads: LinkReadings
+
+    def take(self, name: str, headers: Mapping[str, str], body: bytes, cause: Cause) -> None:
+        """Read the link that a notification is about, unless it was read just now.
+
+        One about an eSIM of no live link is passed over. Raises NotFound for a network that sends
+        none, Unauthorized for what it has not signed, NetworkUnavailable when it cannot be read.
+        """
+        network = self.reads.networks.of(name)
+        if not self.reads.networks.is_configured(name) or not isinstance(network, Notifying):
+            raise NotFound
+        try:
+            iccid = network.notified(headers, body)
+        except Forged:
+            raise Unauthorized(FORGED) from None
+        link = None if iccid is None else self._holder(name, iccid)
+        if link is None or self._is_fresh(link):
+            return
+        if self.reads.read(link, cause, live=True).stale:
+            raise NetworkUnavailable
+
+    def _holder(self, name: str, iccid: str) -> Link | None:
+        """Return the live link that has an eSIM of this network."""
+        link_id = holder_of(self.reads.log, (name,), iccid)
+        link = None if link_id is None else self.reads.log.find(Link, link_id)
+        return link if link is not None and link.is_visible else None
+
+    def _is_fresh(self, link: Link) -> bool:
+        reading = self.reads.readings.find([link.id]).get(link.id)
+        usage = None if reading is None else reading.usage
+        return usage is not None and abs(self.reads.clock() - usage.as_of) < FRESH

@@ -1,0 +1,234 @@
+"""Notifications of networks: signed ones make us look, and nothing that they say counts."""
+
+import base64
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+import pytest
+from msgspec.structs import replace
+
+from app.adapters.networks.esimgo.notifications import iccid_of
+from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.bootstrap import providers
+from app.bootstrap.container import Container
+from app.http.links.notifications import BODY_BYTES_MAX
+from domain.links import notifications
+from domain.links.link import Link
+from domain.links.network import Usage
+from domain.provider_errors import Unavailable
+from tests.app.http.buying import Buyer, buyer
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, code_of
+from tests.seeds import sqlite_seed
+from tests.support.providers.esimgo import KEY, signature
+
+PATH = "/networks/simulated/notifications"
+
+
+class Signing(SimulatedNetwork):
+    """The simulator, which signs notifications as eSIM Go does; `reads` are those of usage."""
+
+    reads = 0
+    used = False
+    away = False
+
+    def notified(self, headers: Any, body: bytes) -> str | None:
+        return iccid_of(headers, body, KEY)
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        self.reads += 1
+        if self.away:
+            raise Unavailable
+        usage = super().usage(endpoint_id, timeout_s=timeout_s)
+        at = usage.as_of - timedelta(minutes=1)
+        return replace(usage, installed_at=at, first_used_at=at) if self.used else usage
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
+    directory, plain = tmp_path_factory.mktemp("signing"), providers.simulated
+
+    def make(container: Container) -> SimulatedNetwork:
+        network = plain(container)
+        network.__class__ = Signing
+        return network
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(providers.NETWORKS, "simulated", make)
+        sqlite_seed().copy(directory)
+        service = Service(directory)
+        assert isinstance(service.container.networks.default, Signing)
+    yield buyer(service.start())
+    service.stop()
+
+
+@pytest.fixture
+def network(shop: Buyer) -> Signing:
+    found = shop.service.container.networks.default
+    assert isinstance(found, Signing)
+    found.reads, found.used, found.away = 0, False, False
+    return found
+
+
+def send(shop: Buyer, body: bytes, headers: dict[str, str] | None = None, path: str = PATH) -> Any:
+    given = signature(body) if headers is None else headers
+    return shop.service.client.post(path, data=body, headers=given)
+
+
+def about(iccid: object, remaining: int = 0) -> bytes:
+    bundle = {"initialQuantity": 1_000_000_000, "remainingQuantity": remaining}
+    return json.dumps({"iccid": iccid, "alertType": "Utilisation", "bundle": bundle}).encode()
+
+
+@pytest.fixture
+def looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have each notification make us look, however short ago we did."""
+    monkeypatch.setattr(notifications, "FRESH", timedelta(0))
+
+
+def test_a_link_that_was_read_just_now_is_not_read_again(shop: Buyer, network: Signing) -> None:
+    link = shop.link()
+    shop.read(link)
+    before = network.reads
+
+    for _ in range(3):
+        assert send(shop, about(link["iccid"])).status_code == 204
+
+    assert network.reads == before
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_signed_notification_has_its_link_read(shop: Buyer, network: Signing) -> None:
+    link = shop.link()
+    network.used = True
+
+    reply = send(shop, about(link["iccid"]))
+
+    assert (reply.status_code, reply.data) == (204, b"")
+    assert network.reads == 1
+    known = shop.service.container.log.get(Link, UUID(link["id"]))
+    assert known.first_used_at is not None
+    assert known.installed_at is not None
+    reading = shop.service.container.readings.find([known.id])[known.id]
+    assert reading.usage is not None
+    assert reading.usage.first_used_at == known.first_used_at
+
+
+@pytest.mark.usefixtures("looking")
+def test_what_a_notification_says_is_not_believed(shop: Buyer, network: Signing) -> None:
+    link = shop.link()
+
+    send(shop, about(link["iccid"], remaining=0))
+
+    assert shop.read(link).json["data"]["data_remaining_mb"] > 0
+    assert shop.service.container.log.get(Link, UUID(link["id"])).first_used_at is None
+    assert network.reads
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_recorded_notification_that_is_sent_again_moves_nothing(
+    shop: Buyer, network: Signing
+) -> None:
+    link, network.used = shop.link(), True
+    recorded = about(link["iccid"], remaining=900_000_000)
+    send(shop, recorded)
+    known = shop.service.container.log.get(Link, UUID(link["id"]))
+
+    for _ in range(2):
+        assert send(shop, recorded).status_code == 204
+
+    assert shop.service.container.log.get(Link, UUID(link["id"])).version == known.version
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"X-Signature-SHA256": ""},
+        {"X-Signature-SHA256": "0" * 64},
+        {"X-Signature-SHA256": "é"},
+        {"Authorization": "Bearer x"},
+    ],
+)
+def test_what_the_network_has_not_signed_is_refused(
+    shop: Buyer, network: Signing, headers: dict[str, str]
+) -> None:
+    link, before = shop.link(), network.reads
+    body = about(link["iccid"])
+
+    refused = send(shop, body, headers)
+
+    assert (refused.status_code, code_of(refused)) == (401, "UNAUTHORIZED")
+    assert "WWW-Authenticate" in refused.headers
+    assert network.reads == before
+    other = send(shop, body, signature(body, key="another key"))
+    changed = send(shop, body + b" ", signature(body))
+    assert (other.status_code, changed.status_code) == (401, 401)
+
+
+def test_both_documented_forms_of_the_signature_are_taken(shop: Buyer) -> None:
+    body = about("8944000000000000001")
+
+    for form in ("hex", "base64"):
+        assert send(shop, body, signature(body, form=form)).status_code == 204
+    told = signature(body)["X-Signature-SHA256"]
+    shouted = base64.b64encode(bytes.fromhex(told)).decode().swapcase()
+    assert send(shop, body, {"X-Signature-SHA256": shouted}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        about("8944000000000000001"),  # Nobody's eSIM.
+        about(8944538532008160222),
+        about("../8944000000000000001"),
+        b'{"alertType": "LowBalance"}',
+        b"{}",
+        b"",
+        b"not JSON",
+        b'{"iccid": ["8944000000000000001"]}',
+    ],
+)
+def test_a_signed_notification_about_no_link_of_ours_is_passed_over(
+    shop: Buyer, network: Signing, body: bytes
+) -> None:
+    before = network.reads
+
+    assert send(shop, body).status_code == 204
+
+    assert network.reads == before
+
+
+@pytest.mark.usefixtures("looking")
+def test_a_network_that_cannot_be_read_is_to_be_told_again(shop: Buyer, network: Signing) -> None:
+    link, network.away = shop.link(), True
+
+    reply = send(shop, about(link["iccid"]))
+
+    assert (reply.status_code, code_of(reply)) == (503, "NETWORK_UNAVAILABLE")
+    assert reply.headers["Retry-After"]
+
+
+def test_there_is_nothing_for_networks_that_send_none(shop: Buyer) -> None:
+    body = about("8944000000000000001")
+
+    for name in ("esimgo", "nobody", "simulated%2F", " simulated"):
+        reply = send(shop, body, path=f"/networks/{name}/notifications")
+        assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
+    assert shop.service.client.get(PATH).status_code == 405
+
+
+def test_a_large_notification_is_refused_before_it_is_read(shop: Buyer) -> None:
+    most = b" " * BODY_BYTES_MAX
+
+    assert send(shop, most).status_code == 204
+    assert send(shop, most + b" ").status_code == 413
+
+
+def test_a_simulator_as_it_is_takes_none(make_service: MakeService) -> None:
+    shop = buyer(make_service())
+
+    assert send(shop, about("8944000000000000001")).status_code == 404
