@@ -174,7 +174,7 @@ class PlanChanges:
                 return self._note_added(change, Addon(found.addon_id), adopted=True)
         except ProviderError:
             return False
-        step = after_nothing(change, self.clock())
+        step = after_nothing(change, self.clock(), adds_once=self.network.adds_once)
         return step is not ChangeStep.WAIT and self._do(step, change)
 
     def _clean_up(self, change: PlanChange) -> bool:
@@ -201,10 +201,13 @@ class PlanChanges:
         """End a change whose link the network has not shown for long.
 
         A removal is left as it is. An addition is repeated under its reference, which is safe, and
-        removed; after that nothing can come under this reference any more.
+        removed; after that nothing can come under this reference any more. Where a repeat is not
+        safe, the change stays open until the network shows the link again.
         """
         if isinstance(change.next, Removal):
             return self._save(change, outcomes.finish)
+        if not self.network.adds_once:
+            return False
         until = self.clock() + CALL
         change.start_step(until, self._cause(change))
         self.log.claim(change)

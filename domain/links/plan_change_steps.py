@@ -6,7 +6,7 @@
 | no open intent | else | BEGIN the next step: an intent, then the call |
 | an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
 | failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
-does not show it for an hour, repeat an addition, which is safe, and take it off |
+does not show it for an hour, repeat an addition, if that is safe, and take it off |
 | finished | | NOTHING |
 
 Also what each outcome means for the change and its link, which are saved together.
@@ -44,10 +44,14 @@ def next_step(change: PlanChange, now: datetime) -> ChangeStep:
     return ChangeStep.BEGIN if change.intent is None else ChangeStep.LOOK_UP
 
 
-def after_nothing(change: PlanChange, now: datetime) -> ChangeStep:
-    """Return what follows when the network does not show the outcome of an open intent."""
+def after_nothing(change: PlanChange, now: datetime, *, adds_once: bool = True) -> ChangeStep:
+    """Return what follows when the network does not show the outcome of an open intent.
+
+    A network without `adds_once` might do two additions, so there the deadline is waited for.
+    """
     assert change.intent is not None
-    if lies_ahead(change.intent.until, now):
+    may_add_twice = not adds_once and isinstance(change.next, Addition)
+    if may_add_twice or lies_ahead(change.intent.until, now):
         return ChangeStep.WAIT
     return ChangeStep.FAIL if change.attempts >= ATTEMPTS_MAX else ChangeStep.BEGIN
 

@@ -83,6 +83,13 @@ def test_a_step_is_begun_again_only_when_the_call_before_is_over_and_not_for_eve
     assert after_nothing(change_after(*[started(UNTIL)] * attempts), now) is step
 
 
+@pytest.mark.parametrize("now", [UNTIL - TICK, UNTIL, DEADLINE])
+def test_an_addition_that_the_network_might_do_twice_is_never_repeated(now: datetime) -> None:
+    removing, adding = change_after(started(UNTIL)), change_after(*REMOVED, started(UNTIL))
+    assert after_nothing(adding, now, adds_once=False) is ChangeStep.WAIT
+    assert after_nothing(removing, now, adds_once=False) is after_nothing(removing, now)
+
+
 @pytest.mark.parametrize(
     ("settled_at", "again_until", "now", "settled"),
     [

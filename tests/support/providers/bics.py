@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from domain.cause import Clock, utc_now
 from tests.support.providers.server import Answer, FaultKind, Handler, Request, ScriptedServer
 
 USERNAME, PASSWORD = "acme-api", "correct horse battery"
@@ -22,6 +23,7 @@ SIMS = 260
 MB = 1 << 20
 MB_PER_HOUR = 20.0
 MOMENT = "%d/%m/%Y %H:%M:%S"
+STATUSES = {"Active": "active", "Suspended": "suspended"}
 NO_ENDPOINT = "Endpoint does not exist"
 
 
@@ -88,9 +90,10 @@ class BicsServer(ScriptedServer):
 
     prefix = "/api"
 
-    def __init__(self, sims: int = SIMS) -> None:
+    def __init__(self, sims: int = SIMS, clock: Clock = utc_now) -> None:
         self.hides_401 = True
         self.offset = timedelta(0)
+        self.clock = clock
         self.tokens: set[str] = set()
         self.sims = {sim.iccid: sim for sim in map(_sim, range(sims))}
         self.endpoints: dict[str, EndpointOf] = {}
@@ -115,7 +118,7 @@ class BicsServer(ScriptedServer):
 
     def now(self) -> datetime:
         """Return the time at the network."""
-        return datetime.now(UTC) + self.offset
+        return self.clock() + self.offset
 
     def forward(self, by: timedelta) -> None:
         """Let time pass, in which active endpoints have traffic on their first plan."""
@@ -141,6 +144,13 @@ class BicsServer(ScriptedServer):
             route = "create" if request.path.endswith("/CreateEndPoint") else "plans"
             self.fault(FaultKind.LATE_REPLY, on=route)
         return super().take(request)
+
+    def take_by_hand(self, iccid: str, name: str) -> None:
+        """Make an endpoint in the portal, which knows nothing of us."""
+        with self.lock:
+            sim = self.sims[iccid]
+            sim.endpoint_id = f"9{len(self.endpoints)}"
+            self.endpoints[sim.endpoint_id] = EndpointOf(sim.endpoint_id, name, iccid)
 
     def handler_of(self, route: str) -> Handler:
         """Return what answers a route."""

@@ -1,0 +1,78 @@
+"""A lab whose links run on the scripted BICS, over real sockets, through the real container."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import msgspec
+
+from domain.links.esim import Esim
+from domain.links.link import Link, Stage
+from projections.audit.auditor import check_log
+from tests.installation import Installation, Process
+from tests.support.providers import bics
+from tests.support.providers.bics import BicsServer
+from tests.workers.link_checks import Books, check_money
+from tests.workers.link_lab import DEPOSIT, PRICE, Lab
+from tests.workers.places import watch_commits, watch_reads
+
+SIMS = 12
+
+
+class BicsLab(Lab):
+    """Drives the sagas as `Lab` does; only the clock is the test's own, also at BICS."""
+
+    def __init__(self, installation: Installation, server: BicsServer) -> None:
+        self.server = server
+        installation.environment |= environment_of(server)
+        super().__init__(installation)
+        server.clock = self.clock
+
+    def _begin(self, process: Process) -> None:
+        process.publisher = self
+        watch_commits(process, self.commits)
+        watch_reads(process, self.reads)
+        self.process = process
+
+    def plan(
+        self, provider_plan_id: str = "eu-1", price: str = PRICE, sponsors: Sequence[str] = ()
+    ) -> UUID:
+        """Offer a plan of BICS; return its id."""
+        plan_id = super().plan(provider_plan_id, price, sponsors or [bics.SPONSORS[0]])
+        terms = msgspec.structs.replace(self._plans[plan_id], network="bics")
+        self._plans[plan_id] = terms
+        return plan_id
+
+    def check(self) -> None:
+        """Expect that all has ended, and that log, money and BICS's own ledger agree."""
+        books = Books(self.process.log)
+        links = books.every(Link)
+        assert {link.stage for link in links} <= {Stage.ACTIVE, Stage.ENDED}
+        assert all(link.open_change is None for link in links)
+        check_money(self, links, books.events, DEPOSIT)
+        active = {str(link.id): link for link in links if link.stage is Stage.ACTIVE}
+        delivered = sorted(
+            (name, each.plan.provider_plan_id)
+            for name, link in active.items()
+            for each in link.current_activations
+        )
+        assert sorted((each.name, each.plan_id) for each in self.server.unpaid()) == delivered
+        there = {each.name: each.iccid for each in self.server.endpoints.values()}
+        assert there == {name: link.iccid for name, link in active.items()}
+        held = {link.iccid for link in active.values()}
+        assert {esim.iccid for esim in books.every(Esim) if esim.link_id is not None} == held
+        in_use = {sim.iccid for sim in self.server.sims.values() if sim.endpoint_id is not None}
+        assert in_use == held
+        assert check_log(self.process.log).failures == []
+
+
+def environment_of(server: BicsServer) -> dict[str, str]:
+    """Return the settings of an installation that sells on this account."""
+    return {
+        "NETWORK_PROVIDER": "bics",
+        "NETWORK_BASE_PLAN": bics.BASE_PLAN,
+        "BICS_URL": server.url,
+        "BICS_USERNAME": bics.USERNAME,
+        "BICS_PASSWORD": bics.PASSWORD,
+        "BICS_ROAMING_PROFILE": bics.ROAMING_PROFILE,
+        "BICS_APN_GROUP": bics.APN_GROUP,
+    }

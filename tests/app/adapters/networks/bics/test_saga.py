@@ -1,0 +1,215 @@
+"""Links on BICS from the request to the end, whatever happens to a request on the wire."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+import workers.links
+import workers.plan_changes
+from domain.links.link import Link, Stage
+from domain.money import parse_amount
+from projections.audit.auditor import check_log
+from tests.app.adapters.networks.bics.bics_lab import SIMS, BicsLab
+from tests.installation import Installation, sqlite_only
+from tests.support.providers import bics
+from tests.support.providers.bics import BicsServer
+from tests.support.providers.server import FaultKind
+from tests.workers.link_lab import DEPOSIT
+
+pytestmark = [
+    pytest.mark.any_database,
+    sqlite_only("it is about what happens on the wire"),
+]
+
+CALL = timedelta(seconds=0.3)  # Real seconds pass in a call that meets its time-out.
+SECRETS = (bics.PASSWORD, "eyJ.token", "LPA:1$")
+
+# How a creation ends that meets a fault at its request. A request that was cut before it had an
+# effect looks like one whose reply was lost, and is not repeated: its money goes back.
+CREATED = {
+    FaultKind.DELAY: True,
+    FaultKind.LATE_REPLY: True,
+    FaultKind.DRIBBLE: True,
+    FaultKind.RESET_BEFORE: False,
+    FaultKind.RESET_AFTER: True,
+    FaultKind.HALF_BODY: True,
+    FaultKind.HTML: True,
+    FaultKind.WRONG_TYPES: True,
+    FaultKind.HUGE: True,
+    FaultKind.HUGE_GZIP: True,
+    FaultKind.UNAUTHORIZED: True,
+    FaultKind.RATE_LIMITED: False,
+    FaultKind.SERVER_ERROR: False,
+    FaultKind.SERVER_ERROR_AFTER: True,
+    FaultKind.UNAVAILABLE: False,
+    FaultKind.DUPLICATE: True,
+    FaultKind.EFFECT_TWICE: True,
+}
+ROUTES_OF_A_CREATION = ("sims", "create", "activate", "profile", "log in")
+
+
+def kinds(*quick: FaultKind) -> list[Any]:
+    """Return all kinds of faults; those that are not named take their turn in the long run only."""
+    return [
+        pytest.param(kind, marks=[] if kind in quick else [pytest.mark.soak], id=kind.name)
+        for kind in FaultKind
+    ]
+
+
+@pytest.fixture
+def server() -> Iterator[BicsServer]:
+    with BicsServer(SIMS) as server:
+        yield server
+
+
+@pytest.fixture
+def lab(
+    installation: Installation, server: BicsServer, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[BicsLab]:
+    monkeypatch.setattr(workers.links, "CALL", CALL)
+    monkeypatch.setattr(workers.plan_changes, "CALL", CALL)
+    lab = BicsLab(installation, server)
+    yield lab
+    for each in lab.process.log.read(0, 10_000):
+        stored = lab.process.log.mapper.to_stored_event(each.event).state
+        assert not [secret for secret in SECRETS if secret.encode() in stored]
+
+
+def settle(lab: BicsLab) -> None:
+    """Let the late effects of faults come, then all that is left to do."""
+    lab.server.heal()
+    lab.settle()
+
+
+@pytest.mark.parametrize("kind", kinds(*FaultKind))
+def test_a_creation_is_delivered_or_paid_back_whatever_happens_to_its_request(
+    lab: BicsLab, kind: FaultKind
+) -> None:
+    lab.server.fault(kind, on="create", headers={"Retry-After": "0"}, seconds=1)
+
+    link = lab.create()
+    settle(lab)
+
+    assert (lab.link(link.id).stage is Stage.ACTIVE) == CREATED[kind]
+    lab.check()
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("kind", kinds())
+@pytest.mark.parametrize("route", ROUTES_OF_A_CREATION)
+def test_a_creation_is_delivered_or_paid_back_whatever_happens_around_it(
+    lab: BicsLab, route: str, kind: FaultKind
+) -> None:
+    lab.server.fault(kind, on=route, times=2, headers={"Retry-After": "0"}, seconds=1)
+
+    lab.create()
+    settle(lab)
+
+    lab.check()
+
+
+@pytest.mark.parametrize("kind", kinds(FaultKind.DELAY, FaultKind.RESET_AFTER, FaultKind.HTML))
+@pytest.mark.parametrize("adding", [True, False])
+def test_a_change_of_plans_is_done_or_paid_back_whatever_happens_to_its_request(
+    lab: BicsLab, kind: FaultKind, *, adding: bool
+) -> None:
+    if adding and kind is FaultKind.EFFECT_TWICE:
+        pytest.skip("a proxy that adds a plan twice has added two: docs/providers/bics.md")
+    link = lab.create()
+    (first,) = link.current_activations
+    lab.server.fault(kind, on="plans", headers={"Retry-After": "0"}, seconds=1)
+
+    lab.change(link.id, *([], ["eu-2"]) if adding else ([first.id], []))
+    settle(lab)
+
+    lab.check()
+
+
+@pytest.mark.parametrize("kind", kinds(FaultKind.RESET_AFTER, FaultKind.WRONG_TYPES))
+@pytest.mark.parametrize("target", ["suspended", "active"])
+def test_a_status_is_in_the_end_that_of_the_network(
+    lab: BicsLab, kind: FaultKind, target: str
+) -> None:
+    link = lab.create()
+    if target == "active":
+        lab.switch(link.id, "suspended")
+    lab.server.fault(kind, on="life cycle", headers={"Retry-After": "0"}, seconds=1)
+
+    lab.switch(link.id, target)
+    lab.clock.forward(seconds=15)
+    settle(lab)
+
+    (endpoint,) = lab.server.endpoints.values()
+    assert lab.link(link.id).status == bics.STATUSES[endpoint.life_cycle]
+    lab.check()
+
+
+@pytest.mark.parametrize("route", ["delink", "delete", "sims", "profile"])
+@pytest.mark.parametrize("kind", kinds(FaultKind.RESET_AFTER))
+def test_an_endpoint_that_came_too_late_is_removed_whatever_happens(
+    lab: BicsLab, kind: FaultKind, route: str
+) -> None:
+    link = late_link(lab)
+    lab.server.fault(kind, on=route, headers={"Retry-After": "0"}, seconds=1)
+
+    settle(lab)
+
+    assert lab.link(link.id).stage is Stage.ENDED
+    assert lab.server.bought
+    lab.check()
+
+
+def late_link(lab: BicsLab) -> Link:
+    """Return a link that has failed, whose endpoint comes minutes later."""
+    link = lab.create(bics.SLOW_PLAN)
+    lab.clock.forward(seconds=15)
+    lab.expire(link.id)
+    lab.server.heal()
+    assert lab.link(link.id).stage is Stage.FAILED
+    assert not lab.server.bought
+    return link
+
+
+def test_an_esim_is_quarantined_until_a_lost_creation_can_no_longer_come(lab: BicsLab) -> None:
+    link = late_link(lab)
+    others = [lab.create() for _ in range(SIMS)]
+
+    iccids = {lab.link(other.id).iccid for other in others} - {None}
+    assert lab.link(link.id).iccid not in iccids
+    assert len(iccids) == SIMS // 2 - 1  # Of one sponsor; the last ones found no eSIM.
+    settle(lab)
+    lab.check()
+
+
+def test_an_endpoint_that_is_not_ours_is_neither_adopted_nor_removed(lab: BicsLab) -> None:
+    """Somebody else takes the eSIM, by the portal of BICS, when our creation is lost."""
+    lab.server.fault(FaultKind.RESET_BEFORE, on="create")
+    link = lab.create()
+    assert link.stage is Stage.ENDPOINT_REQUESTED
+    lab.server.take_by_hand(link.iccid or "", "by hand")
+    lab.clock.forward(seconds=1)
+    lab.work(link.id)
+    for _ in range(12):
+        lab.clock.forward(seconds=20)
+        lab.sweep()
+
+    assert lab.link(link.id).stage is Stage.FAILED
+    assert lab.wallet.balance_micros == parse_amount(DEPOSIT)
+    assert [each.name for each in lab.server.endpoints.values()] == ["by hand"]
+    assert check_log(lab.process.log).failures == []
+
+
+def test_an_addition_that_comes_too_late_is_taken_off(lab: BicsLab) -> None:
+    link = lab.create()
+    change = lab.change(link.id, add=[bics.SLOW_PLAN])
+    lab.clock.forward(seconds=1)
+    lab.work_change(change.id)  # Its call is over and shows nothing; it is not repeated.
+    lab.clock.forward(seconds=15)
+    lab.expire_change(change.id)
+    settle(lab)
+
+    assert len(lab.server.bought) == 2
+    assert len(lab.server.unpaid()) == 1
+    lab.check()
