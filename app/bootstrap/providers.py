@@ -13,6 +13,7 @@ from app.adapters.networks.bics.network import BicsNetwork, Profiles
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
+from app.adapters.remote.api import RemoteRules
 from app.settings import Settings, WrongSetting
 from domain.links.network import EsimNetwork
 from domain.lookups.ports import LookupProvider
@@ -20,6 +21,9 @@ from domain.lookups.ports import LookupProvider
 if TYPE_CHECKING:
     from app.bootstrap.container import Container
 
+# Ten calls within any second, for all processes at one address. A page of the catalogue is large,
+# because each of its bundles names all of its countries.
+ESIMGO = RemoteRules(calls_per_s=8, burst=2, body_bytes_max=4 << 20)
 SEED = "carrier-links"  # For the simulator: the same installation gets the same eSIMs again.
 
 
@@ -52,7 +56,8 @@ def esimgo(container: "Container") -> EsimGo:
     if not key.strip() or not key.isascii() or not key.isprintable():
         message = "ESIMGO_API_KEY must be set: it is needed by NETWORK_PROVIDER"
         raise WrongSetting(message)
-    api = container.remote_api(EsimGo.name, settings.esimgo_url, headers={"X-API-Key": key})
+    headers = {"X-API-Key": key}
+    api = container.remote_api(EsimGo.name, settings.esimgo_url, headers=headers, rules=ESIMGO)
     return EsimGo(api, key, container.clock, refunds=settings.esimgo_refunds)
 
 

@@ -1,4 +1,4 @@
-"""Fixtures: every eSIM network, one after the other."""
+"""Fixtures: every eSIM network of the shape that a suite is about, one after the other."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,23 @@ from pathlib import Path
 import pytest
 
 from domain.links.network import EsimNetwork
-from tests.contracts.esim_networks import NETWORKS, FarSide
+from tests.contracts.esim_networks import BY_ORDER, NETWORKS, STOCKS, FarSide
+
+SIDES = {
+    "test_esim_network": STOCKS,
+    "test_esim_network_trouble": STOCKS,
+    "test_order_network": BY_ORDER,
+}
 
 
-@pytest.fixture(params=list(NETWORKS))
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Hold a suite of one shape against the networks of this shape, another against all."""
+    if "far_side" in metafunc.fixturenames:
+        suite = metafunc.module.__name__.rpartition(".")[2]
+        metafunc.parametrize("far_side", [*SIDES.get(suite, NETWORKS)], indirect=True)
+
+
+@pytest.fixture
 def far_side(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FarSide]:
     made = NETWORKS[request.param](tmp_path)
     yield made

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
 from app.adapters.networks.bics.network import BicsNetwork, Profiles
 from app.adapters.networks.bics.session import Session
+from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi
 from app.adapters.sqlite.database import engine_for
@@ -16,6 +17,7 @@ from domain.links.network import EsimNetwork, ProviderPlan
 from projections.engine.database import Database
 from tests.installation import SetClock
 from tests.support.providers import bics
+from tests.support.providers.esimgo import KEY, MB, EsimGoServer
 
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)
 OTHER_PLAN = ProviderPlan("eu-3gb-30d", data_mb=3_000, validity_days=30)
@@ -30,10 +32,12 @@ class FarSide(Protocol):
     """A network with its own side, which no adapter can reach.
 
     With the plan `slow` it never answers a change in time. `product` is one that it sells.
+    `reactivates`: it can be asked to make an inactive endpoint active.
     """
 
     slow: ProviderPlan
     product: str
+    reactivates: bool
 
     def connect(self) -> EsimNetwork:
         """Return an adapter as another process would have it."""
@@ -45,6 +49,10 @@ class FarSide(Protocol):
 
     def deactivate(self, endpoint_id: str) -> None:
         """Make an endpoint inactive."""
+        ...
+
+    def install(self, endpoint_id: str) -> None:
+        """Install its eSIM on a device."""
         ...
 
     def break_down(self) -> None:
@@ -59,6 +67,7 @@ class SimulatedSide:
 
     slow = ProviderPlan("sandbox-slow", data_mb=1_000, validity_days=7)
     product = "esim"
+    reactivates = True
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "network.db"
@@ -84,6 +93,9 @@ class SimulatedSide:
 
     def deactivate(self, endpoint_id: str) -> None:
         self.connect().deactivate(endpoint_id)
+
+    def install(self, endpoint_id: str) -> None:
+        """Devices of the simulator install it by themselves."""
 
     def break_down(self) -> None:
         with self._databases[0].writing() as connection:
@@ -114,6 +126,7 @@ class BicsSide:
 
     slow = ProviderPlan(bics.SLOW_PLAN, data_mb=1_000, validity_days=7)
     product = bics.PRODUCT
+    reactivates = True
 
     def __init__(self, _: Path) -> None:
         self.server = bics.BicsServer()
@@ -133,6 +146,9 @@ class BicsSide:
         with self.server.lock:
             self.server.endpoints[endpoint_id].life_cycle = "Active-Inventory"
 
+    def install(self, endpoint_id: str) -> None:
+        """It does not tell whether an eSIM is installed."""
+
     def break_down(self) -> None:
         self.server.close()
 
@@ -142,11 +158,54 @@ class BicsSide:
             api.close()
 
 
-NETWORKS: Mapping[str, Callable[[Path], FarSide]] = {
+class EsimGoSide:
+    """The adapter of eSIM Go over real sockets to its scripted server."""
+
+    slow = ProviderPlan(EsimGoServer.slow, data_mb=1_000, validity_days=7)
+    product = ""
+    reactivates = False
+
+    def __init__(self, _: Path) -> None:
+        self.clock = SetClock()
+        self.server = EsimGoServer(self.clock)
+        for plan in (PLAN, OTHER_PLAN, self.slow):
+            quantity = plan.data_mb * MB
+            self.server.offer(plan.provider_plan_id, quantity=quantity, days=plan.validity_days)
+        self._apis: list[RemoteApi] = []
+
+    def connect(self) -> EsimGo:
+        headers = {"X-API-Key": KEY}
+        self._apis.append(RemoteApi("esimgo", self.server.url, clock=self.clock, headers=headers))
+        return EsimGo(self._apis[-1], KEY, self.clock, refunds=True)
+
+    def forward(self, by: timedelta) -> None:
+        """Devices use data while time passes."""
+        for iccid in self.server.held:
+            self.server.use(iccid, 10 * MB)
+        self.clock.now += by
+
+    def deactivate(self, endpoint_id: str) -> None:
+        self.server.deactivate(endpoint_id)
+
+    def install(self, endpoint_id: str) -> None:
+        self.server.install(endpoint_id)
+
+    def break_down(self) -> None:
+        self.server.close()
+
+    def close(self) -> None:
+        self.server.close()
+        for api in self._apis:
+            api.close()
+
+
+STOCKS: Mapping[str, Callable[[Path], FarSide]] = {
     "simulated": SimulatedSide,
     "simulated behind a circuit": GuardedSide,
     "bics": BicsSide,
 }
+BY_ORDER: Mapping[str, Callable[[Path], FarSide]] = {"esimgo": EsimGoSide}
+NETWORKS = {**STOCKS, **BY_ORDER}
 
 
 def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:
@@ -156,7 +215,9 @@ def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:
 
 
 def a_link(network: EsimNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> str:
-    """Create an endpoint on the first free eSIM and return its id."""
+    """Order an eSIM, or create an endpoint on the first free one; return the endpoint's id."""
+    if network.shape == "order":
+        return network.order(plan, reference, timeout_s=TIMEOUT_S).iccid
     iccid = a_free_esim(network)
     made = network.create_endpoint(iccid, plan, BASE_PLAN, reference, timeout_s=TIMEOUT_S)
     return made.endpoint_id

@@ -20,6 +20,7 @@ from tests.contracts.esim_networks import (
     UNKNOWN_ICCID,
     FarSide,
     a_free_esim,
+    a_link,
 )
 from tests.installation import PATIENCE_S
 
@@ -259,3 +260,13 @@ def test_a_reference_whose_endpoint_has_ended_makes_nothing_any_more(
         create(network, iccid)
 
     assert network.find_endpoint(iccid, timeout_s=TIMEOUT_S) is None
+
+
+def test_the_plans_of_an_endpoint_that_is_gone_are_gone(network: EsimNetwork) -> None:
+    endpoint_id = a_link(network)
+    (addon,) = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
+    network.remove_endpoint(endpoint_id, timeout_s=TIMEOUT_S)
+
+    network.remove_plan(endpoint_id, addon.addon_id, timeout_s=TIMEOUT_S)
+    with pytest.raises(NoSuchEndpoint):
+        network.usage(endpoint_id, timeout_s=TIMEOUT_S)

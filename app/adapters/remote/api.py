@@ -250,6 +250,8 @@ class RemoteApi:
 
     def _has_turn(self, ends_s: float) -> bool:
         """Wait until the limits allow a call; False if they do not before its end."""
+        if time.monotonic() >= ends_s:  # A change without time could only be lost.
+            return False
         wait_s, rules = self._hold.left_s(), self._rules
         if rules.calls_per_s is not None and wait_s < _left_s(ends_s):
             paced_s = self._pace(rules.calls_per_s, rules.burst, _left_s(ends_s))

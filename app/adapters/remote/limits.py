@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from email.utils import parsedate_to_datetime
 from threading import Lock
@@ -52,7 +53,7 @@ def _wait_s(status: int, headers: Mapping[str, str], now: datetime) -> float:
 
 
 def _seconds(text: str, now: datetime) -> float:
-    """Read seconds, a moment since 1970 or an HTTP date; 0 for what is none of them."""
+    """Read seconds, a moment since 1970, an HTTP date or ISO 8601; 0 for what is none of them."""
     try:
         number = float(text)
     except ValueError:
@@ -64,8 +65,8 @@ def _seconds(text: str, now: datetime) -> float:
 
 
 def _moment(text: str) -> datetime | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
+    for read in (parsedate_to_datetime, datetime.fromisoformat):
+        with suppress(ValueError):
+            moment = read(text)
+            return moment if moment.tzinfo is not None else None
+    return None

@@ -23,7 +23,6 @@ SMDP = "http://rsp.esim.example"
 GB = 1_000_000_000
 MB = 1_000_000
 LAPSE = timedelta(days=365)
-WINDOW_S = 1.0
 TOKENS = {"catalogue": 5, "networks": 5}  # What a request costs; 1 where nothing is said.
 UNUSED = {"processing", "queued"}
 OVER = {"depleted", "expired", "lapsed", "revoked"}
@@ -118,6 +117,7 @@ class EsimGoServer(ScriptedServer):
     prefix = "/v2.5"
     slow = "esim_slow"
     slow_s = 1.0
+    window_s = 1.0  # In which the tokens of `limit` are counted.
 
     def __init__(self, clock: Clock, *, refunds: bool = True, limit: int | None = None) -> None:
         super().__init__()
@@ -131,6 +131,7 @@ class EsimGoServer(ScriptedServer):
         self.offered: dict[str, Offer] = {}
         self.esims: dict[str, Esim] = {}
         self.sales: list[Sale] = []
+        self.limited = 0  # Requests that were refused by `limit`.
         self._numbers = itertools.count(1)
         self._window = (datetime.now(UTC), 0)
         bundle = "/bundles/(?P<name>[^/]+)/assignments/(?P<id>[^/]+)"
@@ -217,6 +218,7 @@ class EsimGoServer(ScriptedServer):
         def checked(request: Request) -> Answer:
             over, headers = self._rate(name)
             if over:
+                self.limited += 1
                 return 429, said("Rate limit exceeded"), {**headers, "Retry-After": "1"}
             if request.headers.get("x-api-key") != KEY:
                 return (401 if name == "order" else 403), said("access denied"), headers
@@ -237,12 +239,12 @@ class EsimGoServer(ScriptedServer):
         self._serve(name, method, f"/esims/(?P<iccid>[^/]+){path}", found)
 
     def _rate(self, route: str) -> tuple[bool, dict[str, str]]:
-        """Count the tokens of a fixed window of one second; tell whether they are used up."""
+        """Count the tokens of a fixed window; tell whether they are used up."""
         if self.limit is None:
             return False, {}
         cost, now = TOKENS.get(route, 1), datetime.now(UTC)
         began, used = self._window
-        if (now - began).total_seconds() >= WINDOW_S:
+        if (now - began).total_seconds() >= self.window_s:
             began, used = now, 0
         over = used + cost > self.limit
         used += 0 if over else cost
@@ -250,7 +252,7 @@ class EsimGoServer(ScriptedServer):
         return over, {
             "X-Ratelimit-Limit": str(self.limit),
             "X-Ratelimit-Remaining": str(self.limit - used),
-            "X-Ratelimit-Reset": (began + timedelta(seconds=WINDOW_S)).isoformat(),
+            "X-Ratelimit-Reset": (began + timedelta(seconds=self.window_s)).isoformat(),
             "X-Ratelimit-Cost": str(cost),
         }
 

@@ -38,8 +38,8 @@ SETTLES_AFTER = timedelta(minutes=10)
 CONNECTED_FOR = timedelta(hours=3)
 ORDERS_PER_PAGE = 100
 ORDER_PAGES_MAX = 20  # 2,000 orders since an intent; more cannot be looked through in time.
-CATALOGUE_PER_PAGE = 100
-CATALOGUE_PAGES_MAX = 200
+CATALOGUE_PER_PAGE = 50
+CATALOGUE_PAGES_MAX = 400
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
 DONE = {HTTPStatus.OK, HTTPStatus.CREATED}

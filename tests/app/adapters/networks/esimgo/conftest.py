@@ -37,8 +37,8 @@ def connect(server: EsimGoServer, clock: SetClock) -> Iterator[Connect]:
     apis: list[RemoteApi] = []
 
     def make(*, key: str = KEY, refunds: bool = True, **rest: Any) -> EsimGo:
-        headers = {"X-API-Key": key}
-        apis.append(RemoteApi("esimgo", server.url, headers=headers, clock=clock, **rest))
+        rest = {"headers": {"X-API-Key": key}, "clock": clock, **rest}
+        apis.append(RemoteApi("esimgo", server.url, **rest))
         return EsimGo(apis[-1], key, clock, refunds=refunds)
 
     yield make

@@ -1,11 +1,14 @@
 """The adapter of eSIM Go against its scripted server: what the port's contract does not ask."""
 
+import time
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 
 from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE, EsimGo
+from app.adapters.remote.api import RemoteRules
+from domain.cause import utc_now
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
@@ -13,6 +16,22 @@ from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOU
 from tests.installation import SetClock
 from tests.support.providers.esimgo import GB, MB, EsimGoServer
 from tests.support.providers.server import FaultKind
+
+
+class Turns:
+    """A pace of one process: eight calls a second, two at once."""
+
+    def __init__(self) -> None:
+        self._next_s = 0.0
+
+    def __call__(self, calls_per_s: float, burst: int, within_s: float) -> float | None:
+        now_s = time.monotonic()
+        self._next_s = max(self._next_s, now_s - (burst - 1) / calls_per_s)
+        wait_s = self._next_s - now_s
+        if wait_s > within_s:
+            return None
+        self._next_s += 1 / calls_per_s
+        return max(0.0, wait_s)
 
 
 def bought(network: EsimGo, plan: ProviderPlan = PLAN) -> Order:
@@ -280,7 +299,7 @@ def test_the_catalogue_is_read_page_by_page(network: EsimGo, server: EsimGoServe
     plans = [*network.supplied(timeout_s=TIMEOUT_S)]
 
     assert [plan.provider_plan_id for plan in plans] == [*server.offered]
-    assert len(server.asked("catalogue")) == 2
+    assert len(server.asked("catalogue")) == 4
     first, last = plans[0], plans[-1]
     assert (first.data_mb, first.validity_days) == (1_000, 7)
     assert [each.country_code for each in first.coverage] == ["DE", "FR", "IT"]
@@ -288,10 +307,32 @@ def test_the_catalogue_is_read_page_by_page(network: EsimGo, server: EsimGoServe
     assert (last.data_mb, last.cost) == (None, Cost(12_500_000, "USD"))
 
 
-def test_the_limit_of_the_provider_is_a_busy_provider(
-    network: EsimGo, server: EsimGoServer
+def test_no_call_is_refused_by_the_limit_of_the_provider(
+    connect: Connect, server: EsimGoServer
 ) -> None:
-    server.limit = 2
+    server.limit = 10
+    paced = connect(rules=RemoteRules(calls_per_s=8, burst=2), pace=Turns(), clock=utc_now)
+    order = bought(paced)
+
+    for _ in range(12):
+        paced.lpa(order.iccid, timeout_s=TIMEOUT_S)
+
+    assert not server.limited
+
+
+def test_a_catalogue_costs_more_and_waits_when_the_provider_says_so(
+    connect: Connect, server: EsimGoServer
+) -> None:
+    network = connect(clock=utc_now)  # The limit counts real seconds.
+    for number in range(60):
+        server.offer(f"esim_{number}")
+    server.limit = 10
+
+    assert len([*network.supplied(timeout_s=TIMEOUT_S)]) == len(server.offered)
+
+
+def test_an_order_over_the_limit_is_not_sent(connect: Connect, server: EsimGoServer) -> None:
+    network, server.limit, server.window_s = connect(clock=utc_now), 2, 60.0
     for _ in range(2):
         bought(network)
 
@@ -299,3 +340,4 @@ def test_the_limit_of_the_provider_is_a_busy_provider(
         bought(network)
 
     assert len(server.sales) == 2
+    assert len(server.asked("order")) == 2

@@ -1,0 +1,183 @@
+"""The contract that every network by order signs; what its plans do is asked of all networks."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from domain.links.network import Order, OrderNetwork, ProviderPlan
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide
+from tests.installation import PATIENCE_S
+
+SHORT_S = 0.2
+NOT_SOLD = ProviderPlan("not-sold", data_mb=1_000, validity_days=7)
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What a call needs: an order and a time-out."""
+
+    network: OrderNetwork
+    order: Order
+    timeout_s: float = TIMEOUT_S
+
+    @property
+    def addon_id(self) -> str:
+        addons = self.network.usage(self.order.iccid, timeout_s=TIMEOUT_S).addons
+        return addons[-1].addon_id
+
+
+READS: dict[str, Callable[[Ask], object]] = {
+    "probe": lambda ask: ask.network.probe(timeout_s=ask.timeout_s),
+    "balance": lambda ask: ask.network.balance(timeout_s=ask.timeout_s),
+    "supplied": lambda ask: [*ask.network.supplied(timeout_s=ask.timeout_s)],
+    "orders": lambda ask: ask.network.orders(PLAN, ask.order.placed_at, timeout_s=ask.timeout_s),
+    "usage": lambda ask: ask.network.usage(ask.order.iccid, timeout_s=ask.timeout_s),
+    "status": lambda ask: ask.network.status(ask.order.iccid, timeout_s=ask.timeout_s),
+    "lpa": lambda ask: ask.network.lpa(ask.order.iccid, timeout_s=ask.timeout_s),
+}
+CHANGES: dict[str, Callable[[Ask], object]] = {
+    "order": lambda ask: ask.network.order(PLAN, "link-2", timeout_s=ask.timeout_s),
+    "take_back": lambda ask: ask.network.take_back(ask.order, timeout_s=ask.timeout_s),
+    "add_plan": lambda ask: ask.network.add_plan(
+        ask.order.iccid, OTHER_PLAN, "topup-1", timeout_s=ask.timeout_s
+    ),
+    "remove_plan": lambda ask: ask.network.remove_plan(
+        ask.order.iccid, "no-such-addon", timeout_s=ask.timeout_s
+    ),
+    "suspend": lambda ask: ask.network.suspend(ask.order.iccid, timeout_s=ask.timeout_s),
+    "resume": lambda ask: ask.network.resume(ask.order.iccid, timeout_s=ask.timeout_s),
+}
+CALLS = {**READS, **CHANGES}
+
+
+def may_raise(name: str) -> tuple[type[ProviderError], ...]:
+    return (Unavailable,) if name in READS else (Unavailable, OutcomeUnknown)
+
+
+def buy(network: OrderNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> Order:
+    return network.order(plan, reference, timeout_s=TIMEOUT_S)
+
+
+def listed(network: OrderNetwork, since: Order, plan: ProviderPlan = PLAN) -> list[str]:
+    orders = network.orders(plan, since.placed_at, timeout_s=TIMEOUT_S)
+    return [order.order_reference for order in orders]
+
+
+def test_an_order_brings_an_active_esim_with_its_plan(network: OrderNetwork) -> None:
+    order = buy(network)
+
+    usage = network.usage(order.iccid, timeout_s=TIMEOUT_S)
+    assert usage.status == "active"
+    (addon,) = usage.addons
+    assert (addon.provider_plan_id, addon.remaining_mb) == (PLAN.provider_plan_id, PLAN.data_mb)
+    assert order.addon_id in {None, addon.addon_id}
+    assert order.provider_plan_id == PLAN.provider_plan_id
+    assert order.placed_at.utcoffset() == timedelta(0)
+    assert network.lpa(order.iccid, timeout_s=TIMEOUT_S).startswith("LPA:1$")
+
+
+def test_each_order_brings_another_esim(far_side: FarSide, network: OrderNetwork) -> None:
+    processes = [far_side.connect() for _ in range(3)]
+
+    def order(number: int) -> Order:
+        return buy(processes[number % 3], reference="link-1")
+
+    with ThreadPoolExecutor(6) as pool:
+        orders = [*pool.map(order, range(12))]
+
+    assert len({each.iccid for each in orders}) == 12
+    assert len({each.order_reference for each in orders}) == 12
+    assert {*listed(network, orders[0])} == {each.order_reference for each in orders}
+
+
+def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
+    far_side: FarSide, network: OrderNetwork
+) -> None:
+    bought = []
+    for plan in (PLAN, PLAN, OTHER_PLAN, PLAN):
+        bought.append(buy(network, plan))
+        far_side.forward(timedelta(seconds=10))
+
+    first, second, other, last = (each.order_reference for each in bought)
+    assert listed(network, bought[0]) == [first, second, last]
+    assert listed(network, bought[1]) == [second, last]
+    assert listed(far_side.connect(), bought[2]) == [last]
+    assert listed(network, bought[0], OTHER_PLAN) == [other]
+    (shown,) = network.orders(PLAN, bought[3].placed_at, timeout_s=TIMEOUT_S)
+    assert shown.iccid == bought[3].iccid
+    assert shown.cost == bought[3].cost
+    assert shown.reference == ("link-1" if network.keeps_reference else None)
+
+
+def test_what_is_not_sold_is_refused_and_not_listed(network: OrderNetwork) -> None:
+    first = buy(network)
+
+    with pytest.raises(Rejected):
+        buy(network, NOT_SOLD)
+
+    assert listed(network, first, NOT_SOLD) == []
+
+
+def test_an_order_past_its_time_out_has_an_outcome_that_settles(
+    far_side: FarSide, network: OrderNetwork
+) -> None:
+    first, began = buy(network), time.monotonic()
+    with pytest.raises(OutcomeUnknown):
+        network.order(far_side.slow, "link-2", timeout_s=SHORT_S)
+    assert time.monotonic() - began < PATIENCE_S
+
+    far_side.forward(network.settles_after)
+    settled = listed(network, first, far_side.slow)
+    far_side.forward(timedelta(hours=1))
+
+    assert listed(network, first, far_side.slow) == settled
+    assert len(settled) <= 1
+
+
+def test_what_is_taken_back_is_so_once_and_for_all(network: OrderNetwork) -> None:
+    order, kept = buy(network), buy(network)
+
+    taken = [network.take_back(order, timeout_s=TIMEOUT_S) for _ in range(2)]
+
+    assert taken[0] == taken[1]
+    if taken[0]:
+        with pytest.raises(Rejected):
+            network.usage(order.iccid, timeout_s=TIMEOUT_S)
+    assert network.usage(kept.iccid, timeout_s=TIMEOUT_S).addons
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_call_works_on_a_network_without_trouble(network: OrderNetwork, name: str) -> None:
+    CALLS[name](Ask(network, buy(network)))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_network_that_answers_nobody_is_a_trouble_of_the_port(
+    far_side: FarSide, network: OrderNetwork, name: str
+) -> None:
+    ask = Ask(network, buy(network))
+    far_side.break_down()
+
+    with pytest.raises(may_raise(name)) as caught:
+        CALLS[name](ask)
+
+    # The text may reach a log, and so would the text of what caused it.
+    assert ask.order.iccid not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_without_time_ends_at_once(network: OrderNetwork, name: str) -> None:
+    ask = Ask(network, buy(network), timeout_s=0.0)
+
+    began = time.monotonic()
+    with pytest.raises(may_raise(name)):
+        CALLS[name](ask)
+
+    assert time.monotonic() - began < PATIENCE_S
