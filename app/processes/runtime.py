@@ -7,6 +7,7 @@ from threading import Event, Thread
 from typing import Literal
 
 from app.bootstrap.container import Container
+from app.processes.balances import note_balances
 from app.processes.memory import settle_memory
 from app.processes.waiting_worker import WaitingWorker
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
@@ -39,6 +40,8 @@ FOLLOW_FIRST_S = 5.0  # As for the first purge.
 CHECKPOINT_S = 5.0  # How long after it could be made a checkpoint is made.
 DELIVER_S = 15.0  # Also the pause after a sink that has not accepted one.
 AUDIT_S = 60.0  # How soon it is noticed that the night has come.
+BALANCES_S = 300.0  # Often enough for an alert, and seldom for a provider's limits.
+BALANCES_FIRST_S = 5.0  # As for the first purge.
 RESTART_S = 1.0
 STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
@@ -152,8 +155,12 @@ class Runtime:
                     expected=NotAccepted,
                 ),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
+                Task("balances", BALANCES_S, self._balances, first_s=BALANCES_FIRST_S),
             ]
         )
+
+    def _balances(self) -> None:
+        note_balances(self._container)
 
     def _purge(self) -> object:
         """Delete what own stores no longer need; a large cache in several goes."""

@@ -27,6 +27,7 @@ from prometheus_client.registry import Collector
 
 from app.watch.gauges import (
     ANSWERING,
+    AUDITING,
     DECIDING,
     WITH_STANDBY,
     WORKING,
@@ -198,6 +199,7 @@ class Metrics:
         self._events = EventCounters()
         self._make_for_http(places_max)
         self._make_for_work()
+        self._make_for_providers()
 
     def _make_for_http(self, places_max: int) -> None:
         self._requests = Counter(
@@ -240,6 +242,17 @@ class Metrics:
         )
         for store in STORES:
             self._store_errors.labels(store)
+        self._messages = Counter(
+            "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
+        )
+        self._message_seconds = Histogram(
+            "message_duration_seconds", "Time to work on a message.", ["actor"], registry=None
+        )
+        self._active = Gauge(
+            "role_active", "1 in the copy that is active, 0 in a standby.", ["role"], registry=None
+        )
+
+    def _make_for_providers(self) -> None:
         self._calls = Counter(
             "provider_calls",
             "Calls to the APIs of providers, by how they ended.",
@@ -253,14 +266,11 @@ class Metrics:
             registry=None,
             buckets=CALL_BUCKETS_S,
         )
-        self._messages = Counter(
-            "messages_worked", "Messages worked on.", ["actor", "outcome"], registry=None
-        )
-        self._message_seconds = Histogram(
-            "message_duration_seconds", "Time to work on a message.", ["actor"], registry=None
-        )
-        self._active = Gauge(
-            "role_active", "1 in the copy that is active, 0 in a standby.", ["role"], registry=None
+        self._balances = Gauge(
+            "provider_balance",
+            "What we have left at a provider, in its currency.",
+            ["provider"],
+            registry=None,
         )
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
@@ -290,6 +300,10 @@ class Metrics:
         self._calls.labels(provider, outcome).inc()
         if outcome != HELD:
             self._call_seconds.labels(provider).observe(seconds)
+
+    def balance(self, provider: str, amount: float) -> None:
+        """Show what we have left at a provider; NaN if that is not known."""
+        self._balances.labels(provider).set(amount)
 
     def worked(self, actor: str, outcome: str, seconds: float) -> None:
         """Count one message that was handled."""
@@ -327,6 +341,7 @@ class Metrics:
         )
         shown += [self._messages, self._message_seconds] if role in WORKING else []
         shown += [self._active] if role in WITH_STANDBY else []
+        shown += [self._balances] if role in AUDITING else []
         return shown
 
 

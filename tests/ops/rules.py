@@ -28,6 +28,7 @@ FUNCTIONS = {
     "absent",
     "histogram_quantile",
     "label_replace",
+    "predict_linear",
 }
 LANGUAGE = FUNCTIONS | {"or", "and", "by"}
 
