@@ -488,7 +488,7 @@ class Container:
     @part
     def known_plans(self) -> KnownPlans:
         """The terms of plans, read once for a request."""
-        return KnownPlans(self.views, self.plans)
+        return KnownPlans(self.views, self.plans, self.clock)
 
     # Providers.
 

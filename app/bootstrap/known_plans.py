@@ -5,6 +5,7 @@ from collections.abc import Collection
 from uuid import UUID
 
 from domain.catalogue.plan import PlanTerms
+from domain.cause import Clock
 from projections.engine.database import Database
 from projections.models.plans import Plans
 
@@ -15,18 +16,19 @@ PLANS_MAX = 1_000
 class KnownPlans:
     """What is sold is read each time; what a reply shows of it afterwards may be a second old."""
 
-    def __init__(self, database: Database, plans: Plans) -> None:
+    def __init__(self, database: Database, plans: Plans, clock: Clock) -> None:
+        self._clock = clock
         self._database = database
         self._plans = plans
         self._known: dict[UUID, tuple[float, PlanTerms]] = {}
 
     def offer(self, organization_id: UUID, plan_id: UUID) -> PlanTerms | None:
-        """Return the present terms of a plan that an organization may buy."""
+        """Return the terms of a plan that an organization may buy now, by the database's time."""
         plan = self._plans.get(self._database, organization_id, plan_id)
         if plan is None:
             return None
         self._keep(plan_id, plan.terms)
-        return plan.terms
+        return plan.terms.at(self._clock())
 
     def terms_of(self, plan_ids: Collection[UUID]) -> dict[UUID, PlanTerms]:
         """Return the terms of plans, whoever may buy them; read within the last second."""

@@ -69,6 +69,32 @@ class Month(click.ParamType[datetime, str]):
         return datetime(int(match["year"]), int(match["month"]), 1, tzinfo=UTC)
 
 
+class Moment(click.ParamType[datetime, str]):
+    """A time with its offset; a date is its first instant in UTC."""
+
+    name = "time"
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        moment = moment_of(value)
+        if moment is None:
+            what = "a date, or a time such as 2026-01-31T08:00:00Z"
+            self.fail(f"{value!r} is not {what}", param, ctx)
+        return moment
+
+
+def moment_of(text: str) -> datetime | None:
+    """Read a time with its offset, or a date as its first instant in UTC; None if it is none."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) == len("2026-01-01"):
+        moment = moment.replace(tzinfo=UTC)
+    return moment.astimezone(UTC) if moment.tzinfo is not None else None
+
+
 class Point(click.ParamType[datetime | int, str]):
     """A position of the log, or a time with its offset; a date is its first instant in UTC."""
 
@@ -79,13 +105,8 @@ class Point(click.ParamType[datetime | int, str]):
     ) -> datetime | int:
         if POSITION.fullmatch(value):
             return int(value)
-        try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            moment = None
-        if moment is not None and len(value) == len("2026-01-01"):
-            moment = moment.replace(tzinfo=UTC)
-        if moment is None or moment.tzinfo is None:
+        moment = moment_of(value)
+        if moment is None:
             what = "a position, a date, or a time such as 2026-01-31T08:00:00Z"
             self.fail(f"{value!r} is not {what}", param, ctx)
         return moment

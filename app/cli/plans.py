@@ -2,17 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import asdict
+from datetime import datetime
 from typing import IO, Any
 from uuid import UUID
 
 import click
 import msgspec
 
-from app.cli.arguments import organization_argument
+from app.cli.arguments import AT_LEAST_ZERO, Moment, organization_argument
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import Refusals, as_json_option, show, show_list
+from app.cli.plans_sync import sync
 from domain.catalogue.commands import Catalogue
-from domain.catalogue.plan import SIMULATED, Plan
+from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
 from domain.catalogue.plan_file import FILE_BYTES_MAX, PlanRules, PlansRefused, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
@@ -26,6 +28,9 @@ id_argument = click.argument("plan_id", metavar="ID", type=click.UUID)
 @click.group(name="plans")
 def command() -> None:
     """The catalogue: data plans, and who may see them."""
+
+
+command.add_command(sync)
 
 
 @command.command(name="import")
@@ -56,9 +61,36 @@ def list_all(*, as_json: bool) -> None:
     with installation() as container:
         catch_up(container)
         with container.views.reading() as connection:
-            rows = container.plans.all(connection)
+            rows = [row.at(container.clock()) for row in container.plans.all(connection)]
     facts = _facts if as_json else _short_facts
     show_list([facts(row) for row in rows], as_json=as_json)
+
+
+@command.command()
+@id_argument
+@click.argument("price_micros", metavar="AMOUNT", type=AT_LEAST_ZERO)
+@click.option("--from", "starts_at", type=Moment(), help="When it takes effect; default: now.")
+@click.option("--below-cost", is_flag=True, help="Also if the network takes more.")
+@as_json_option
+def price(
+    *,
+    plan_id: UUID,
+    price_micros: int,
+    starts_at: datetime | None,
+    below_cost: bool,
+    as_json: bool,
+) -> None:
+    """Set the price of a plan; what was bought keeps its own.
+
+    With --from it takes effect then, by the clock of the database, and prices of other moments
+    stay. Without, it holds from now on, prices that were to come are dropped, and a plan that had
+    no price yet is enabled.
+    """
+
+    def change(plans: Catalogue, cause: Cause) -> Plan:
+        return plans.price(plan_id, price_micros, cause, starts_at=starts_at, below_cost=below_cost)
+
+    _change(change, as_json=as_json)
 
 
 @command.command()
@@ -97,11 +129,12 @@ def include(*, plan_id: UUID, organization_id: UUID, as_json: bool) -> None:
 
 def _change(change: Change, *, as_json: bool) -> None:
     with installation() as container:
-        plan = change(container.catalogue, cause_of(container))
+        cause = cause_of(container)
+        plan = change(container.catalogue, cause)
     row = PlanRow(
         id=plan.id,
         organization_id=plan.organization_id,
-        terms=plan.terms,
+        terms=plan.terms.at(cause.at),
         enabled=plan.enabled,
         excluded=sorted(plan.excluded, key=str),
     )
@@ -110,19 +143,28 @@ def _change(change: Change, *, as_json: bool) -> None:
 
 def _facts(row: PlanRow) -> dict[str, Any]:
     """Return a plan in the words of a plan file, so that the whole list can be imported again."""
-    terms = msgspec.to_builtins(row.terms)
-    price, cost = format_amount(terms.pop("retail_price_micros")), row.terms.cost
+    terms, cost, later = msgspec.to_builtins(row.terms), row.terms.cost, row.terms.later_prices
+    for name in ("retail_price_micros", "unpriced"):
+        terms.pop(name, None)
     return {
         "id": row.id,
         "organization_id": row.organization_id,
         "enabled": row.enabled,
         "excluded_organizations": row.excluded,
-        "retail_price": price,
+        "retail_price": _price(row.terms),
         **terms,
+        "later_prices": [
+            {"from": each.starts_at, "retail_price": format_amount(each.retail_price_micros)}
+            for each in later or ()
+        ],
         "cost": cost and format_amount(cost.amount_micros),
         "cost_currency": cost and cost.currency,
         "network": row.terms.network or SIMULATED,
     }
+
+
+def _price(terms: PlanTerms) -> str | None:
+    return None if terms.unpriced else format_amount(terms.retail_price_micros)
 
 
 def _short_facts(row: PlanRow) -> dict[str, Any]:
@@ -132,7 +174,11 @@ def _short_facts(row: PlanRow) -> dict[str, Any]:
         "id": row.id,
         "name": terms.name,
         "provider_plan_id": terms.provider_plan_id,
-        "price": f"{format_amount(terms.retail_price_micros)} {terms.currency}",
+        "price": (price := _price(terms)) and f"{price} {terms.currency}",
+        "later": [
+            f"{format_amount(each.retail_price_micros)} from {each.starts_at:%Y-%m-%dT%H:%M:%SZ}"
+            for each in terms.later_prices or ()
+        ],
         "cost": cost and f"{format_amount(cost.amount_micros)} {cost.currency}",
         "mb": terms.data_mb,
         "days": terms.validity_days,

@@ -44,6 +44,8 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "wallet adjustments approve": "approve",
         "wallet adjustments reject": "approve",
         "plans import": "catalogue",
+        "plans price": "catalogue",
+        "plans sync": "catalogue",
         "plans enable": "catalogue",
         "plans disable": "catalogue",
         "plans exclude": "catalogue",

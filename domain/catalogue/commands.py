@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -9,7 +10,10 @@ from domain.accounts.organization import Organization
 from domain.catalogue.matching import Match, PlansByKey, match
 from domain.catalogue.plan import Plan
 from domain.catalogue.plan_file import PlanEntry
+from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.syncing import Synced, SyncRules, sync
 from domain.cause import Cause
+from domain.errors import NotPossible
 from domain.log.log import Log, retry_on_conflict
 
 
@@ -42,9 +46,37 @@ class Catalogue:
         """
         return retry_on_conflict(lambda: self._import(entries, cause))
 
+    def sync(
+        self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
+    ) -> Synced:
+        """Bring the plans that a network supplies, all or none; with `dry_run` only say what for.
+
+        Raises NotPossible for an empty list, which would call every plan withdrawn.
+        """
+        if not supplied:
+            message = f"the network {rules.network} lists no plans"
+            raise NotPossible(message)
+        return retry_on_conflict(lambda: self._sync(supplied, rules, cause, dry_run=dry_run))
+
     def switch(self, plan_id: UUID, cause: Cause, *, enabled: bool) -> Plan:
         """Offer a plan, or stop offering it."""
         return self._change(plan_id, lambda plan: plan.switch(cause, enabled=enabled))
+
+    def price(
+        self,
+        plan_id: UUID,
+        price_micros: int,
+        cause: Cause,
+        *,
+        starts_at: datetime | None,
+        below_cost: bool,
+    ) -> Plan:
+        """Set the price of a plan from a moment on, None: from now on. See `Plan.price`."""
+
+        def price(plan: Plan) -> None:
+            plan.price(price_micros, cause, starts_at=starts_at, below_cost=below_cost)
+
+        return self._change(plan_id, price)
 
     def exclude(self, plan_id: UUID, organization_id: UUID, cause: Cause) -> Plan:
         """Hide a global plan from an organization; NotPossible for a plan that has an owner."""
@@ -64,6 +96,16 @@ class Catalogue:
             self.log.append(*changed)
         created = sum(each.plan is None for each in matches)
         return Imported(created, len(changed) - created, len(plans) - len(changed))
+
+    def _sync(
+        self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
+    ) -> Synced:
+        known = (ids for key, ids in self.known().items() if key.kind == "provider_plan_id")
+        ours = [self.log.get(Plan, id_, f"plan {id_}") for ids in known for id_ in ids]
+        synced = sync(self.log, ours, supplied, rules, cause)
+        if synced.changed and not dry_run:
+            self.log.append(*synced.changed)
+        return synced
 
     def _change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
         def decide(newest: Plan) -> Plan:
@@ -85,7 +127,7 @@ def _apply(match: Match, cause: Cause) -> Plan:
             cause,
             organization_id=entry.organization_id,
             terms=entry.terms,
-            enabled=entry.enabled is not False,
+            enabled=entry.enabled is not False and not entry.terms.unpriced,
             excluded=entry.excluded or (),
         )
     plan.change(entry.terms, cause)

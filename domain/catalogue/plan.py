@@ -1,20 +1,24 @@
 """A data plan of the catalogue: what it offers, what it costs, who may see it."""
 
 from collections.abc import Collection, Sequence
+from datetime import datetime
 from typing import Literal, NamedTuple, Self
 from uuid import UUID
 
 import msgspec
+from msgspec.structs import replace
 
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
+from domain.money import format_amount
 from domain.regions import regions_of
 
 CoverageType = Literal["local", "regional", "global"]
 SIMULATED = "simulated"  # The network of plans that name none.
+LATER_PRICES_MAX = 24  # Two years of monthly prices; every event of the plan carries them.
 COVERAGE_TYPES: tuple[CoverageType, ...] = ("local", "regional", "global")
 
 
@@ -40,11 +44,19 @@ class CountryCoverage(msgspec.Struct, frozen=True):
     operators: list[Operator]
 
 
+class LaterPrice(msgspec.Struct, frozen=True):
+    """A price that takes effect at a moment."""
+
+    starts_at: datetime
+    retail_price_micros: int
+
+
 class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything about a plan except who may see it. `data_mb` in MB, 1 GB = 1000 MB.
 
     `cost` is what the network takes for it, None if that is not known; no partner may see it.
-    `network` None is the simulated one.
+    `network` None is the simulated one. `later_prices` rise in time; what holds at a moment is told
+    by `at`. An `unpriced` plan has no price yet and cannot be offered; its price is written as 0.
     """
 
     name: str
@@ -58,6 +70,23 @@ class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     coverage: list[CountryCoverage]
     cost: Cost | None = None
     network: str | None = None
+    later_prices: list[LaterPrice] | None = None
+    unpriced: bool = False
+
+    def at(self, moment: datetime) -> "PlanTerms":
+        """Return the terms that hold at a moment, with the prices that are still to come."""
+        prices = self.later_prices or []
+        begun = [each for each in prices if each.starts_at <= moment]
+        if not begun:
+            return self
+        price_micros, left = begun[-1].retail_price_micros, prices[len(begun) :]
+        return replace(self, retail_price_micros=price_micros, later_prices=left or None)
+
+    def loses(self, price_micros: int) -> bool:
+        """Tell whether a price is below the cost; other currencies have no rate to compare by."""
+        if self.cost is None or self.cost.currency != self.currency:
+            return False
+        return price_micros < self.cost.amount_micros
 
 
 class PlanKey(NamedTuple):
@@ -146,6 +175,7 @@ class Plan(Root):
     ) -> Self:
         """Put a plan into the catalogue."""
         assert organization_id is None or not excluded, "only a global plan excludes"
+        assert not (enabled and terms.unpriced), "nobody can buy what has no price"
         return cls.begin(
             cls.Published,
             cause,
@@ -157,12 +187,63 @@ class Plan(Root):
         )
 
     def change(self, terms: PlanTerms, cause: Cause) -> None:
-        """Offer other terms from now on; what was bought keeps its old terms."""
-        if terms != self.terms:
+        """Offer other terms from now on; what was bought keeps its old terms.
+
+        Raises NotPossible if they have no price and the plan has one.
+        """
+        terms = terms.at(cause.at)
+        if terms.unpriced and not self.terms.unpriced:
+            message = f"plan {self.id} has a price, which can be changed but not taken away"
+            raise NotPossible(message)
+        if terms != self.terms.at(cause.at):
             self.record(self.Changed, cause, terms=terms)
 
+    def price(
+        self,
+        price_micros: int,
+        cause: Cause,
+        *,
+        starts_at: datetime | None = None,
+        below_cost: bool = False,
+    ) -> None:
+        """Set the price from a moment on, or from now on; the first price also enables the plan.
+
+        A price from now on replaces those that were to come. Raises NotPossible for one that is
+        below the cost, unless that is wanted, and for a moment that has passed.
+        """
+        terms = self.terms.at(cause.at)
+        if terms.loses(price_micros) and not below_cost:
+            raise NotPossible(below(terms.cost))
+        if starts_at is None:
+            was_unpriced = terms.unpriced
+            changed = replace(
+                terms, retail_price_micros=price_micros, later_prices=None, unpriced=False
+            )
+            self.change(changed, cause)
+            if was_unpriced:
+                self.switch(cause, enabled=True)
+        elif starts_at > cause.at:
+            self.change(self._priced_later(terms, LaterPrice(starts_at, price_micros)), cause)
+        elif terms.retail_price_micros != price_micros:
+            message = f"{starts_at.isoformat()} has passed; without a time the price holds from now"
+            raise NotPossible(message)
+
+    def _priced_later(self, terms: PlanTerms, price: LaterPrice) -> PlanTerms:
+        if terms.unpriced:
+            message = f"plan {self.id} has no price yet; give it one that holds from now on first"
+            raise NotPossible(message)
+        others = [e for e in terms.later_prices or () if e.starts_at != price.starts_at]
+        if len(others) >= LATER_PRICES_MAX:
+            message = f"plan {self.id} has {LATER_PRICES_MAX} prices to come already"
+            raise NotPossible(message)
+        prices = sorted([*others, price], key=lambda each: each.starts_at)
+        return replace(terms, later_prices=prices)
+
     def switch(self, cause: Cause, *, enabled: bool) -> None:
-        """Offer the plan, or stop offering it."""
+        """Offer the plan, or stop offering it; NotPossible for one that has no price yet."""
+        if enabled and self.terms.unpriced:
+            message = f"plan {self.id} has no price yet: see plans price"
+            raise NotPossible(message)
         if enabled != self.enabled:
             self.record(self.Enabled if enabled else self.Disabled, cause)
 
@@ -178,6 +259,13 @@ class Plan(Root):
         """Show it to an organization again."""
         if organization_id in self.excluded:
             self.record(self.OrganizationIncluded, cause, organization_id=organization_id)
+
+
+def below(cost: Cost | None) -> str:
+    """Say why a price is refused that loses money."""
+    assert cost is not None
+    taken = f"{format_amount(cost.amount_micros)} {cost.currency}"
+    return f"is below the cost of {taken}; --below-cost allows that"
 
 
 def key_of(organization_id: UUID | None, provider_plan_id: str | None, name: str) -> PlanKey:

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any, TypeVar
 from uuid import UUID
 
 from domain.catalogue.checked_json import (
     Check,
+    Path,
     Problem,
     Wrong,
     amount,
@@ -22,19 +25,24 @@ from domain.catalogue.checked_json import (
 )
 from domain.catalogue.plan import (
     COVERAGE_TYPES,
+    LATER_PRICES_MAX,
     SIMULATED,
     CountryCoverage,
+    LaterPrice,
     Operator,
     PlanKey,
     PlanTerms,
     SponsorProfile,
+    below,
     coverage_type_of,
     key_of,
 )
 from domain.cost import Cost
 from domain.errors import NotPossible
-from domain.money import CURRENCIES, format_amount
+from domain.money import CURRENCIES
 from domain.regions import is_country
+
+T = TypeVar("T")
 
 FILE = "the file"
 FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
@@ -136,15 +144,13 @@ def _entry(index: int, value: Any, rules: PlanRules) -> PlanEntry:
     required = {**_REQUIRED, "currency": _only(rules.currency)}
     said = members(required, {**_OPTIONAL, "network": one_of(*rules.networks)})(value)
     cost, problems = _cost(said, rules), _contradictions(said)
-    if cost is not None and not rules.below_cost:
-        problems += _losses(said, cost)
     if problems:
         raise Wrong(*problems)
     countries = [each.country_code for each in said["coverage"]]
     terms = PlanTerms(
         name=said["name"],
         provider_plan_id=said["provider_plan_id"],
-        retail_price_micros=said["retail_price"],
+        retail_price_micros=said["retail_price"] or 0,
         currency=said["currency"],
         data_mb=said["data_mb"],
         validity_days=said["validity_days"],
@@ -153,7 +159,11 @@ def _entry(index: int, value: Any, rules: PlanRules) -> PlanEntry:
         coverage=said["coverage"],
         cost=cost,
         network=_unless_simulated(said["network"] or rules.networks[0]),
+        later_prices=said["later_prices"] or None,
+        unpriced=said["retail_price"] is None,
     )
+    if not rules.below_cost and (losses := _losses(terms)):
+        raise Wrong(*losses)
     return PlanEntry(
         index=index,
         id=said["id"],
@@ -177,6 +187,12 @@ def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
         problems.append((("excluded_organizations",), message))
     if said["cost_currency"] is not None and said["cost"] is None:
         problems.append((("cost_currency",), "needs a cost beside it"))
+    if said["retail_price"] is None and (said["enabled"] or said["later_prices"]):
+        message = "is needed for a plan that is enabled or has prices to come"
+        problems.append((("retail_price",), message))
+    starts = [each.starts_at for each in said["later_prices"] or ()]
+    if any(one >= other for one, other in pairwise(starts)):
+        problems.append((("later_prices",), "must be in the order of time, each once"))
     return problems
 
 
@@ -187,12 +203,15 @@ def _cost(said: Mapping[str, Any], rules: PlanRules) -> Cost | None:
     return Cost(amount_micros, said["cost_currency"] or rules.currency)
 
 
-def _losses(said: Mapping[str, Any], cost: Cost) -> list[Problem]:
-    """Refuse a price below the cost; other currencies have no rate by which they are compared."""
-    if cost.currency != said["currency"] or said["retail_price"] >= cost.amount_micros:
-        return []
-    taken = f"{format_amount(cost.amount_micros)} {cost.currency}"
-    return [(("retail_price",), f"is below the cost of {taken}; --below-cost allows that")]
+def _losses(terms: PlanTerms) -> list[Problem]:
+    """Refuse prices below the cost."""
+    prices: list[tuple[Path, int]] = [
+        (("later_prices", index, "retail_price"), each.retail_price_micros)
+        for index, each in enumerate(terms.later_prices or ())
+    ]
+    if not terms.unpriced:
+        prices.insert(0, (("retail_price",), terms.retail_price_micros))
+    return [(path, below(terms.cost)) for path, price in prices if terms.loses(price)]
 
 
 def _unless_simulated(network: str) -> str | None:
@@ -213,6 +232,25 @@ def _currency(value: Any) -> str:
     if not isinstance(value, str) or value not in CURRENCIES:
         raise Wrong(((), "must be a currency code of ISO 4217, such as EUR"))
     return value
+
+
+def _moment(value: Any) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value)
+    except (TypeError, ValueError):
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise Wrong(((), "must be a time with its offset, such as 2026-12-01T00:00:00Z"))
+    return moment.astimezone(UTC)
+
+
+def _at_most(highest: int, check_list: Check[list[T]]) -> Check[list[T]]:
+    def check(value: Any) -> list[T]:
+        if isinstance(value, list) and len(value) > highest:
+            raise Wrong(((), f"must be at most {highest}"))
+        return check_list(value)
+
+    return check
 
 
 def _uuid(value: Any) -> UUID:
@@ -239,6 +277,7 @@ def _at_least_one(value: Any) -> list[CountryCoverage]:
     return found
 
 
+_LATER_PRICE = members({"from": _moment, "retail_price": amount})
 _PROFILE = members({"id": text, "name": text, "color": text})
 _OPERATOR = members({"name": text, "network_types": every(text)})
 _COUNTRY = members(
@@ -250,7 +289,7 @@ _COUNTRY = members(
 _COVERAGE = every(lambda value: CountryCoverage(**_COUNTRY(value)))
 _REQUIRED = {
     "name": text,
-    "retail_price": amount,
+    "retail_price": lambda value: None if value is None else amount(value),
     "data_mb": whole(DATA_MB_MAX),
     "validity_days": whole(VALIDITY_DAYS_MAX),
     "sponsor_profiles": every(lambda value: SponsorProfile(**_PROFILE(value))),
@@ -260,6 +299,10 @@ _OPTIONAL = {
     "id": _uuid,
     "provider_plan_id": text,
     "coverage_type": one_of(*COVERAGE_TYPES),
+    "later_prices": _at_most(
+        LATER_PRICES_MAX,
+        every(lambda value: LaterPrice(*_LATER_PRICE(value).values())),
+    ),
     "cost": amount,
     "cost_currency": _currency,
     "organization_id": _uuid,

@@ -4,7 +4,8 @@ A batch is reduced to its outcome first: of several changes of a plan only the l
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -161,6 +162,10 @@ class PlanRow:
     terms: PlanTerms
     enabled: bool
     excluded: list[UUID]
+
+    def at(self, moment: datetime) -> "PlanRow":
+        """Return the plan with the price that holds at a moment; rows tell those to come too."""
+        return replace(self, terms=self.terms.at(moment))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ Each form has a name and a file of its own, such as `link.activated.1+cost.json`
 a name shows that the field is left out where it is None.
 """
 
+from datetime import UTC, datetime
 from typing import Any, cast
 
 from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
 from domain.accounts.wallet import Wallet
-from domain.catalogue.plan import Plan
+from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
 from domain.links.link import Link
 from domain.links.plan_change import Addition, PlanChange
@@ -24,6 +25,8 @@ from tests.golden.link_examples import ACTIVATION, PLAN
 COST = Cost(2_100_000, "EUR")
 TOLD = Cost(2_099_999, "USD", "order-ä-7", estimated=False)
 COSTLY_TERMS = replace(TERMS, cost=COST, network="bics")
+LATER_TERMS = replace(TERMS, later_prices=[LaterPrice(datetime(2027, 1, 1, tzinfo=UTC), 5_000_000)])
+UNPRICED_TERMS = replace(TERMS, retail_price_micros=0, unpriced=True)
 COSTLY_PLAN = replace(PLAN, cost=COST, network="bics")
 
 
@@ -40,6 +43,9 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("cached", _with(BulkJob.ItemsCompleted, asked=[])),
     ("cost", _with(Plan.Published, terms=COSTLY_TERMS)),
     ("cost", _with(Plan.Changed, terms=COSTLY_TERMS)),
+    ("later", _with(Plan.Published, terms=LATER_TERMS)),
+    ("later", _with(Plan.Changed, terms=LATER_TERMS)),
+    ("unpriced", _with(Plan.Published, terms=UNPRICED_TERMS, enabled=False)),
     ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
     ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),
     ("cost", _with(Link.PlanAdded, plan=COSTLY_PLAN, cost=TOLD)),

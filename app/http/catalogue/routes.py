@@ -52,7 +52,8 @@ def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
             offset=offset_of(query),
             limit=query["per_page"],
         )
-    return conditional(show_page([show_plan(row) for row in rows], total, query))
+    now = parts.clock()
+    return conditional(show_page([show_plan(row.at(now)) for row in rows], total, query))
 
 
 @blueprint.route("/v1/plans/regions", methods=["GET"])
@@ -101,7 +102,7 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
     row = parts.plans.get(parts.views, caller.organization_id, wanted)
     if row is None:
         raise NotFound
-    return row
+    return row.at(parts.clock())
 
 
 def _wait() -> None:

@@ -315,7 +315,8 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
         rows = parts.plans.compatible(
             connection, caller.organization_id, profile_id, query.get("country")
         )
-    rows = [row for row in rows if (row.terms.network or SIMULATED) == link.network]
+    now = parts.clock()
+    rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == link.network]
     return success([show_plan(row) for row in _nearest_first(rows, link)])
 
 

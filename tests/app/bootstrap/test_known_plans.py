@@ -1,12 +1,22 @@
 """A plan is read each time it is sold; a reply may show it as of a second ago."""
 
+from datetime import timedelta
+
 import pytest
 
 from app.bootstrap import known_plans
 from app.bootstrap.known_plans import KnownPlans
 from domain.catalogue.plan import PlanTerms
-from tests.installation import Process
+from domain.cause import Cause
+from tests.installation import Installation, Process, SetClock
 from tests.plan_files import import_plans, plan, stored
+
+CAUSE = Cause(SetClock()(), "test")
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock(CAUSE.at)
 
 
 @pytest.fixture
@@ -14,7 +24,7 @@ def plans(process: Process, monkeypatch: pytest.MonkeyPatch) -> KnownPlans:
     monkeypatch.setattr(known_plans, "KEPT_S", 60.0)
     import_plans(process, plan())
     process.projector.catch_up()
-    return KnownPlans(process.views, process.plans)
+    return KnownPlans(process.views, process.plans, process.clock)
 
 
 def offered(process: Process, plans: KnownPlans) -> PlanTerms | None:
@@ -70,3 +80,21 @@ def test_it_does_not_grow_without_end(
         ids = [row.id for row in process.plans.all(connection)]
     assert plans.terms_of(ids).keys() == set(ids)
     assert len(plans._known) <= 2  # noqa: SLF001  # What it holds.
+
+
+def test_what_a_buyer_pays_is_decided_by_the_time_of_the_purchase(
+    installation: Installation, clock: SetClock
+) -> None:
+    process = installation.process(clock)
+    import_plans(process, plan())
+    starts_at, later = clock.now + timedelta(hours=1), 5_000_000
+    process.catalogue.price(stored(process).id, later, CAUSE, starts_at=starts_at, below_cost=False)
+    process.projector.catch_up()
+    for now, price_micros in (
+        (starts_at - timedelta(microseconds=1), 4_500_000),
+        (starts_at, later),
+    ):
+        clock.now = now
+        terms = offered(process, process.known_plans)
+        assert terms is not None
+        assert terms.retail_price_micros == price_micros

@@ -51,6 +51,8 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         **{f"wallet adjustments {each}": [one] for each in ("approve", "reject")},
         **{f"wallet {name}": given for name, given in wallet.items()},
         "plans import": [file],
+        "plans sync": ["simulated"],
+        "plans price": [one, "1"],
         **{f"plans {each}": [one] for each in ("enable", "disable")},
         **{f"plans {each}": [one, one] for each in ("exclude", "include")},
         "client create": ["--m2m"],

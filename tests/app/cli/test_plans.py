@@ -1,13 +1,19 @@
 """`plans`: the catalogue as operators fill, change and see it."""
 
 import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from msgspec.structs import replace
 
+from app.adapters.networks.simulated.network import SimulatedNetwork
 from domain.catalogue.plan_file import PLANS_MAX
+from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.cost import Cost
+from domain.provider_errors import Unavailable
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.plan_files import covering, plan, profile, written
 
@@ -71,6 +77,7 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
         "cost": "0.004",
         "cost_currency": "EUR",
         "network": "simulated",
+        "later_prices": [{"from": "2099-01-01T00:00:00.000Z", "retail_price": "0.006"}],
     }
     own = plan("Own", organization_id=owner, provider_plan_id=None)
     path = tmp_path / "plans.json"
@@ -80,7 +87,7 @@ def test_the_list_tells_everything_and_can_be_imported_again(shell: Shell, tmp_p
     assert rows[0] == everything
     assert UUID(rows[1].pop("id"))
     expected = {"enabled": True, "excluded_organizations": [], "coverage_type": "local"}
-    unknown = {"cost": None, "cost_currency": None, "network": "simulated"}
+    unknown = {"cost": None, "cost_currency": None, "network": "simulated", "later_prices": []}
     assert rows[1] == own | expected | unknown
     path.write_bytes(written(*listed(shell)))
     assert shell.json("plans", "import", path) == {"created": 0, "updated": 0, "unchanged": 2}
@@ -93,6 +100,35 @@ def test_a_plan_may_be_sold_below_its_cost_only_if_that_is_meant(shell: Shell, f
     assert refused == f'Error: plans[0] "A": {why}\n'
     assert shell.json("plans", "import", file, "--below-cost")["created"] == 1
     assert "4.51 USD" in shell.run("plans", "list").stdout
+
+
+def test_a_price_is_set_now_and_for_later(shell: Shell, file: Path) -> None:
+    file.write_bytes(written(plan("A", cost="4.40")))
+    shell.run("plans", "import", file)
+    plan_id = listed(shell)[0]["id"]
+    later = {"from": "2099-01-01T00:00:00.000Z", "retail_price": "5.00"}
+    for _ in range(2):
+        said = shell.json("plans", "price", plan_id, "5.00", "--from", "2099-01-01")
+        assert (said["retail_price"], said["later_prices"]) == ("4.50", [later])
+    assert listed(shell) == [said]
+    assert "5.00 from 2099-01-01T00:00:00Z" in shell.run("plans", "list").stdout
+    assert "has passed" in shell.refusal("plans", "price", plan_id, "5", "--from", "2020-01-01")
+    assert "below the cost of 4.40 USD" in shell.refusal("plans", "price", plan_id, "4.39")
+    for wrong in ("noon", "2099-01-01T00:00:00"):
+        refused = shell.refusal("plans", "price", plan_id, "5", "--from", wrong, status=2)
+        assert "--from" in refused
+    said = shell.json("plans", "price", plan_id, "4.39", "--below-cost")
+    assert (said["retail_price"], said["later_prices"]) == ("4.39", [])
+
+
+def test_a_plan_without_a_price_is_sold_once_it_has_one(shell: Shell, file: Path) -> None:
+    file.write_bytes(written(plan("A", retail_price=None)))
+    shell.run("plans", "import", file)
+    (row,) = listed(shell)
+    assert (row["retail_price"], row["enabled"]) == (None, False)
+    assert "has no price yet" in shell.refusal("plans", "enable", row["id"])
+    said = shell.json("plans", "price", row["id"], "4.50")
+    assert (said["retail_price"], said["enabled"]) == ("4.50", True)
 
 
 def test_the_sample_plans_can_be_imported(shell: Shell) -> None:
@@ -198,7 +234,76 @@ def test_people_get_lines_and_tables(shell: Shell, file: Path) -> None:
     assert "created    2\n" in shell.run("plans", "import", file).stdout
     header, first, second = shell.run("plans", "list").stdout.splitlines()
     assert header.split()[:4] == ["ID", "NAME", "PROVIDER_PLAN_ID", "PRICE"]
-    cells = ["A", "a", "4.50", "USD", "-", "1000", "7", "local", "1", "-", "yes", "-"]
+    cells = ["A", "a", "4.50", "USD", "-", "-", "1000", "7", "local", "1", "-", "yes", "-"]
     assert first.split()[1:] == cells
     assert "global" in second
     assert "enabled           no\n" in shell.run("plans", "disable", first.split()[0]).stdout
+
+
+COST = Cost(2_000_000, "USD")
+COVERAGE = (SuppliedCountry("FR", (("Orange", ("4G",)),)),)
+SUPPLIED = [
+    SuppliedPlan("small", "France 1 GB", 1000, 7, COVERAGE, COST),
+    SuppliedPlan("endless", "France", None, 7, COVERAGE, COST),
+]
+
+
+def supplying(monkeypatch: pytest.MonkeyPatch, supplied: Sequence[SuppliedPlan]) -> None:
+    """Let the network have a catalogue; the simulated one has none."""
+    monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: supplied)
+
+
+def test_a_sync_brings_what_the_network_supplies(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert shell.refusal("plans", "sync", "simulated") == "the network simulated lists no plans"
+    assert "names no far" in shell.refusal("plans", "sync", "far")
+    supplying(monkeypatch, SUPPLIED)
+    told = shell.json("plans", "sync", "simulated", "--dry-run")
+    assert (told["dry_run"], len(told["created"]), listed(shell)) == (True, 1, [])
+    done = shell.json("plans", "sync", "simulated")
+    assert {**told, "dry_run": False} == done
+    (row,) = done["created"]
+    assert (row["cost"], row["price"], row["enabled"]) == ("2.00 USD", None, False)
+    assert [each["provider_plan_id"] for each in done["skipped"]] == ["endless"]
+    priced = shell.json("plans", "sync", "simulated", "--markup", "30%", "--round", "0.50")
+    assert [each["price"] for each in priced["updated"]] == ["3.00 USD"]
+    assert [each["enabled"] for each in listed(shell)] == [True]
+    supplying(monkeypatch, [replace(SUPPLIED[0], cost=Cost(3_200_000, "USD"))])
+    changed = shell.json("plans", "sync", "simulated")
+    (cost,) = changed["costs"]
+    assert (cost["cost_before"], cost["cost"], cost["price"]) == (
+        "2.00 USD",
+        "3.20 USD",
+        "3.00 USD",
+    )
+    assert len(changed["below_cost"]) == 1
+    supplying(monkeypatch, [replace(SUPPLIED[0], provider_plan_id="new")])
+    shown = shell.run("plans", "sync", "simulated").stdout
+    assert "withdrawn:" in shown
+    assert "France 1 GB" in shown
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--markup", "30"], "30%"),
+        (["--markup", "-5%"], "30%"),
+        (["--round", "0.50"], "--markup"),
+        (["--markup", "30%", "--round", "0"], "above 0"),
+    ],
+)
+def test_a_rule_for_prices_is_checked(shell: Shell, options: list[str], named: str) -> None:
+    assert named in shell.refusal("plans", "sync", "simulated", *options, status=2)
+
+
+def test_a_network_that_gives_half_of_its_catalogue_changes_nothing(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def half() -> Iterator[SuppliedPlan]:
+        yield SUPPLIED[0]
+        raise Unavailable
+
+    monkeypatch.setattr(SimulatedNetwork, "supplied", lambda *_, **__: half())
+    assert "does not give its catalogue" in shell.refusal("plans", "sync", "simulated")
+    assert listed(shell) == []

@@ -1,6 +1,7 @@
 """A plan file is read whole, or refused with a line for every mistake in it."""
 
 import json
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -144,7 +145,7 @@ WRONG: list[tuple[str, Any, str]] = [
     *[("network", value, "must be one of: simulated") for value in ("far", "", 1)],
     *[
         ("retail_price", value, AMOUNT)
-        for value in ("-1", "1e3", "0.0000001", "", " 1", "1,5", "\u0661", "1" * 13, 4.5, 4, None)
+        for value in ("-1", "1e3", "0.0000001", "", " 1", "1,5", "\u0661", "1" * 13, 4.5, 4)
     ],
     *[
         (name, value, f"must be a whole number from 1 to {highest}")
@@ -331,3 +332,32 @@ def test_a_file_that_is_parsed_already_is_read_alike() -> None:
     assert (entry.index, entry.place) == (0, 'plans[0] "Germany 1 GB"')
     with pytest.raises(PlansRefused):
         read_plans([], RULES)
+
+
+def test_prices_to_come_and_none_yet_are_told_by_a_file() -> None:
+    prices = [
+        {"from": "2027-01-01T00:00:00+01:00", "retail_price": "5.00"},
+        {"from": "2027-02-01T00:00:00Z", "retail_price": "4.75"},
+    ]
+    later = one(later_prices=prices).terms.later_prices
+    assert later is not None
+    assert [each.retail_price_micros for each in later] == [5_000_000, 4_750_000]
+    assert later[0].starts_at == datetime(2026, 12, 31, 23, tzinfo=UTC)
+    assert one(later_prices=[]).terms.later_prices is None
+    entry = one(retail_price=None, enabled=False, cost="4.00")
+    assert (entry.terms.unpriced, entry.terms.retail_price_micros) == (True, 0)
+    order = "must be in the order of time, each once"
+    wrong = written(plan("A", later_prices=prices[::-1]), plan("B", later_prices=prices[:1] * 2))
+    assert lines(wrong) == [
+        f'plans[{i}] "{name}": later_prices: {order}' for i, name in enumerate("AB")
+    ]
+    cheap = written(plan("A", later_prices=prices, cost="4.80", retail_price="4.80"))
+    (told,) = lines(cheap)
+    assert told.startswith('plans[0] "A": later_prices[1].retail_price: is below the cost')
+    nothing = "is needed for a plan that is enabled or has prices to come"
+    for more in ({"enabled": True}, {"enabled": False, "later_prices": prices}):
+        refused = lines(written(plan("A", retail_price=None, **more)))
+        assert refused == [f'plans[0] "A": retail_price: {nothing}']
+    for value in ("2027-01-01T00:00:00", "soon", 1, None):
+        (told,) = lines(written(plan("A", later_prices=[{**prices[0], "from": value}])))
+        assert "later_prices[0].from: must be a time with its offset" in told

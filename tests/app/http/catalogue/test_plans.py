@@ -1,5 +1,6 @@
 """The plans that an organization can buy, and where they work."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -9,7 +10,8 @@ from app.http.catalogue.countries import country_name
 from domain.regions import REGIONS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
-from tests.plan_files import covering, import_plans, plan, profile
+from tests.installation import SetClock
+from tests.plan_files import covering, import_plans, plan, profile, stored
 
 PLANS = "/v1/plans"
 MISSING = "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11"
@@ -283,3 +285,23 @@ def test_an_empty_catalogue_is_an_empty_page(make_service: MakeService) -> None:
 def test_every_region_can_be_asked_for(buyer: Tenant) -> None:
     for region in REGIONS:
         assert buyer.get(f"{PLANS}?region={region}").status_code == 200
+
+
+def test_a_price_that_takes_effect_is_the_price_from_then_on(make_service: MakeService) -> None:
+    clock = SetClock()
+    service = make_service(clock=clock)
+    tenant, parts = service.tenant(), service.container
+    import_plans(parts, plan("Own France", coverage=covering("FR")))
+    plan_id, starts_at = stored(parts, "Own France").id, clock.now + timedelta(minutes=5)
+    parts.catalogue.price(
+        plan_id, 5_000_000, service.cause(), starts_at=starts_at, below_cost=False
+    )
+    parts.projector.catch_up()
+    etags = set()
+    for price in ("4.50", "5.00"):
+        assert [each["partner_cost"] for each in found(tenant)] == [price]
+        reply = tenant.get(f"{PLANS}/{plan_id}")
+        assert reply.json["data"]["partner_cost"] == price
+        etags.add(reply.headers["ETag"])
+        clock.now = starts_at
+    assert len(etags) == 2

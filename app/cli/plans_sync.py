@@ -1,0 +1,139 @@
+"""`plans sync`: what a network supplies, brought into the catalogue."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import islice
+from typing import Any
+
+import click
+
+from app.bootstrap.container import Container
+from app.cli.arguments import ABOVE_ZERO
+from app.cli.installation import cause_of, installation
+from app.cli.output import as_json_option, show, show_list
+from domain.catalogue.plan import Plan
+from domain.catalogue.plan_file import PLANS_MAX
+from domain.catalogue.supplied import SuppliedPlan
+from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated
+from domain.cost import Cost
+from domain.errors import NotPossible
+from domain.money import format_amount
+from domain.provider_errors import ProviderError
+
+CALL_S = 30.0  # For each call of the network; a catalogue has many pages.
+CENT_MICROS = 10_000
+
+Row = Mapping[str, Any]
+
+
+class Share(click.ParamType[Fraction, str]):
+    """A share of the cost in percent."""
+
+    name = "percent"
+    _form = re.compile(r"(?P<number>[0-9]{1,4}(?:\.[0-9]{1,4})?)%", re.ASCII)
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Fraction:
+        match = self._form.fullmatch(value)
+        if match is None:
+            self.fail(f"{value!r} is not a share such as 30%", param, ctx)
+        return Fraction(match["number"]) / 100
+
+
+@click.command()
+@click.argument("network", metavar="NETWORK")
+@click.option("--markup", type=Share(), help="Price plans that have none: cost and so much more.")
+@click.option("--round", "step_micros", type=ABOVE_ZERO, help="Up to a multiple; default: 0.01.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
+@as_json_option
+def sync(
+    *,
+    network: str,
+    markup: Fraction | None,
+    step_micros: int | None,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Bring the plans of a network, with their coverage and cost, all or none.
+
+    New plans are disabled until they have a price, by `plans price` or by --markup. Prices that
+    there are never change here. Plans that the network no longer has are told, and stay.
+    """
+    if markup is None and step_micros is not None:
+        message = "--round is for prices that --markup makes"
+        raise click.UsageError(message)
+    rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS)
+    with installation() as container:
+        cause = cause_of(container)
+        rules = SyncRules(network, container.settings.currency, rule)
+        supplied = _supplied(container, network)
+        synced = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
+    _show(synced, dry_run=dry_run, as_json=as_json)
+
+
+def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan]:
+    """Read the whole catalogue of a network before anything is changed."""
+    networks = container.networks
+    if name not in networks.names:
+        message = f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}"
+        raise NotPossible(message)
+    try:
+        listed = networks.of(name).supplied(timeout_s=CALL_S)
+        supplied = [*islice(listed, PLANS_MAX + 1)]
+    except ProviderError as error:
+        message = f"the network {name} does not give its catalogue: {type(error).__name__}"
+        raise NotPossible(message) from error
+    if len(supplied) > PLANS_MAX:
+        message = f"the network {name} lists more than {PLANS_MAX} plans"
+        raise NotPossible(message)
+    return supplied
+
+
+def _show(synced: Synced, *, dry_run: bool, as_json: bool) -> None:
+    rows: Mapping[str, list[Row]] = {
+        "created": _plans(synced.created),
+        "updated": _plans(each.plan for each in synced.updated),
+        "costs": [_cost(each) for each in synced.updated if each.has_other_cost],
+        "below_cost": _plans(synced.below_cost),
+        "withdrawn": _plans(synced.withdrawn),
+        "skipped": [
+            {"provider_plan_id": each.provider_plan_id, "name": each.name, "reason": each.reason}
+            for each in synced.skipped
+        ],
+    }
+    facts = {"dry_run": dry_run, "unchanged": synced.unchanged}
+    if as_json:
+        show({**facts, **rows}, as_json=True)
+        return
+    show({**facts, **{name: len(those) for name, those in rows.items()}}, as_json=False)
+    for name, those in rows.items():
+        if those:
+            click.echo(f"\n{name}:")
+            show_list(those, as_json=False)
+
+
+def _plans(plans: Iterable[Plan]) -> list[Row]:
+    return [_facts(plan) for plan in plans]
+
+
+def _facts(plan: Plan) -> Row:
+    terms = plan.terms
+    price = None if terms.unpriced else format_amount(terms.retail_price_micros)
+    return {
+        "id": plan.id,
+        "provider_plan_id": terms.provider_plan_id,
+        "name": terms.name,
+        "cost": _shown(terms.cost),
+        "price": price and f"{price} {terms.currency}",
+        "enabled": plan.enabled,
+    }
+
+
+def _cost(updated: Updated) -> Row:
+    return {**_facts(updated.plan), "cost_before": _shown(updated.before.cost)}
+
+
+def _shown(cost: Cost | None) -> str | None:
+    return None if cost is None else f"{format_amount(cost.amount_micros)} {cost.currency}"

@@ -1,0 +1,240 @@
+"""Brings what a network supplies into the catalogue; a price moves only by an operator's word."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import ceil
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from domain.catalogue.checked_json import Wrong, text, whole
+from domain.catalogue.plan import (
+    SIMULATED,
+    CountryCoverage,
+    Operator,
+    Plan,
+    PlanTerms,
+    coverage_type_of,
+)
+from domain.catalogue.plan_file import DATA_MB_MAX, VALIDITY_DAYS_MAX
+from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.cause import Cause
+from domain.cost import Cost
+from domain.ids import derive_id
+from domain.log.aggregate import Root
+from domain.log.log import Log
+from domain.money import AMOUNT_MICROS_MAX
+from domain.regions import is_country
+
+UNLIMITED = "has no limit of data, and a plan here has one"
+NO_COUNTRY = "covers no country that we know"
+TWICE = "is listed twice"
+RENAMED = "was brought before, and that plan has another provider_plan_id now"
+TOO_DEAR = "costs more than a plan can"
+
+
+@dataclass(frozen=True)
+class Markup:
+    """How a plan without a price gets one: its cost and a share of it, up to the next step."""
+
+    share: Fraction
+    step_micros: int
+
+    def price_of(self, cost_micros: int) -> int:
+        return ceil(cost_micros * (1 + self.share) / self.step_micros) * self.step_micros
+
+
+@dataclass(frozen=True)
+class SyncRules:
+    """Of which network and in which currency; without a markup new plans get no price."""
+
+    network: str
+    currency: str
+    markup: Markup | None = None
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A plan that was not brought, and why."""
+
+    provider_plan_id: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Updated:
+    """A plan and its terms before."""
+
+    plan: Plan
+    before: PlanTerms
+
+    @property
+    def has_other_cost(self) -> bool:
+        return _amount(self.before.cost) != _amount(self.plan.terms.cost)
+
+
+@dataclass
+class Synced:
+    """What a sync does to the catalogue. `withdrawn` are on sale, and the network has none."""
+
+    created: list[Plan] = field(default_factory=list)
+    updated: list[Updated] = field(default_factory=list)
+    unchanged: int = 0
+    withdrawn: list[Plan] = field(default_factory=list)
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def changed(self) -> list[Plan]:
+        """The plans with new events."""
+        return [*self.created, *(each.plan for each in self.updated)]
+
+    @property
+    def below_cost(self) -> list[Plan]:
+        """Of these the plans on sale that now cost more than they bring."""
+        on_sale = (each for each in self.changed if each.enabled)
+        return [each for each in on_sale if each.terms.loses(each.terms.retail_price_micros)]
+
+
+def sync(
+    log: Log, ours: Iterable[Plan], supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause
+) -> Synced:
+    """Change our plans to what their network supplies, and make those that are new.
+
+    Data, validity, coverage and cost are the network's; name, price, profiles and who may see the
+    plan are ours. Nothing is appended here.
+    """
+    found, listed = Synced(), set[str]()
+    known = _by_provider_id(ours, rules.network)
+    for each in supplied:
+        reason = TWICE if each.provider_plan_id in listed else _unfit(each)
+        listed.add(each.provider_plan_id)
+        if reason is None:
+            reason = _bring(log, each, known.get(each.provider_plan_id, ()), rules, cause, found)
+        if reason is not None:
+            found.skipped.append(Skipped(each.provider_plan_id, each.name, reason))
+    gone = (plan for id_, plans in known.items() if id_ not in listed for plan in plans)
+    found.withdrawn = [plan for plan in gone if plan.enabled]
+    return found
+
+
+def _by_provider_id(ours: Iterable[Plan], network: str) -> Mapping[str, Sequence[Plan]]:
+    found: dict[str, list[Plan]] = {}
+    for plan in ours:
+        provider_plan_id = plan.terms.provider_plan_id
+        if provider_plan_id is not None and (plan.terms.network or SIMULATED) == network:
+            found.setdefault(provider_plan_id, []).append(plan)
+    return found
+
+
+def _unfit(supplied: SuppliedPlan) -> str | None:
+    """Return why a plan cannot be sold here; the rules are those of a plan file."""
+    if supplied.data_mb is None:
+        return UNLIMITED
+    if not _countries(supplied.coverage):
+        return NO_COUNTRY
+    for name, check, value in (
+        ("provider_plan_id", text, supplied.provider_plan_id),
+        ("name", text, supplied.name),
+        ("data_mb", whole(DATA_MB_MAX), supplied.data_mb),
+        ("validity_days", whole(VALIDITY_DAYS_MAX), supplied.validity_days),
+    ):
+        try:
+            check(value)
+        except Wrong as wrong:
+            return f"{name} {wrong.problems[0][1]}"
+    return None
+
+
+def _bring(  # noqa: PLR0913  # Each is what the decision needs.
+    log: Log,
+    supplied: SuppliedPlan,
+    ours: Sequence[Plan],
+    rules: SyncRules,
+    cause: Cause,
+    found: Synced,
+) -> str | None:
+    """Make or change the plans of what is supplied; return why that cannot be done, if so."""
+    price = _price(supplied.cost, rules)
+    if price is not None and price > AMOUNT_MICROS_MAX:
+        return TOO_DEAR
+    if not ours:
+        plan_id = derive_id("plan", rules.network, supplied.provider_plan_id)
+        if log.find(Root, plan_id) is not None:
+            return RENAMED
+        found.created.append(_publish(plan_id, supplied, price, rules, cause))
+    for plan in ours:
+        before = plan.terms
+        plan.change(_terms(before.at(cause.at), supplied), cause)
+        if plan.terms.unpriced and price is not None:
+            plan.price(price, cause)
+        if plan.pending_events:
+            found.updated.append(Updated(plan, before))
+        else:
+            found.unchanged += 1
+    return None
+
+
+def _price(cost: Cost | None, rules: SyncRules) -> int | None:
+    """Return the price by rule; None without a rule, a cost, or a rate between two currencies."""
+    if cost is None or rules.markup is None or cost.currency != rules.currency:
+        return None
+    return rules.markup.price_of(cost.amount_micros)
+
+
+def _publish(
+    plan_id: UUID, supplied: SuppliedPlan, price: int | None, rules: SyncRules, cause: Cause
+) -> Plan:
+    coverage = _countries(supplied.coverage)
+    assert supplied.data_mb is not None
+    terms = PlanTerms(
+        name=supplied.name,
+        provider_plan_id=supplied.provider_plan_id,
+        retail_price_micros=price or 0,
+        currency=rules.currency,
+        data_mb=supplied.data_mb,
+        validity_days=supplied.validity_days,
+        coverage_type=coverage_type_of([each.country_code for each in coverage]),
+        sponsor_profiles=[],
+        coverage=coverage,
+        cost=supplied.cost,
+        network=None if rules.network == SIMULATED else rules.network,
+        unpriced=price is None,
+    )
+    enabled = price is not None
+    return Plan.publish(plan_id, cause, organization_id=None, terms=terms, enabled=enabled)
+
+
+def _terms(now: PlanTerms, supplied: SuppliedPlan) -> PlanTerms:
+    """Return the terms with what is the network's; a coverage type that was chosen stays."""
+    assert supplied.data_mb is not None
+    coverage = _countries(supplied.coverage)
+    kind = now.coverage_type
+    if kind == coverage_type_of([each.country_code for each in now.coverage]):
+        kind = coverage_type_of([each.country_code for each in coverage])
+    return replace(
+        now,
+        data_mb=supplied.data_mb,
+        validity_days=supplied.validity_days,
+        coverage_type=kind,
+        coverage=coverage,
+        cost=now.cost if _amount(supplied.cost) in {None, _amount(now.cost)} else supplied.cost,
+    )
+
+
+def _amount(cost: Cost | None) -> tuple[int, str] | None:
+    return None if cost is None else (cost.amount_micros, cost.currency)
+
+
+def _countries(supplied: Sequence[SuppliedCountry]) -> list[CountryCoverage]:
+    """Return the coverage in one order, because a network may list it in another one each time."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for each in supplied:
+        if is_country(each.country_code):
+            operators = found.setdefault(each.country_code, {})
+            operators |= {name: list(kinds) for name, kinds in each.operators}
+    return [
+        CountryCoverage(code, [Operator(*each) for each in sorted(operators.items())])
+        for code, operators in sorted(found.items())
+    ]
