@@ -11,6 +11,7 @@ from domain.catalogue.plan import Plan
 from domain.finance.month import Month
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
@@ -29,6 +30,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     Plan,
     Link,
     Esim,
+    LostOrder,
     PlanChange,
     MonthlyFee,
     Discontinuity,

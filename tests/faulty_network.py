@@ -6,7 +6,15 @@ from typing import Any
 
 from domain.links.network import EsimNetwork
 
-CHANGES = ("create_endpoint", "remove_endpoint", "release_esim", "add_plan", "remove_plan")
+CHANGES = (
+    "create_endpoint",
+    "remove_endpoint",
+    "release_esim",
+    "add_plan",
+    "remove_plan",
+    "order",
+    "take_back",
+)
 READS = ("available_esims", "find_endpoint", "usage", "status", "lpa")
 
 

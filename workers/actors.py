@@ -10,6 +10,7 @@ from dramatiq import Broker
 from workers.fees import MonthlyFees
 from workers.links import LinkWork
 from workers.lookup_turns import LookupTurns
+from workers.lost_orders import LostOrders
 from workers.plan_changes import PlanChangeWork
 
 # The log and the sweep repeat work, so the broker tries only once more, soon, and not for days.
@@ -36,6 +37,8 @@ class Services(Protocol):
     @property
     def plan_changes(self) -> PlanChangeWork: ...
     @property
+    def lost_orders(self) -> LostOrders: ...
+    @property
     def monthly_fees(self) -> MonthlyFees: ...
 
 
@@ -52,6 +55,10 @@ def register(broker: Broker, services: Services) -> None:
     @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
     def work_plan_change(change_id: str) -> None:
         services.plan_changes.work(UUID(change_id))
+
+    @dramatiq.actor(broker=broker, queue_name="provision", **RETRIES)
+    def work_lost_order(lost_id: str) -> None:
+        services.lost_orders.work(UUID(lost_id))
 
     @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
     def charge_fees() -> None:

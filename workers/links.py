@@ -16,7 +16,7 @@ import msgspec
 from domain.accounts.committer import Committer
 from domain.accounts.wallet import Charge, Reference
 from domain.catalogue.plan import SponsorProfile
-from domain.cause import Cause, Clock
+from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import (
     NO_ESIM,
     REJECTED,
@@ -32,17 +32,27 @@ from domain.links.create import ProvisioningRules
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
+from domain.links.lost_order import APART, LostOrder, is_claimed
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
     Endpoint,
     EsimNetwork,
+    Order,
+    OrderNetwork,
     Readings,
     StockNetwork,
     Usage,
 )
 from domain.links.networks import Networks
-from domain.links.provisioning import Step, after_no_endpoint, after_nothing, next_step
+from domain.links.provisioning import (
+    Step,
+    after_no_endpoint,
+    after_no_order,
+    after_nothing,
+    may_adopt,
+    next_step,
+)
 from domain.log.aggregate import Root
 from domain.log.log import Log
 from domain.months import month_of
@@ -100,6 +110,21 @@ class EsimReservation:
         except ProviderError as error:
             return refusal_of(error, link.requested.deadline, self.clock())
         return ProvisioningError(NO_ESIM)
+
+    def pay(self, link: Link, begin: Callable[[Link, Cause], None]) -> Refused | None:
+        """Take the price of a link whose eSIM comes with its order, and `begin` in one commit.
+
+        Returns a refusal if the wallet cannot pay; raises Conflict when somebody else has moved
+        the link. Do not use the link after either.
+        """
+        cause = Cause(self.clock(), link.requested.request_id)
+        begin(link, cause)
+        try:
+            charges = _charges_of(link)
+            self.committer.commit_entries(link.organization_id, charges, cause, link)
+        except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
+            return refusal
+        return None
 
     def _free(
         self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]
@@ -167,6 +192,13 @@ def _stock(network: EsimNetwork) -> StockNetwork:
     return network
 
 
+def by_order(network: EsimNetwork) -> OrderNetwork:
+    """Return a network that sells by order; raises Unavailable for one that is not configured."""
+    if network.shape != "order":
+        raise Unavailable
+    return network
+
+
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
 STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, so they do the work.
 
@@ -198,7 +230,8 @@ class Provisioning:
 
     def work(self, link: Link) -> None:
         """Bring a link as far as it can go now."""
-        do_steps(self.log, link, lambda it: self._do(next_step(it, self.clock()), it))
+        shape = self.network.shape
+        do_steps(self.log, link, lambda it: self._do(next_step(it, self.clock(), shape), it))
 
     def _do(self, step: Step, link: Link) -> bool:
         """Do one step; True when another one may follow now."""
@@ -209,6 +242,10 @@ class Provisioning:
                 return self._create(link)
             case Step.LOOK_UP:
                 return self._look_up(link)
+            case Step.ORDER:
+                return self._order(link)
+            case Step.FIND_ORDER:
+                return self._find_order(link)
             case Step.FAIL:
                 why = given_up(link.requested.deadline, self.clock())
                 return self._fail(link, why, outcome_known=False)
@@ -294,17 +331,92 @@ class Provisioning:
             return self._fail(link, ProvisioningError(REJECTED), outcome_known=False)
         return self._activate(link, endpoint, self._lpa(link, link.iccid), adopted=True)
 
+    def _order(self, link: Link) -> bool:
+        """State the intent, the first one with the charge, and only then order."""
+        if link.stage is Stage.REQUESTED:
+            refusal = self.reservation.pay(link, self._begin_order)
+            if refusal is not None:
+                return self._fail(self.log.get(Link, link.id), refusal, outcome_known=True)
+        else:
+            self._begin_order(link, self._cause(link))
+            self.log.append(link)
+        assert link.intent is not None
+        left_s = min(link.intent.until - self.clock(), CALL).total_seconds()
+        if left_s <= 0:  # Appending took so long that others consider the call as over.
+            return True
+        plan = link.requested.plan.at_provider
+        try:
+            order = by_order(self.network).order(plan, str(link.id), timeout_s=left_s)
+        except OutcomeUnknown:
+            return True
+        except ProviderError as error:
+            why = refusal_of(error, link.requested.deadline, self.clock())
+            return self._fail(link, why, outcome_known=True)
+        return self._place(link, order, adopted=False)
+
+    def _begin_order(self, link: Link, cause: Cause) -> None:
+        until = min(cause.at + CALL, link.requested.deadline)
+        link.request_order(self.network.name, until, cause, self.new_id())
+
+    def _find_order(self, link: Link) -> bool:
+        """Take an order whose reply was lost, or one that is as good."""
+        assert link.ordered_since is not None
+        plan, since = link.requested.plan.at_provider, link.ordered_since - APART
+        now = self.clock()
+        try:
+            network = by_order(self.network)
+            by_reference = network.keeps_reference
+            assert link.intent is not None
+            if not by_reference and lies_ahead(link.intent.until, now):
+                return False
+            orders = network.orders(plan, since, timeout_s=self._call_s(link))
+        except ProviderError:
+            return False
+        for order in orders:
+            mine = may_adopt(link, order, now, by_reference=by_reference)
+            if mine and not is_claimed(self.log, self.network.name, order):
+                return self._place(link, order, adopted=True)
+        step = after_no_order(link, network.settles_after, now)
+        return step is not Step.WAIT and self._do(step, link)
+
+    def _place(self, link: Link, order: Order, *, adopted: bool) -> bool:
+        """Take the eSIM of an order and activate the link in one commit.
+
+        A link loses the race for an eSIM when another one has taken it meanwhile, because it was
+        as good: then its own reply counts as lost, and it looks for what is left. One that has
+        failed meanwhile leaves its order to be found as lost.
+        """
+        lpa = self._lpa(link, order.iccid)
+        plan, reference = link.requested.plan, str(link.id)
+        cost = order.cost or plan.cost_of(order.order_reference)
+        endpoint = Endpoint(order.iccid, order.iccid, reference, order.addon_id, cost=cost)
+        endpoint, usage = self._with_addon(link, endpoint)
+        cause = self._cause(link)
+        esim = Esim.register(self.network.name, order.iccid, cause)
+        esim.reserve(link.id, cause)
+        link.note_order_placed(order, cause, adopted=adopted)
+        link.activate(endpoint, lpa, cause, adopted=adopted)
+        was_lost = adopted or link.attempts > 1  # A call of this link has had no reply of its own.
+        left = [LostOrder.open(link, self.network.settles_after, cause)] if was_lost else []
+        self._keep_first(link, usage)
+        self.log.append(link, esim, *left)
+        return False
+
     def _activate(
         self, link: Link, endpoint: Endpoint, lpa: Sealed | None, *, adopted: bool
     ) -> bool:
         endpoint, usage = self._with_addon(link, endpoint)
-        try:  # Before the activation, because the first reader of the link wants the MSISDN.
-            self.readings.keep_usage(link.organization_id, link.id, usage)
-        except Exception:  # It is only a cache, so the link is activated all the same.
-            logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
+        self._keep_first(link, usage)
         link.activate(endpoint, lpa, self._cause(link), adopted=adopted)
         self.log.append(link)
         return False
+
+    def _keep_first(self, link: Link, usage: Usage) -> None:
+        """Keep the first reading before the activation, because its reader wants the MSISDN."""
+        try:
+            self.readings.keep_usage(link.organization_id, link.id, usage)
+        except Exception:  # It is only a cache, so the link is activated all the same.
+            logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
 
     def _take_back(self, link: Link, endpoint: Endpoint) -> None:
         """Remove an endpoint that came after its failed link had been cleaned up."""

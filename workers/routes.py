@@ -38,6 +38,11 @@ def plan_change_message(change_id: UUID) -> Message:
     return Message("work_plan_change", "provision", (str(change_id),))
 
 
+def lost_order_message(lost_id: UUID) -> Message:
+    """Ask for the next steps of a lost order."""
+    return Message("work_lost_order", "provision", (str(lost_id),))
+
+
 def fees_message() -> Message:
     """Ask for a round of the monthly fee."""
     return Message("charge_fees", "billing", ())

@@ -1,10 +1,10 @@
 """The sweeps ask again for work that has not moved, so that a lost message costs only time.
 
-One is for bulk jobs, one for links and plan changes that are due.
+One is for bulk jobs, one for links, plan changes and lost orders that are due.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -15,9 +15,15 @@ from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from projections.engine.database import Database
 from projections.models.jobs import Jobs, UnfinishedJob
-from projections.models.unfinished import Unfinished, UnfinishedWork
+from projections.models.unfinished import Kind, Unfinished, UnfinishedWork
 from workers.publisher import Publisher
-from workers.routes import link_message, plan_change_message, slice_message
+from workers.routes import (
+    Message,
+    link_message,
+    lost_order_message,
+    plan_change_message,
+    slice_message,
+)
 
 IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick, so that a sweep does not itself flood the queue.
@@ -93,6 +99,11 @@ class Sweep:
         return len(slices)
 
 
+MESSAGES: Mapping[Kind, Callable[[UUID], Message]] = {
+    "link": link_message,
+    "plan_change": plan_change_message,
+    "lost_order": lost_order_message,
+}
 WORK_MAX = 100  # Per tick, so that a sweep does not itself flood the queue.
 LINKS_BACKLOG_MAX = 500  # Messages; while so many wait nothing is lost, only late.
 LINKS_BACK_OFF_MIN = timedelta(seconds=2)
@@ -102,7 +113,7 @@ LINKS_BACK_OFF_MAX = timedelta(seconds=10)
 
 @dataclass
 class ProvisioningSweep:
-    """Sends a message for each link and plan change that is due."""
+    """Sends a message for each link, plan change and lost order that is due."""
 
     database: Database
     unfinished: Unfinished
@@ -125,8 +136,7 @@ class ProvisioningSweep:
         is_due = (work for work in found if everything or self._turns.take(work, now))
         due = [*islice(is_due, work_max)]  # What is left over has not used its turn.
         for work in due:
-            message = link_message if work.kind == "link" else plan_change_message
-            self.publisher.publish(message(work.id))
+            self.publisher.publish(MESSAGES[work.kind](work.id))
         if due:
             logger.info("the sweep sent %d messages of provisioning again", len(due))
         return len(due)

@@ -125,6 +125,7 @@ from workers.dispatcher import Dispatcher
 from workers.fees import FeeReads, FeeRound, MonthlyFees
 from workers.links import EsimReservation, LinkWork, Provisioning
 from workers.lookup_turns import LookupTurns
+from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
@@ -760,6 +761,12 @@ class Container:
 
     def _plan_changes_of(self, network: EsimNetwork) -> PlanChanges:
         return PlanChanges(self.log, network, self.failing, self.clock, self.steadiness)
+
+    @part
+    def lost_orders(self) -> LostOrders:
+        return LostOrders(
+            self.log, self.networks, self.clock, self.steadiness, self.provision_shares
+        )
 
     @part
     def provision_shares(self) -> Shares:

@@ -38,6 +38,7 @@ from app.watch.gauges import (
 )
 from domain.accounts.wallet import CHARGED_FOR, Wallet
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.lookups.answers import UNAVAILABLE
 from domain.lookups.bulk_job import BulkJob
@@ -105,6 +106,9 @@ class EventCounters:
         self._links = _by("outcome", "links_provisioned", "Links whose creation has ended.")
         self._changes = _by("outcome", "plan_changes", "Plan changes that have ended.")
         self._items = _by("outcome", "bulk_items", "Items of bulk jobs that have ended.")
+        self._left_over = Counter(
+            "orders_left_over", "Orders that we pay a network for and nobody has.", registry=None
+        )
         self._jobs = Counter("bulk_jobs_finished", "Bulk jobs that have ended.", registry=None)
         self._rules = self._table()
         self._begin_at_zero()
@@ -113,7 +117,7 @@ class EventCounters:
     def collectors(self) -> list[Collector]:
         """Return the collectors to register."""
         money = [self._charges, self._charged, self._refunds, self._refunded]
-        return [*money, self._links, self._changes, self._items, self._jobs]
+        return [*money, self._links, self._left_over, self._changes, self._items, self._jobs]
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
         """Count the events of one commit; charges of a kind are one step of their counter."""
@@ -141,6 +145,7 @@ class EventCounters:
             Wallet.Refunded.TOPIC: self._refund,
             Link.Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
             Link.ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
+            LostOrder.LeftOver.TOPIC: lambda _: self._left_over.inc(),
             PlanChange.Failed.TOPIC: lambda _: self._changes.labels("failed").inc(),
             BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", it),
             BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", it),

@@ -24,6 +24,7 @@ from domain.errors import (
 )
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.network import NoEndpoint
 from domain.links.networks import Networks
 from domain.links.plan_change import PlanChange
@@ -53,9 +54,11 @@ class Failing:
         details = {name: str(value) for name, value in refusal.details.items()}
         iccid = link.iccid
         refund = link.fail(refusal.code, details, settled_at, cause)
-        esims = self._quarantined(link, iccid, settled_at, cause)
+        left: list[Esim | LostOrder] = [*self._quarantined(link, iccid, settled_at, cause)]
+        if link.ordered_since is not None and settled_at is not None:
+            left.append(LostOrder.open(link, self.networks.of(link.network).settles_after, cause))
         refunds = [_refund_of(link, refund)] if refund is not None else []
-        self.committer.commit_entries(link.organization_id, refunds, cause, link, *esims)
+        self.committer.commit_entries(link.organization_id, refunds, cause, link, *left)
 
     def _settled_at(self, work: Link | PlanChange, *, outcome_known: bool) -> datetime | None:
         """Return when an intent can no longer have an effect; None if that is so already.

@@ -21,7 +21,7 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan
-from domain.links.network import Addon, Endpoint, LinkStatus
+from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.log.aggregate import Created, Root
 from domain.personal import Sealed
 
@@ -32,10 +32,15 @@ class Stage(StrEnum):
     REQUESTED = "requested"
     RESERVED = "reserved"
     ENDPOINT_REQUESTED = "endpoint_requested"
+    ORDERING = "ordering"
+    ORDERED = "ordered"  # Only within the commit of the activation.
     ACTIVE = "active"
     FAILED = "failed"  # The money is back; an eSIM that it holds must still be cleaned up.
     ENDPOINT_REMOVED = "endpoint_removed"
     ENDED = "ended"
+
+
+MAY_FAIL = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED, Stage.ORDERING}
 
 
 class Link(Refundable):
@@ -70,6 +75,7 @@ class Link(Refundable):
             aggregate.stage = Stage.REQUESTED
             aggregate.iccid = aggregate.sponsor_profile = aggregate.lpa = None
             aggregate.intent = aggregate.endpoint_id = aggregate.addon_id = None
+            aggregate.ordered_since = None
             aggregate.activated_at = aggregate.failure = None
             aggregate.status = "inactive"
             aggregate.status_intent = None
@@ -108,6 +114,46 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ENDPOINT_REQUESTED
             aggregate.intent = self
+
+    class OrderRequested(Event):
+        """An intent: its writer alone orders, and the call is over at `until`.
+
+        The first one is saved with the charge. `item` is the plan as the network calls it. `claim`
+        is random, as in `EndpointRequested`.
+        """
+
+        TOPIC = "link.order_requested"
+        IS_STEP = True
+
+        attempt: int
+        until: datetime
+        network: str
+        item: str
+        claim: UUID
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ORDERING
+            aggregate.intent = self
+            aggregate.ordered_since = aggregate.ordered_since or self.timestamp
+
+    class OrderPlaced(Event):
+        """The eSIM came with its order; saved together with its stream and the activation.
+
+        `adopted`: the reply had been lost, and this order was found, which nobody had taken.
+        `placed_at` is by the network's clock.
+        """
+
+        TOPIC = "link.order_placed"
+        IS_STEP = True
+
+        order_reference: str
+        iccid: str
+        placed_at: datetime
+        adopted: bool
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ORDERED
+            aggregate.iccid = self.iccid
 
     class EndpointCreated(Event):
         """`adopted`: the reply had been lost, and the endpoint was found by its reference."""
@@ -321,7 +367,8 @@ class Link(Refundable):
     iccid: str | None
     sponsor_profile: SponsorProfile | None
     lpa: Sealed | None
-    intent: EndpointRequested | None
+    intent: EndpointRequested | OrderRequested | None
+    ordered_since: datetime | None  # Since when an order of this link may have been placed.
     endpoint_id: str | None
     addon_id: str | None
     activated_at: datetime | None
@@ -373,7 +420,7 @@ class Link(Refundable):
 
     @property
     def attempts(self) -> int:
-        """How often the creation of the endpoint was started."""
+        """How often the creation of the endpoint, or the order, was started."""
         return self.intent.attempt if self.intent is not None else 0
 
     @property
@@ -399,11 +446,30 @@ class Link(Refundable):
         facts = {"attempt": self.attempts + 1, "until": until, "claim": claim}
         self._note(Link.EndpointRequested, cause, **facts)
 
+    def request_order(self, network: str, until: datetime, cause: Cause, claim: UUID) -> None:
+        """State the intent before the order; the first one is saved together with the charge."""
+        assert self.stage in {Stage.REQUESTED, Stage.ORDERING}, self.stage
+        facts = {"attempt": self.attempts + 1, "until": until, "network": network, "claim": claim}
+        item = self.requested.plan.provider_plan_id
+        self._note(Link.OrderRequested, cause, **facts, item=item)
+
+    def note_order_placed(self, order: Order, cause: Cause, *, adopted: bool) -> None:
+        """Take the eSIM of an order; saved together with its stream and the activation."""
+        assert self.stage is Stage.ORDERING, self.stage
+        self._note(
+            Link.OrderPlaced,
+            cause,
+            order_reference=order.order_reference,
+            iccid=order.iccid,
+            placed_at=order.placed_at,
+            adopted=adopted,
+        )
+
     def activate(
         self, endpoint: Endpoint, lpa: Sealed | None, cause: Cause, *, adopted: bool
     ) -> None:
         """The network has created the endpoint; the link is active, with its first plan."""
-        assert self.stage is Stage.ENDPOINT_REQUESTED, self.stage
+        assert self.stage in {Stage.ENDPOINT_REQUESTED, Stage.ORDERED}, self.stage
         assert endpoint.reference == str(self.id), "an endpoint of somebody else"
         made = {"endpoint_id": endpoint.endpoint_id, "addon_id": endpoint.addon_id}
         self._note(Link.EndpointCreated, cause, **made, adopted=adopted)
@@ -429,7 +495,7 @@ class Link(Refundable):
         `settled_at` is when the network can no longer create the endpoint; None if it cannot
         already.
         """
-        assert self.stage in {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED}, self.stage
+        assert self.stage in MAY_FAIL, self.stage
         refund = None
         price = self.requested.price
         if price is not None and self.stage is not Stage.REQUESTED:
@@ -518,7 +584,8 @@ class Link(Refundable):
 
     def paid(self) -> Iterable[Paid]:
         price, refund = self.requested.price, self.failure.refund if self.failure else None
-        is_paid = self.iccid is not None  # The eSIM was taken in the commit of the charge.
+        # The eSIM, or the intent to order one, is in the commit of the charge.
+        is_paid = self.iccid is not None or self.ordered_since is not None
         return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
 
     def owner(self) -> dict[str, Any]:

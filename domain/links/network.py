@@ -135,6 +135,7 @@ class NetworkStatus(msgspec.Struct, frozen=True):
     as_of: datetime
 
 
+Shape = Literal["stock", "order"]
 Capability = Literal["suspend", "location", "remove_plan", "cancel"]
 
 
@@ -274,8 +275,9 @@ class OrderNetwork(Network, Protocol):
     def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
         """Return the orders of a plan that were placed at `since` or later, oldest first.
 
-        All that the network shows by now, whoever placed them; one may be shown only some time
-        after it was placed, but within `settles_after`. Raises Unavailable.
+        All that the network shows by now, whoever placed them. One may be shown only some time
+        after it was placed, but within `settles_after` of the start of its call. Raises
+        Unavailable.
         """
         ...
 

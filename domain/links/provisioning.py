@@ -3,22 +3,30 @@
 | stage | when | step |
 |---|---|---|
 | requested | the deadline has passed | FAIL |
-| requested | else | RESERVE an eSIM: with the charge and the intent, then the call |
+| requested, of a stock | else | RESERVE an eSIM: with the charge and the intent, then the call |
+| requested, by order | else | ORDER: the charge and the intent, then the call |
 | reserved | the deadline has passed | FAIL, with the refund |
 | reserved, as earlier releases left it | else | CREATE the endpoint: an intent, then the call |
 | endpoint requested | the deadline has passed | FAIL, with the refund |
 | endpoint requested | else | LOOK_UP what the call has come to: adopt it, or `after_nothing` |
+| ordering | the deadline has passed | FAIL, with the refund; a lost order stays to be looked for |
+| ordering | else | FIND_ORDER: adopt one that `may_adopt`, or `after_no_order` |
 | active | its status intent has run out | SETTLE_STATUS |
 | failed, an eSIM held | | CLEAN_UP: look for an endpoint, remove it or free the eSIM |
 | endpoint removed | | RELEASE the eSIM |
 | active, ended | | NOTHING |
+
+An order brings its eSIM, so its stages hold none. What an order may leave behind is looked for by
+`domain.links.lost_order`.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from domain.cause import lies_ahead
 from domain.links.link import Link, Stage
+from domain.links.lost_order import APART
+from domain.links.network import Order, Shape
 
 ATTEMPTS_MAX = 5  # Creations started; a link that has killed five workers would kill a sixth.
 
@@ -31,6 +39,8 @@ class Step(StrEnum):
     RESERVE = "reserve"
     CREATE = "create"
     LOOK_UP = "look_up"
+    ORDER = "order"
+    FIND_ORDER = "find_order"
     FAIL = "fail"
     CLEAN_UP = "clean_up"
     RELEASE = "release"
@@ -41,13 +51,17 @@ UNFINISHED = {
     Stage.REQUESTED: Step.RESERVE,
     Stage.RESERVED: Step.CREATE,
     Stage.ENDPOINT_REQUESTED: Step.LOOK_UP,
+    Stage.ORDERING: Step.FIND_ORDER,
 }
 
 
-def next_step(link: Link, now: datetime) -> Step:
-    """Return what must be done for a link at this moment."""
+def next_step(link: Link, now: datetime, shape: Shape = "stock") -> Step:
+    """Return what must be done at this moment for a link on a network of this shape."""
     if link.stage in UNFINISHED:
-        return Step.FAIL if now >= link.requested.deadline else UNFINISHED[link.stage]
+        if now >= link.requested.deadline:
+            return Step.FAIL
+        begins_an_order = shape == "order" and link.stage is Stage.REQUESTED
+        return Step.ORDER if begins_an_order else UNFINISHED[link.stage]
     if link.stage is Stage.FAILED:
         return Step.CLEAN_UP
     if link.stage is Stage.ENDPOINT_REMOVED:
@@ -68,6 +82,32 @@ def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> St
     if not creates_once or lies_ahead(link.intent.until, now):
         return Step.WAIT
     return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.CREATE
+
+
+def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) -> bool:
+    """Tell whether a link whose reply was lost may take an order that nobody has taken yet.
+
+    Where the network keeps our reference only its own one will do. Elsewhere equal orders are
+    interchangeable: any that is not older than the intent, but only once the call is over, because
+    until then the reply may still come.
+    """
+    if by_reference:
+        return order.reference == str(link.id)
+    assert link.intent is not None
+    assert link.ordered_since is not None
+    is_over = not lies_ahead(link.intent.until, now)
+    return is_over and order.placed_at >= link.ordered_since - APART
+
+
+def after_no_order(link: Link, settles_after: timedelta, now: datetime) -> Step:
+    """Return what follows when the network shows no order that a link may adopt.
+
+    An order that is repeated while the first one may still appear would be bought twice.
+    """
+    assert link.intent is not None
+    if now < link.intent.until + settles_after:
+        return Step.WAIT
+    return Step.FAIL if link.attempts >= ATTEMPTS_MAX else Step.ORDER
 
 
 def after_no_endpoint(link: Link, now: datetime) -> Step:

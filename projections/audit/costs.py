@@ -6,12 +6,19 @@ from domain.catalogue.plan import SIMULATED
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.engine.read_model import Uses
 
-COSTLY: Uses = (NumberLookup.Answered, BulkJob.ItemsCompleted, Link.Activated, Link.PlanAdded)
+COSTLY: Uses = (
+    NumberLookup.Answered,
+    BulkJob.ItemsCompleted,
+    Link.Activated,
+    Link.PlanAdded,
+    LostOrder.LeftOver,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +49,8 @@ def work_of(event: Event) -> list[Work]:
             return [_bought(event.plan, event.cost, event.addon_id or event.endpoint_id)]
         case Link.PlanAdded():
             return [_bought(event.plan, event.cost, event.addon_id)]
+        case LostOrder.LeftOver():
+            return [_bought(event.plan, event.cost, event.order_reference)]
         case _:
             return []
 

@@ -15,6 +15,7 @@ from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Deposit, OfAdjustment, Reference, Wallet
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -25,6 +26,7 @@ from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
 from projections.audit.esims import EsimInvariants
 from projections.audit.links import LinkInvariants
+from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants
 from projections.audit.months import MonthInvariants
 from projections.audit.plan_changes import PlanChangeInvariants
@@ -98,6 +100,7 @@ class Invariants:
         self._jobs = BulkJobInvariants(self._bookings)
         self._links = LinkInvariants(self._bookings, self._promises)
         self._esims = EsimInvariants(self._promises)
+        self._lost_orders = LostOrderInvariants(self._promises)
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
         self._monthly_fees = MonthlyFeeInvariants(self._bookings)
         self._adjustments = AdjustmentInvariants(self._bookings)
@@ -134,8 +137,15 @@ class Invariants:
                 yield from self._jobs.check(position, event)
             case Link.Event():
                 yield from self._links.check(position, event)
+            case _:
+                yield from self._check_more(position, event)
+
+    def _check_more(self, position: int, event: Event) -> Iterator[str]:
+        match event:
             case Esim.Registered() | Esim.Reserved() | Esim.Quarantined() | Esim.Released():
                 yield from self._esims.check(event)
+            case LostOrder.Event():
+                yield from self._lost_orders.check(position, event)
             case PlanChange.Event():
                 yield from self._plan_changes.check(position, event)
             case MonthlyFee.Due() | MonthlyFee.Charged():

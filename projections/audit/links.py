@@ -5,12 +5,14 @@ Also that a link has exactly the plans that its plan changes gave it, one change
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Reference
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.lost_order import APART, LostOrder
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.promises import Promises
 
@@ -82,9 +84,11 @@ ACTIVE = ({"active"}, "active")
 STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EsimReserved: ({"requested"}, "reserved"),
     Link.EndpointRequested: ({"reserved", "begun"}, "begun"),
-    Link.EndpointCreated: ({"begun"}, "created"),
+    Link.OrderRequested: ({"requested", "ordering"}, "ordering"),
+    Link.OrderPlaced: ({"ordering"}, "ordered"),
+    Link.EndpointCreated: ({"begun", "ordered"}, "created"),
     Link.Activated: ({"created"}, "active"),
-    Link.ProvisioningFailed: ({"requested", "reserved", "begun"}, "failed"),
+    Link.ProvisioningFailed: ({"requested", "reserved", "begun", "ordering"}, "failed"),
     Link.EndpointRemoved: ({"failed"}, "cleaned up"),
     Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
 }
@@ -98,6 +102,8 @@ class _Link:
     requested: Link.Requested | None
     stage: str = "requested"
     iccid: str | None = None
+    order: Link.OrderRequested | None = None  # The newest intent of one.
+    ordered_since: datetime | None = None
     plans: LinkPlanInvariants = field(default_factory=LinkPlanInvariants)
 
 
@@ -130,6 +136,10 @@ class LinkInvariants:
         match event:
             case Link.EsimReserved():
                 yield from self._reserve(position, event, link)
+            case Link.OrderRequested():
+                yield from self._order(position, event, link)
+            case Link.OrderPlaced():
+                yield from self._place(position, event, link)
             case Link.Activated():
                 yield from self._activate(event, link)
             case Link.ProvisioningFailed():
@@ -145,6 +155,12 @@ class LinkInvariants:
             yield f"link {event.originator_id} costs another sum than its plan"
 
     def _reserve(self, position: int, event: Link.EsimReserved, link: _Link) -> Iterator[str]:
+        yield from self._hold(position, event, link)
+        self._announce_charge(position, event, link)
+
+    def _hold(
+        self, position: int, event: Link.EsimReserved | Link.OrderPlaced, link: _Link
+    ) -> Iterator[str]:
         link_id = event.originator_id
         holder = self._holders.setdefault(event.iccid, link_id)
         if holder != link_id:
@@ -152,8 +168,34 @@ class LinkInvariants:
         link.iccid = event.iccid
         missing = f"link {link_id} took an eSIM that was not reserved for it"
         self._promises.make(position, (Esim.Reserved, link_id), event.iccid, missing)
+
+    def _announce_charge(self, position: int, event: Link.Event, link: _Link) -> None:
         if link.requested is not None and link.requested.price is not None:
             self._bookings.announce_charge(_reason(position, event), link.requested.price)
+
+    def _order(self, position: int, event: Link.OrderRequested, link: _Link) -> Iterator[str]:
+        before, link.order = link.order, event
+        if link.requested and event.item != link.requested.plan.provider_plan_id:
+            yield f"link {event.originator_id} orders another plan than was asked for"
+        if before is None:
+            link.ordered_since = event.timestamp
+            self._announce_charge(position, event, link)
+        elif event.timestamp < before.until:
+            yield f"link {event.originator_id} orders again before the time-out of its order"
+
+    def _place(self, position: int, event: Link.OrderPlaced, link: _Link) -> Iterator[str]:
+        yield from self._hold(position, event, link)
+        began = link.ordered_since
+        if event.adopted and (began is None or event.placed_at < began - APART):
+            yield f"link {event.originator_id} takes an order that is older than its own"
+        if event.adopted or (link.order is not None and link.order.attempt > 1):
+            self._announce_lost(position, event)
+
+    def _announce_lost(self, position: int, event: Link.Event) -> None:
+        """Expect that the order whose reply was lost is looked for."""
+        missing = f"link {event.originator_id} has lost an order that nobody looks for"
+        key = (LostOrder.Opened, event.originator_id)
+        self._promises.make(position, key, event.organization_id, missing)
 
     def _activate(self, event: Link.Activated, link: _Link) -> Iterator[str]:
         requested, link.requested = link.requested, None
@@ -178,6 +220,8 @@ class LinkInvariants:
             self._bookings.announce_refund(_reason(position, event), event.refund, price)
         if event.iccid != link.iccid:
             yield f"link {event.originator_id} names another eSIM than it holds"
+        if link.order is not None and event.settled_at is not None:
+            self._announce_lost(position, event)
         if link.iccid is None:
             del self._links[event.originator_id]
 

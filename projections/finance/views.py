@@ -16,6 +16,7 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 
 from domain.catalogue.plan import SIMULATED
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.engine.sql_views import SqlView, ViewColumn
@@ -346,9 +347,11 @@ def _work(s: Spelling) -> str:
         f"1 AS count, {costs('e.state')} FROM ({s.parsed_log}) AS e "
         f"WHERE e.topic = '{NumberLookup.Answered.TOPIC}' AND {s.fact('source')} = 'live' "
         f"UNION ALL SELECT e.position, {owner}, "
-        f"CASE e.topic WHEN '{Link.PlanAdded.TOPIC}' THEN 'topup' ELSE 'activation' END, "
+        f"CASE e.topic WHEN '{Link.PlanAdded.TOPIC}' THEN 'topup' "
+        f"WHEN '{LostOrder.LeftOver.TOPIC}' THEN 'left_over' ELSE 'activation' END, "
         f"{network}, 1, {costs('e.state')} FROM ({s.parsed_log}) AS e "
-        f"WHERE e.topic IN ('{Link.Activated.TOPIC}', '{Link.PlanAdded.TOPIC}') "
+        f"WHERE e.topic IN ('{Link.Activated.TOPIC}', '{Link.PlanAdded.TOPIC}', "
+        f"'{LostOrder.LeftOver.TOPIC}') "
         f"UNION ALL SELECT e.position, {owner}, 'bulk_lookup', {s.fact('provider', 'a.value')}, "
         f"{s.fact_as('count', 'bigint', 'a.value')}, {costs('a.value')} "
         f"FROM ({s.parsed_log}) AS e, {s.each('asked')} "
@@ -366,7 +369,7 @@ COSTS = _view(
     position=(COUNT, "w.position", "The place of the event in the log."),
     at=(MOMENT, lambda _: "w.at", "When it was done."),
     organization_id=(ID, "w.organization_id", "The organization for which it was done."),
-    work=(WORD, "w.work", "lookup, bulk_lookup, activation or topup."),
+    work=(WORD, "w.work", "lookup, bulk_lookup, activation, topup or left_over."),
     provider=(WORD, "w.provider", "Who has done it; empty for jobs of earlier releases."),
     count=(COUNT, "w.count", "How many: the items of a job."),
     cost=(MONEY, "w.cost", "What the provider takes for all of them; empty: not known."),

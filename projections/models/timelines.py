@@ -16,6 +16,7 @@ from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -32,6 +33,10 @@ SHOWN = (
     "endpoint_id",
     "addon_id",
     "adopted",
+    "order_reference",
+    "placed_at",
+    "network",
+    "item",
     "attempt",
     "deadline",
     "until",
@@ -65,7 +70,7 @@ class Timelines(ReadModel):
     """A row per link and event."""
 
     name = "timelines"
-    uses = (Link.Event, PlanChange.Event, Esim.Event, Wallet.Moved, *BY_HAND)
+    uses = (Link.Event, PlanChange.Event, LostOrder.Event, Esim.Event, Wallet.Moved, *BY_HAND)
 
     def build(self) -> Sequence[Table]:
         """Define the table, which is read by its primary key."""
@@ -108,7 +113,7 @@ def _links_of(event: Event) -> list[UUID]:
             return links_of(event)
         case Link.Event() | Link.RefundedByHand():
             return [event.originator_id]
-        case PlanChange.Event() | PlanChange.RefundedByHand():
+        case PlanChange.Event() | PlanChange.RefundedByHand() | LostOrder.Event():
             return [event.link_id]
         case Esim.Reserved() | Esim.Quarantined() | Esim.Released():
             return [event.link_id]

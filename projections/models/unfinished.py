@@ -1,4 +1,4 @@
-"""Links and plan changes whose work has not ended, and when each must be looked at again."""
+"""Links, plan changes and lost orders whose work has not ended, and when each is due again."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from sqlalchemy import (
 
 from domain.cause import AHEAD_MAX
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.log.log import Recorded
@@ -29,7 +30,7 @@ from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
 
-Kind = Literal["link", "plan_change"]
+Kind = Literal["link", "plan_change", "lost_order"]
 
 IDLE = timedelta(seconds=2)  # A living worker has moved on by then.
 SOON = timedelta(seconds=1)  # When what is left after a failure is looked at first.
@@ -37,7 +38,7 @@ SOON = timedelta(seconds=1)  # When what is left after a failure is looked at fi
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedWork:
-    """An unfinished link or plan change."""
+    """An unfinished link or plan change, or a lost order."""
 
     kind: Kind
     id: UUID
@@ -65,6 +66,8 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     Link.Requested: _idle,
     Link.EsimReserved: _idle,
     Link.EndpointRequested: _until,
+    Link.OrderRequested: _until,
+    Link.OrderPlaced: _idle,
     Link.EndpointCreated: _idle,
     Link.Activated: _never,
     Link.ProvisioningFailed: lambda event: _soon(event) if event.iccid is not None else None,
@@ -81,6 +84,17 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     PlanChange.PlanAdditionDone: _idle,
     PlanChange.Failed: _soon,
     PlanChange.Finished: _never,
+    LostOrder.Opened: lambda event: event.settled_at,
+    LostOrder.Found: _soon,
+    LostOrder.TakenBack: _soon,
+    LostOrder.LeftOver: _soon,
+    LostOrder.Settled: _never,
+}
+
+
+KINDS: Mapping[Kind, type[Event]] = {
+    "plan_change": PlanChange.Event,
+    "lost_order": LostOrder.Event,
 }
 
 
@@ -167,6 +181,6 @@ def _page(
 def _row(event: Event, due_at: datetime) -> dict[str, Any]:
     return {
         "id": event.originator_id,
-        "kind": "plan_change" if isinstance(event, PlanChange.Event) else "link",
+        "kind": next((kind for kind, of in KINDS.items() if isinstance(event, of)), "link"),
         "due_at": to_micros(due_at),
     }

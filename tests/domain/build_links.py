@@ -8,7 +8,7 @@ from domain.catalogue.plan import SponsorProfile
 from domain.cause import Cause
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link
-from domain.links.network import Addon, Endpoint, LinkStatus
+from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.links.plan_change import PlanChange, Removal
 from domain.money import parse_amount
 from domain.personal import Sealed
@@ -59,6 +59,16 @@ def reserved(link: Link) -> None:
 def begun(until: datetime = DEADLINE) -> LinkStep:
     """The intent to create the endpoint."""
     return lambda link: link.request_endpoint(until, cause(2))
+
+
+def ordering(until: datetime = DEADLINE) -> LinkStep:
+    """The intent to order."""
+    return lambda link: link.request_order("orders", until, cause(1), CHANGE)
+
+
+def ordered(link: Link) -> None:
+    order = Order("order-1", ICCID, "eu-5gb-30d", START)
+    link.note_order_placed(order, cause(2), adopted=False)
 
 
 def activated(link: Link) -> None:

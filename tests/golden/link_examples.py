@@ -7,9 +7,11 @@ from uuid import UUID
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.catalogue.plan import SponsorProfile
+from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim
 from domain.links.link import Link
+from domain.links.lost_order import LostOrder
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from tests.golden.building import (
@@ -62,6 +64,15 @@ LINK_EVENTS: tuple[Event, ...] = (
     ),
     _link(Link.EsimReserved, iccid=ICCID, sponsor_profile=PROFILE),
     _link(Link.EndpointRequested, attempt=2, until=WHOLE_SECOND),
+    _link(
+        Link.OrderRequested,
+        attempt=1,
+        until=WHOLE_SECOND,
+        network="esimgo",
+        item="esim_1GB_7D_LI_V2",
+        claim=CHANGE,
+    ),
+    _link(Link.OrderPlaced, order_reference="order-ä-7", iccid=ICCID, placed_at=AT, adopted=True),
     _link(Link.EndpointCreated, endpoint_id="ep-1", addon_id="addon-1", adopted=True),
     _link(
         Link.Activated,
@@ -106,6 +117,27 @@ LINK_EVENTS: tuple[Event, ...] = (
     event(Esim.Reserved, link_id=LINK),
     event(Esim.Quarantined, link_id=LINK, until=LATER),
     event(Esim.Released, link_id=LINK),
+    created(
+        LostOrder.Opened,
+        "lost_order",
+        organization_id=ORGANIZATION,
+        link_id=LINK,
+        network="esimgo",
+        plan=PLAN,
+        since=AT,
+        until=WHOLE_SECOND,
+        settled_at=LATER,
+    ),
+    _change(
+        LostOrder.Found,
+        order_reference="order-ä-7",
+        iccid=ICCID,
+        placed_at=AT,
+        cost=Cost(2_099_999, "USD", "order-ä-7", estimated=False),
+    ),
+    _change(LostOrder.TakenBack, order_reference="order-ä-7", iccid=ICCID),
+    _change(LostOrder.LeftOver, order_reference="order-ä-7", iccid=ICCID, plan=PLAN, cost=None),
+    _change(LostOrder.Settled),
     created(
         PlanChange.Requested,
         "plan_change",

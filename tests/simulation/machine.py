@@ -90,6 +90,8 @@ class Machine(Process):
                 self.lookup_turns.answer(UUID(str(job_id)), int(index))
             case "work_link":
                 self.provisioning.work(UUID(str(message.arguments[0])))
+            case "work_lost_order":
+                self.lost_orders.work(UUID(str(message.arguments[0])))
             case "work_plan_change":
                 self.plan_changes.work(UUID(str(message.arguments[0])))
             case _:

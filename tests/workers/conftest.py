@@ -2,5 +2,6 @@
 
 from tests.installation import installation, migrated, process
 from tests.workers.link_lab import lab
+from tests.workers.order_lab import orders
 
-__all__ = ["installation", "lab", "migrated", "process"]
+__all__ = ["installation", "lab", "migrated", "orders", "process"]

@@ -134,6 +134,10 @@ class Lab:
         self.live(lambda: self.process.plan_changes.work(change_id))
         return self.plan_change(change_id)
 
+    def work_lost_order(self, lost_id: UUID) -> None:
+        """Give the message of a lost order to the worker of this life."""
+        self.live(lambda: self.process.lost_orders.work(lost_id))
+
     def change(
         self, link_id: UUID, remove: Sequence[UUID] = (), add: Sequence[str] = ()
     ) -> PlanChange:
@@ -187,7 +191,12 @@ class Lab:
     def publish(self, message: Message) -> None:
         """Work on a message, as whoever takes it from the queue."""
         stream_id = UUID(str(message.arguments[0]))
-        (self.work if message.actor == "work_link" else self.work_change)(stream_id)
+        works: dict[str, Callable[[UUID], object]] = {
+            "work_link": self.work,
+            "work_plan_change": self.work_change,
+            "work_lost_order": self.work_lost_order,
+        }
+        works[message.actor](stream_id)
 
     def backlog(self, queue: str) -> int:
         """Return 0, because nothing waits in this queue."""

@@ -1,0 +1,214 @@
+"""What an order whose reply was lost may have left at its network: looked for once, given back.
+
+Equal orders are interchangeable, so a link may take the order of another one, or be refunded while
+its own is still to come. Each order lies in the time of the call that placed it. So whoever did not
+get its own reply looks through the time of its own call, once the network shows all of it.
+"""
+
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Self
+from uuid import UUID
+
+from domain.cause import Cause
+from domain.cost import Cost
+from domain.ids import derive_id
+from domain.links.bought_plan import BoughtPlan
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link
+from domain.links.network import Order
+from domain.log.aggregate import Created, Root
+from domain.log.log import Log
+
+# How much earlier than ours a network may stamp an order: it counts whole seconds, by its clock.
+APART = timedelta(seconds=2)
+
+
+class LostStep(StrEnum):
+    """What must be done for a lost order now."""
+
+    NOTHING = "nothing"
+    WAIT = "wait"
+    LOOK = "look"
+    TAKE_BACK = "take_back"
+
+
+class LostOrder(Root):
+    """The time of a call whose reply was lost, and the orders of it that nobody has taken.
+
+    `found` is an order that was claimed here and not given back yet.
+    """
+
+    TOPIC = "lost_order"
+
+    class Event(Root.Event):
+        organization_id: UUID
+        link_id: UUID
+
+    class Opened(Event, Created):
+        """Saved with the end of its link, or with the order of another that its link has taken.
+
+        An order that the call may have placed is stamped between `since` and `until`. At
+        `settled_at` the network shows it, and every link that could take it has ended.
+        """
+
+        TOPIC = "lost_order.opened"
+
+        network: str
+        plan: BoughtPlan
+        since: datetime
+        until: datetime
+        settled_at: datetime
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.opened = self
+            aggregate.found = None
+            aggregate.is_settled = False
+
+    class Found(Event):
+        """An order that nobody had taken; its eSIM is claimed in this commit, so nobody will."""
+
+        TOPIC = "lost_order.found"
+
+        order_reference: str
+        iccid: str
+        placed_at: datetime
+        cost: Cost | None
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.found = self
+
+    class TakenBack(Event):
+        """The network has taken the eSIM back."""
+
+        TOPIC = "lost_order.taken_back"
+
+        order_reference: str
+        iccid: str
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.found = None
+
+    class LeftOver(Event):
+        """An incident: we have bought an eSIM that nobody has, and the network keeps the money."""
+
+        TOPIC = "lost_order.left_over"
+
+        order_reference: str
+        iccid: str
+        plan: BoughtPlan
+        cost: Cost | None
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.found = None
+
+    class Settled(Event):
+        """Nothing more can come of the call."""
+
+        TOPIC = "lost_order.settled"
+
+        def apply(self, aggregate: "LostOrder") -> None:
+            aggregate.is_settled = True
+
+    opened: Opened
+    found: Found | None
+    is_settled: bool
+
+    @classmethod
+    def open(cls, link: Link, settles_after: timedelta, cause: Cause) -> Self:
+        """Begin the stream of a link's lost order; a link has one at most.
+
+        No link that can take an order asks for longer than this one was given for all.
+        """
+        assert isinstance(link.intent, Link.OrderRequested)
+        assert link.ordered_since is not None
+        until = link.intent.until + settles_after
+        return cls.begin(
+            cls.Opened,
+            cause,
+            lost_order_id(link.id),
+            organization_id=link.organization_id,
+            link_id=link.id,
+            network=link.intent.network,
+            plan=link.requested.plan,
+            since=link.ordered_since - APART,
+            until=until,
+            settled_at=until + (link.requested.deadline - link.requested.timestamp),
+        )
+
+    @property
+    def order(self) -> Order:
+        """The order that was found, as the port tells it."""
+        assert self.found is not None
+        item = self.opened.plan.provider_plan_id
+        return Order(
+            self.found.order_reference,
+            self.found.iccid,
+            item,
+            self.found.placed_at,
+            cost=self.found.cost,
+        )
+
+    def note_found(self, order: Order, cause: Cause) -> None:
+        """Claim an order; saved with its eSIM."""
+        assert self.found is None
+        assert not self.is_settled
+        paid = order.cost or self.opened.plan.cost_of(order.order_reference)
+        self._note(
+            self.Found,
+            cause,
+            order_reference=order.order_reference,
+            iccid=order.iccid,
+            placed_at=order.placed_at,
+            cost=paid,
+        )
+
+    def note_ended(self, cause: Cause, *, taken_back: bool) -> None:
+        """Note what has become of the order that was found; saved with its eSIM."""
+        assert self.found is not None
+        facts: dict[str, Any] = {
+            "order_reference": self.found.order_reference,
+            "iccid": self.found.iccid,
+        }
+        if taken_back:
+            self._note(self.TakenBack, cause, **facts)
+        else:
+            facts |= {"plan": self.opened.plan, "cost": self.found.cost}
+            self._note(self.LeftOver, cause, **facts)
+
+    def settle(self, cause: Cause) -> None:
+        """Note that the network shows no more order of that time which nobody has taken."""
+        assert self.found is None
+        self._note(self.Settled, cause)
+
+    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
+        owner = {"organization_id": self.opened.organization_id, "link_id": self.opened.link_id}
+        self.record(event, cause, **owner, **facts)
+
+
+def lost_order_id(link_id: UUID) -> UUID:
+    return derive_id("lost_order", link_id)
+
+
+def next_step(lost: LostOrder, now: datetime) -> LostStep:
+    """Return what must be done for a lost order at this moment."""
+    if lost.is_settled:
+        return LostStep.NOTHING
+    if lost.found is not None:
+        return LostStep.TAKE_BACK
+    return LostStep.WAIT if now < lost.opened.settled_at else LostStep.LOOK
+
+
+def is_claimed(log: Log, network: str, order: Order) -> bool:
+    """Tell whether a link has taken the eSIM of an order, or a lost order has claimed it."""
+    return log.find(Esim, esim_id(network, order.iccid)) is not None
+
+
+def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
+    """Tell whether the call may have placed an order; `by_reference` where the network keeps ours.
+
+    Else it is told by its time alone.
+    """
+    if by_reference:
+        return order.reference == str(lost.opened.link_id)
+    return lost.opened.since <= order.placed_at <= lost.opened.until

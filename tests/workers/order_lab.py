@@ -1,0 +1,85 @@
+"""A lab whose network sells by order, and what has to be true of it once nothing is left to do."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link, Stage
+from domain.links.lost_order import LostOrder
+from projections.audit.auditor import check_log
+from tests.faulty_network import FaultyNetwork
+from tests.installation import Installation, Process
+from tests.order_network import Bought, OrderBook, SellingByOrder
+from tests.workers.late_network import LateNetwork
+from tests.workers.link_checks import Books, check_money
+from tests.workers.link_lab import DEPOSIT, Lab
+
+
+class OrderLab(Lab):
+    """Drives the saga of order networks, as `Lab` does that of a stock."""
+
+    def __init__(self, installation: Installation, **kind: Any) -> None:
+        self._kind = kind
+        super().__init__(installation)
+
+    def _begin(self, process: Process) -> None:
+        if not hasattr(self, "book"):  # The network outlives every worker.
+            self.book = OrderBook(self.clock)
+            self.late = LateNetwork(
+                SellingByOrder(self.book, "simulated", **self._kind), self.clock
+            )
+            self.network = FaultyNetwork(self.late)
+        super()._begin(process)
+
+    @property
+    def books(self) -> Books:
+        return Books(self.process.log)
+
+    def left_over(self) -> list[str]:
+        """Return the references of the orders that were shown as incidents."""
+        events = self.books.events
+        return [each.order_reference for each in events if isinstance(each, LostOrder.LeftOver)]
+
+
+Orders = Callable[..., OrderLab]
+
+
+@pytest.fixture
+def orders(installation: Installation) -> Orders:
+    """Make a lab of a kind of network: see `SellingByOrder`."""
+    return lambda **kind: OrderLab(installation, **kind)
+
+
+def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -> None:
+    """Each order that we have placed is delivered, taken back or an incident, and once only.
+
+    `foreign` are references of orders that somebody else has placed; nobody touches them.
+    """
+    links = [each for each in books.every(Link) if each.stage is Stage.ACTIVE]
+    held = [link.iccid for link in links]
+    assert len({*held}) == len(held)
+    left = [e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)]
+    assert len({*left}) == len(left)
+
+    def ends_of(bought: Bought) -> list[str]:
+        ends = ["delivered"] * (bought.order.iccid in held)
+        ends += ["taken back"] * bought.taken_back
+        return ends + ["left over"] * (bought.order.order_reference in left)
+
+    for bought in book.orders:
+        ours = bought.order.order_reference not in foreign
+        assert len(ends_of(bought)) == ours, (bought.order.order_reference, ends_of(bought))
+
+
+def check_order_lab(lab: OrderLab, foreign: tuple[str, ...] = ()) -> None:
+    """Expect that everything has ended, and that log, money and network agree."""
+    books = lab.books
+    links = books.every(Link)
+    assert all(link.stage in {Stage.ACTIVE, Stage.ENDED} for link in links)
+    check_money(lab, links, books.events, DEPOSIT)
+    check_orders(lab.book, books, foreign)
+    assert check_log(lab.process.log).failures == []
+    paid = [each for each in books.events if isinstance(each, Wallet.Charged)]
+    assert len(paid) <= len(links)

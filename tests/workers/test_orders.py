@@ -1,0 +1,216 @@
+"""Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from itertools import product
+
+import pytest
+
+from domain.errors import InsufficientBalance, ProvisioningError
+from domain.links.link import Link, Stage
+from domain.provider_errors import OutcomeUnknown
+from tests.order_network import SETTLES_AFTER, SHOWN_LATE
+from tests.workers.network_faults import KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.order_lab import OrderLab, Orders, check_order_lab
+
+pytestmark = pytest.mark.any_database
+
+FAULTS = {**REFUSALS, **UNKNOWN, **KILLS}
+KINDS: Mapping[str, Mapping[str, bool]] = {
+    "no reference": {},
+    "our reference": {"keeps_reference": True},
+    "no cancellation": {"takes_back": False},
+}
+LAGS = (timedelta(), SHOWN_LATE)
+CASES = [
+    *product(["order"], FAULTS, KINDS, LAGS),
+    *product(["orders", "lpa"], FAULTS, ["no reference"], [SHOWN_LATE]),
+    *product(["take_back"], FAULTS, ["no reference", "no cancellation"], [SHOWN_LATE]),
+]
+
+
+def lose(lab: OrderLab, *, done: bool = True) -> Link:
+    """Ask for a link whose order gets no reply."""
+    arm(lab.network, "order", UNKNOWN["unknown, done" if done else "unknown, not done"])
+    return lab.create()
+
+
+def until_called(lab: OrderLab, seconds: float = 5) -> None:
+    """Let the time-out of a call pass."""
+    lab.clock.forward(seconds=seconds)
+
+
+@pytest.mark.parametrize(("call", "fault", "kind", "lag"), CASES)
+def test_a_fault_of_a_call_ends_with_each_order_in_one_place(
+    orders: Orders, call: str, fault: str, kind: str, lag: timedelta
+) -> None:
+    lab = orders(**KINDS[kind])
+    lab.book.lag = lambda: lag
+    if call in {"orders", "take_back"}:
+        lab.network.after("order", OutcomeUnknown("lost"))
+    arm(lab.network, call, FAULTS[fault])
+    lab.create()
+    lab.settle()
+    lab.create()
+    lab.settle()
+    check_order_lab(lab)
+    assert len(lab.book.orders) <= 2
+
+
+def test_an_order_is_paid_for_before_it_is_placed_and_brings_its_esim(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+    (bought,) = lab.book.orders
+    assert (link.stage, link.iccid, link.endpoint_id) == (Stage.ACTIVE, *[bought.order.iccid] * 2)
+    topics = [type(each).TOPIC for each in lab.books.events if each.originator_id == link.id]
+    assert topics == [
+        "link.requested",
+        "link.order_requested",
+        "link.order_placed",
+        "link.endpoint_created",
+        "link.activated",
+    ]
+    (activation,) = link.current_activations
+    assert activation.addon_id == bought.order.addon_id
+    check_order_lab(lab)
+
+
+def test_a_link_that_nobody_can_pay_is_not_ordered(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create(price="501.00")
+    assert link.failure is not None
+    assert link.failure.code == InsufficientBalance.code
+    assert (lab.network.count("order"), lab.book.orders) == (0, [])
+    check_order_lab(lab)
+
+
+def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None:
+    lab = orders()
+    link = lose(lab)
+    for _ in range(4):
+        until_called(lab, 1)
+        assert lab.work(link.id).stage is Stage.ORDERING
+        assert lab.network.count("orders") == 0
+    until_called(lab, 1)
+    assert lab.work(link.id).stage is Stage.ACTIVE
+    assert lab.network.count("order") == 1
+    lab.settle()
+    check_order_lab(lab)
+
+
+def test_a_network_that_keeps_our_reference_is_asked_at_once(orders: Orders) -> None:
+    lab = orders(keeps_reference=True)
+    other = lab.book.buy(lab.link(lab.request()).requested.plan.at_provider, "somebody")
+    link = lose(lab)
+    assert link.stage is Stage.ACTIVE
+    assert link.iccid != other.iccid
+    lab.settle()
+    assert lab.left_over() == []
+
+
+def test_an_order_that_is_older_than_the_intent_is_not_taken(orders: Orders) -> None:
+    lab = orders()
+    plan = lab.link(lab.request()).requested.plan.at_provider
+    foreign = lab.book.buy(plan)
+    lab.clock.forward(seconds=60)
+    lab.settle()
+    link = lose(lab, done=False)
+    lab.settle()
+    link = lab.link(link.id)
+    assert link.failure is not None
+    assert link.failure.code == ProvisioningError.code
+    bought = [each.order.order_reference for each in lab.book.orders]
+    assert foreign.order_reference in bought
+    check_order_lab(lab, foreign=(foreign.order_reference,))
+
+
+def test_an_order_is_not_repeated_while_the_first_may_still_appear(orders: Orders) -> None:
+    lab = orders()
+    lab.book.lag = lambda: SHOWN_LATE
+    link = lab.request(deadline_s=120)
+    arm(lab.network, "order", UNKNOWN["unknown, done"])
+    lab.work(link)
+    lab.settle()
+    assert lab.network.count("order") == 1
+    assert lab.link(link).stage is Stage.ACTIVE
+    check_order_lab(lab)
+
+
+def test_an_order_that_never_happened_is_repeated_once_that_is_certain(orders: Orders) -> None:
+    lab = orders()
+    link = lab.request(deadline_s=120)
+    arm(lab.network, "order", UNKNOWN["unknown, not done"])
+    began = lab.clock()
+    lab.work(link)
+    while lab.network.count("order") == 1:
+        lab.sweep()
+        lab.clock.forward(seconds=1)
+    assert lab.clock() - began >= SETTLES_AFTER
+    lab.settle()
+    assert lab.link(link).stage is Stage.ACTIVE
+    assert (lab.network.count("order"), len(lab.book.orders)) == (2, 1)
+    check_order_lab(lab)
+
+
+@pytest.mark.parametrize("takes_back", [True, False])
+def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
+    orders: Orders,
+    takes_back: bool,  # noqa: FBT001  # A parameter of the test.
+) -> None:
+    lab = orders(takes_back=takes_back)
+    lab.book.lag = lambda: SHOWN_LATE
+    link = lose(lab)
+    lab.clock.forward(seconds=15)
+    link = lab.work(link.id)
+    assert (link.stage, link.failure is not None) == (Stage.ENDED, True)
+    lab.settle()
+    (bought,) = lab.book.orders
+    assert bought.taken_back == takes_back
+    assert lab.left_over() == ([] if takes_back else [bought.order.order_reference])
+    check_order_lab(lab)
+
+
+def test_equal_orders_are_interchangeable_and_what_is_left_goes_back(orders: Orders) -> None:
+    """The first link takes the order of the second, whose reply then names a taken ICCID."""
+    lab = orders()
+    lags = iter([SHOWN_LATE, timedelta()])
+    lab.book.lag = lambda: next(lags)
+    plan = lab.plan()
+    first = lab.request(plan)
+    arm(lab.network, "order", UNKNOWN["unknown, done"])
+    lab.work(first)
+    until_called(lab)
+    second = lab.request(plan)
+    lab.network.after("order", lambda: lab.work(first))  # Before the second hears its reply.
+    lab.work(second)
+    assert lab.link(first).iccid == lab.book.orders[1].order.iccid
+    assert lab.link(second).stage is Stage.ORDERING
+    lab.settle()
+    assert lab.link(second).failure is not None
+    assert [each.taken_back for each in lab.book.orders] == [True, False]
+    assert len(lab.book.orders) == 2
+    check_order_lab(lab)
+
+
+def test_links_that_race_for_one_lost_order_take_it_once(orders: Orders) -> None:
+    lab = orders()
+    plan = lab.plan()
+    links = [lab.request(plan) for _ in range(3)]
+    for number, link in enumerate(links):
+        arm(lab.network, "order", UNKNOWN["unknown, done" if not number else "unknown, not done"])
+        lab.work(link)
+    lab.settle()
+    active = [link for link in links if lab.link(link).stage is Stage.ACTIVE]
+    assert (len(active), len(lab.book.orders)) == (1, 1)
+    check_order_lab(lab)
+
+
+def test_a_clock_that_was_set_ahead_settles_nothing(orders: Orders) -> None:
+    lab = orders()
+    lab.book.lag = lambda: SHOWN_LATE
+    lose(lab)
+    lab.clock.forward(seconds=15)
+    lab.sweep()
+    lab.settle()
+    assert [each.taken_back for each in lab.book.orders] == [True]
+    check_order_lab(lab)

@@ -1,0 +1,93 @@
+"""The work of a lost order: once it is settled, look for what it has left, and give that back."""
+
+import logging
+from dataclasses import dataclass
+from uuid import UUID
+
+from domain.cause import Cause, Clock
+from domain.links.esim import Esim, esim_id
+from domain.links.lost_order import LostOrder, LostStep, is_claimed, is_of, next_step
+from domain.links.networks import Networks
+from domain.log.log import Log
+from domain.provider_errors import ProviderError
+from workers.links import CALL, by_order, do_steps
+from workers.plan_changes import Steadiness
+from workers.shares import Shares
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class LostOrders:
+    """Works on lost orders; any message may come twice, late or never."""
+
+    log: Log
+    networks: Networks
+    clock: Clock
+    steadiness: Steadiness
+    shares: Shares
+
+    def work(self, lost_id: UUID) -> None:
+        """Bring a lost order as far as it can go now, once its organization has a free thread."""
+        lost = self.log.find(LostOrder, lost_id)
+        if lost is None:
+            logger.error("lost order %s does not exist", lost_id)
+            return
+        opened = lost.opened
+        self.shares.run(opened.network, opened.organization_id, lost_id, lambda: self._work(lost))
+
+    def _work(self, lost: LostOrder) -> None:
+        do_steps(self.log, lost, lambda it: self._do(next_step(it, self.clock()), it))
+
+    def _do(self, step: LostStep, lost: LostOrder) -> bool:
+        match step:
+            case LostStep.LOOK:
+                # Even if somebody has set the clock, so much time must really have passed.
+                waits = lost.opened.settled_at - lost.opened.timestamp
+                return self.steadiness.lasts(waits) and self._look(lost)
+            case LostStep.TAKE_BACK:
+                return self._take_back(lost)
+            case _:
+                return False
+
+    def _look(self, lost: LostOrder) -> bool:
+        """Claim an order of that time which nobody has taken; settle if there is none."""
+        plan, since = lost.opened.plan.at_provider, lost.opened.since
+        try:
+            network = by_order(self.networks.of(lost.opened.network))
+            orders = network.orders(plan, since, timeout_s=CALL.total_seconds())
+        except ProviderError:
+            return False
+        for order in orders:
+            of_this = is_of(lost, order, by_reference=network.keeps_reference)
+            if of_this and not is_claimed(self.log, lost.opened.network, order):
+                cause = self._cause(lost)
+                esim = Esim.register(lost.opened.network, order.iccid, cause)
+                esim.reserve(lost.opened.link_id, cause)
+                lost.note_found(order, cause)
+                self.log.append(lost, esim)
+                return True
+        lost.settle(self._cause(lost))
+        self.log.append(lost)
+        return False
+
+    def _take_back(self, lost: LostOrder) -> bool:
+        """Give the eSIM back; where the network does not take it, that is an incident."""
+        order = lost.order
+        try:
+            network = by_order(self.networks.of(lost.opened.network))
+            taken_back = network.take_back(order, timeout_s=CALL.total_seconds())
+        except ProviderError:
+            return False
+        cause = self._cause(lost)
+        esim = self.log.get(Esim, esim_id(lost.opened.network, order.iccid))
+        if esim.link_id is not None:
+            esim.release(lost.opened.link_id, cause)
+        lost.note_ended(cause, taken_back=taken_back)
+        self.log.append(lost, esim)
+        if not taken_back:
+            logger.error("an order of link %s is left over: nobody has it", lost.opened.link_id)
+        return True
+
+    def _cause(self, lost: LostOrder) -> Cause:
+        return Cause(self.clock(), lost.opened.request_id)
