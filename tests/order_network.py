@@ -34,6 +34,7 @@ class Bought:
 
     order: Order
     shown_at: datetime
+    asked_by: str | None = None  # The reference of the call, whether it is kept or not.
     addons: dict[str, AddonUsage] = field(default_factory=dict)
     status: LinkStatus = "active"
     taken_back: bool = False
@@ -47,22 +48,30 @@ class OrderBook:
     orders: list[Bought] = field(default_factory=list)
     lag: Callable[[], timedelta] = timedelta
     is_down: bool = False
+    added: int = 0  # Plans on eSIMs that were there.
     lock: Lock = field(default_factory=Lock)
 
-    def buy(self, plan: ProviderPlan, reference: str | None = None) -> Order:
+    def buy(
+        self,
+        plan: ProviderPlan,
+        reference: str | None = None,
+        *,
+        keeps_it: bool = True,
+        at: datetime | None = None,
+    ) -> Order:
         """Sell an eSIM; also to somebody else, who has no adapter."""
         with self.lock:
-            number, now = len(self.orders) + 1, self.clock()
+            number, now = len(self.orders) + 1, at or self.clock()
             order = Order(
                 f"order-{number}",
                 str(FIRST_ICCID + number),
                 plan.provider_plan_id,
                 now,
-                reference,
+                reference if keeps_it else None,
                 f"addon-{number}-1",
                 Cost(COST, "EUR", f"order-{number}", estimated=False),
             )
-            bought = Bought(order, now + self.lag())
+            bought = Bought(order, now + self.lag(), reference)
             bought.addons[f"addon-{number}-1"] = _usage(f"addon-{number}-1", plan)
             self.orders.append(bought)
         return order
@@ -110,7 +119,7 @@ class SellingByOrder:
         self._reach(timeout_s)
         if plan.provider_plan_id.startswith("refused"):
             raise Rejected
-        return self.book.buy(plan, reference if self.keeps_reference else None)
+        return self.book.buy(plan, reference, keeps_it=self.keeps_reference)
 
     def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
         self._reach(timeout_s)
@@ -138,7 +147,8 @@ class SellingByOrder:
         del reference  # It keeps none.
         bought = self.book.of(endpoint_id)
         with self.book.lock:
-            addon_id = f"{bought.order.order_reference}-{len(bought.addons) + 1}"
+            self.book.added += 1
+            addon_id = f"addition-{self.book.added}"
             bought.addons[addon_id] = _usage(addon_id, plan)
         return Addon(addon_id, Cost(COST, "EUR", addon_id, estimated=False))
 
@@ -165,6 +175,10 @@ class SellingByOrder:
     def resume(self, endpoint_id: str, *, timeout_s: float) -> None:
         self._reach(timeout_s)
         self.book.of(endpoint_id).status = "active"
+
+    def deactivate(self, endpoint_id: str) -> None:
+        """Make an eSIM inactive, as a network does by itself."""
+        self.book.of(endpoint_id).status = "inactive"
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
         self._reach(timeout_s)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -20,12 +20,10 @@ from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers
 from tests.simulation.template import Template
 from tests.simulation.world import World
-from tests.workers.link_checks import Books, check_esims, check_network
-
-if TYPE_CHECKING:
-    from tests.workers.link_lab import Lab
+from tests.workers.link_checks import Books
 
 EVENTS_MAX = 100_000
+INTENTS = (Link.EndpointRequested, Link.OrderRequested)
 ENDPOINTS = "SELECT document FROM simulated_endpoints WHERE NOT is_removed"
 
 R = TypeVar("R", bound=Root)
@@ -87,10 +85,9 @@ def check_calls(world: World, books: Books) -> None:
     """No worker calls the network without an intent that it alone has won."""
     for link in books.every(Link):
         intents = sum(
-            isinstance(each, Link.EndpointRequested) and each.originator_id == link.id
-            for each in books.events
+            isinstance(each, INTENTS) and each.originator_id == link.id for each in books.events
         )
-        calls = world.calls["create_endpoint", str(link.id)]
+        calls = sum(world.calls[call, str(link.id)] for call in ("create_endpoint", "order"))
         assert calls <= intents, f"link {link.id}: {calls} calls for {intents} intents"
     for change in books.every(PlanChange):
         intents = sum(
@@ -172,14 +169,4 @@ def check_all_ended(world: World, books: Books) -> None:
         assert (link.status_intent, link.open_change) == (None, None), f"link {link.id}"
     for change in books.every(PlanChange):
         assert change.finished_at is not None, f"change {change.id} has not ended"
-    seen = cast("Lab", _Seen(world))
-    check_esims(seen, links, books)
-    check_network(seen, [link for link in links if link.stage is Stage.ACTIVE])
-
-
-class _Seen:
-    """What the checks of a lab look at."""
-
-    def __init__(self, world: World) -> None:
-        self.process: Any = world.outside
-        self.simulator = world.simulator
+    world.check_network(books, links)

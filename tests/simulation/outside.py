@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.simulation.machine import Machine
 
 SWITCHES = ("suspend", "resume")
-MAY_BE_LATE = ("create_endpoint", "add_plan", "remove_plan", "remove_endpoint")
+MAY_BE_LATE = ("create_endpoint", "order", "add_plan", "remove_plan", "remove_endpoint")
 SLOW_S = 3.0
 LATE_SHARES = (0.05, 0.3, 0.6, 0.99)  # Of the time in which the port promises an outcome.
 
@@ -41,6 +41,7 @@ class WatchedNetwork:
             world.note_call(call, args)
             if call in MAY_BE_LATE and world.hazards.strikes("the network is late"):
                 share = world.random.choice(LATE_SHARES)
+                share /= 2 if call == "order" else 1  # Its list may hide it for as long again.
                 self._inner.later(call, share * self.settles_after.total_seconds())
                 world.note(f"{call} is late")
             answer = reached(*args, **options)
@@ -57,7 +58,8 @@ class WatchedNetwork:
         if world.is_down("network") or world.hazards.strikes("the network is unavailable"):
             world.note(f"{call} is unavailable")
             raise Unavailable
-        if call in {"create_endpoint", "add_plan"} and world.hazards.strikes("the network rejects"):
+        may_be_refused = call in {"create_endpoint", "order", "add_plan"}
+        if may_be_refused and world.hazards.strikes("the network rejects"):
             world.note(f"{call} is rejected")
             raise Rejected
         if changes and world.hazards.strikes("the network loses the call"):

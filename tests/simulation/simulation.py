@@ -47,12 +47,14 @@ class Failed(AssertionError):
 class Simulation:
     """An installation of its own in a directory; `run` may be called once."""
 
-    def __init__(self, seed: int, template: Template, directory: Path) -> None:
+    def __init__(
+        self, seed: int, template: Template, directory: Path, world: type[World] = World
+    ) -> None:
         self.seed = seed
         self._template = template
         self._installation = Installation(directory, like=template.files)
         with quicker():
-            self.world = World(seed, self._installation.environment)
+            self.world = world(seed, self._installation.environment)
         self.customers = Customers(self.world, template)
 
     def run(self) -> None:

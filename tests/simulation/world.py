@@ -3,20 +3,24 @@
 from collections import Counter
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from uuid import UUID
 
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.settings import Settings
 from domain.errors import ServiceUnavailable
-from domain.links.link import Link
+from domain.links.link import Link, Stage
 from tests.faulty_network import Killed
 from tests.simulation.broker import Broker, BrokerAway
 from tests.simulation.clock import SimulatedClock
 from tests.simulation.hazards import TWIN, Hazards
 from tests.simulation.machine import Machine
 from tests.workers.late_network import LateNetwork
+from tests.workers.link_checks import Books, check_esims, check_network
 from workers.routes import Message, messages_for
+
+if TYPE_CHECKING:
+    from tests.workers.link_lab import Lab
 
 MACHINES = 3
 READ = "after reading the log"
@@ -52,15 +56,25 @@ class World:
         self._busy: set[tuple[Machine, str]] = set()
         self._opened: list[Machine] = []
         self.outside = self.open("outside")  # Nothing ever happens to it.
-        self.simulator = SimulatedNetwork(
+        self.simulator = self._network()
+        self.late = LateNetwork(self.simulator, self.clock)
+        self.machines = [self.open(f"p{number}") for number in range(MACHINES)]
+
+    def _network(self) -> Any:
+        """Make the network of all processes, with its own side."""
+        return SimulatedNetwork(
             self.outside.stores,
             self.clock.network,
             "simulation",
             sandbox=True,
             wait=lambda seconds: self.clock.forward(seconds=seconds),
         )
-        self.late = LateNetwork(self.simulator, self.clock)
-        self.machines = [self.open(f"p{number}") for number in range(MACHINES)]
+
+    def check_network(self, books: Books, links: Sequence[Link]) -> None:
+        """Expect that the network knows the same links as the log, once all has ended."""
+        seen = cast("Lab", _Seen(self))
+        check_esims(seen, [*links], books)
+        check_network(seen, [link for link in links if link.stage is Stage.ACTIVE])
 
     def open(self, name: str) -> Machine:
         """Start a process over the files."""
@@ -86,7 +100,7 @@ class World:
 
     def note_call(self, call: str, args: Sequence[Any]) -> None:
         """Count a call that makes something, by the reference that it is made under."""
-        if call in {"create_endpoint", "add_plan"}:
+        if call in {"create_endpoint", "order", "add_plan"}:
             self.calls[call, str(args[-1])] += 1
 
     def expect_published(self, after: int, until: int) -> None:
@@ -252,3 +266,11 @@ class World:
     def _fees(self, machine: Machine) -> None:
         machine.fee_round.run()
         machine.month_end.run()
+
+
+class _Seen:
+    """What the checks of a lab look at."""
+
+    def __init__(self, world: World) -> None:
+        self.process: Any = world.outside
+        self.simulator = world.simulator

@@ -53,7 +53,7 @@ def orders(installation: Installation) -> Orders:
 
 
 def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -> None:
-    """Each order that we have placed is delivered, taken back or an incident, and once only.
+    """Each link has ordered once, and its order is delivered, taken back or an incident.
 
     `foreign` are references of orders that somebody else has placed; nobody touches them.
     """
@@ -68,6 +68,8 @@ def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -
         ends += ["taken back"] * bought.taken_back
         return ends + ["left over"] * (bought.order.order_reference in left)
 
+    asked = [each.asked_by for each in book.orders if each.asked_by is not None]
+    assert len({*asked}) == len(asked), "an order was placed again"
     for bought in book.orders:
         ours = bought.order.order_reference not in foreign
         assert len(ends_of(bought)) == ours, (bought.order.order_reference, ends_of(bought))

@@ -1,0 +1,112 @@
+"""The simulation on a network that sells by order: nothing is bought twice, nothing is lost."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from domain.links import lost_order, provisioning
+from domain.links.lost_order import LostOrder, LostStep
+from domain.links.provisioning import Step
+from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
+from tests.simulation.order_world import OrderWorld
+from tests.simulation.simulation import Failed, Simulation
+from tests.simulation.template import Template
+from workers import links, lost_orders
+from workers.plan_changes import Steadiness
+
+SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK") == "1" else 10))
+GROUP = 5
+TRIES_MAX = 20
+PLANS_MAX = 2
+Plant = Callable[[pytest.MonkeyPatch], None]
+Run = Callable[[int], Simulation]
+
+
+def few(template: Template) -> Template:
+    """Sell so few plans that customers often order the same one at once."""
+    return replace(template, plans=dict([*template.plans.items()][:PLANS_MAX]))
+
+
+@pytest.fixture
+def run_orders(run: Any, template: Template, tmp_path: Path) -> Run:
+    """Run a seed to its end; `run` keeps the log lines quiet."""
+    del run
+
+    def ran(seed: int) -> Simulation:
+        with TemporaryDirectory(dir=tmp_path) as directory:
+            simulation = Simulation(seed, few(template), Path(directory), OrderWorld)
+            simulation.run()
+        return simulation
+
+    return ran
+
+
+@pytest.mark.rounds
+@pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
+def test_whatever_goes_wrong_each_order_ends_in_one_place(run_orders: Run, first: int) -> None:
+    for seed in range(first, first + GROUP):
+        run_orders(seed)
+
+
+def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyPatch) -> None:
+    for module in (links, provisioning):
+        patch.setattr(module, "APART", timedelta(days=1))
+
+
+def an_order_is_placed_again_as_soon_as_none_is_seen(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(links, "after_no_order", lambda *_: Step.ORDER)
+
+
+def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatch) -> None:
+    steps = {LostStep.WAIT: LostStep.LOOK}
+
+    def at_once(lost: LostOrder, now: datetime) -> LostStep:
+        step = lost_order.next_step(lost, now)
+        return steps.get(step, step)
+
+    patch.setattr(lost_orders, "next_step", at_once)
+    patch.setattr(Steadiness, "lasts", lambda *_: True)
+
+
+def nobody_looks_for_what_an_adopter_has_lost(patch: pytest.MonkeyPatch) -> None:
+    opened = LostOrder.open.__func__
+
+    def only_of_failed(cls: Any, link: Any, *args: Any) -> Any:
+        lost = opened(cls, link, *args)
+        if link.failure is None:
+            lost.settle(args[-1])
+        return lost
+
+    patch.setattr(LostOrder, "open", classmethod(only_of_failed))
+
+
+# Each with seeds that have found it.
+PLANTS: Mapping[Plant, Sequence[int]] = {
+    an_esim_keeps_no_record_of_who_holds_it: (0,),
+    an_order_is_adopted_though_it_is_older_than_the_intent: (1,),
+    an_order_is_placed_again_as_soon_as_none_is_seen: (3,),
+    a_lost_order_is_settled_before_the_network_shows_it: (9,),
+    nobody_looks_for_what_an_adopter_has_lost: (23, 37),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: plant.__name__)
+def test_a_planted_bug_makes_a_seed_fail(
+    run_orders: Run, plant: Plant, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+    assert any(_fails(run_orders, seed) for seed in (*PLANTS[plant], *range(TRIES_MAX)))
+
+
+def _fails(run: Run, seed: int) -> bool:
+    try:
+        run(seed)
+    except Failed:
+        return True
+    return False
