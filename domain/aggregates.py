@@ -6,6 +6,7 @@ from domain.accounts.ledger import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization
+from domain.accounts.providers import Provider
 from domain.accounts.wallet import Adjustment, Deposit, Wallet
 from domain.catalogue.plan import Plan
 from domain.finance.month import Month
@@ -27,6 +28,7 @@ AGGREGATES: tuple[type[Root], ...] = (
     Organization,
     ApiClient,
     Operator,
+    Provider,
     Plan,
     Link,
     Esim,

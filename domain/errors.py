@@ -5,7 +5,7 @@ Refused
 ├── OrganizationNotFound · OrganizationSuspended · OrganizationInactive · InsufficientScope
 ├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance
 ├── ValidationFailed · NotFound
-├── IdempotencyKeyReused · IdempotencyInProgress
+├── IdempotencyKeyReused · IdempotencyInProgress · NotSupportedByNetwork
 ├── RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
@@ -209,6 +209,14 @@ class ProvisioningError(Refused):
         known = {} if reason is None else {"reason": reason}
         super().__init__("; ".join(parts) + ".", **known, **details)
         self.retryable = reason not in _FINAL
+
+
+class NotSupportedByNetwork(Refused):
+    """Raised for what the network of a link cannot do; the link's `capabilities` tell that."""
+
+    code = "NOT_SUPPORTED_BY_NETWORK"
+    message = "The network of this link cannot do this."
+    retryable = False
 
 
 class NetworkUnavailable(Refused):

@@ -134,15 +134,27 @@ class CircuitBreaker:
 
 
 class GuardedLookup:
-    """A provider of lookups behind its circuit; an unknown error becomes Unavailable too."""
+    """A provider of lookups behind its circuit; an unknown error becomes Unavailable too.
 
-    def __init__(self, inner: LookupProvider, circuit: CircuitBreaker) -> None:
+    One that is drained is asked nothing.
+    """
+
+    def __init__(
+        self,
+        inner: LookupProvider,
+        circuit: CircuitBreaker,
+        is_drained: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self.name = inner.name
         self.remote = inner.remote
         self.probe = inner.probe
-        self.is_up = circuit.is_up
         self._inner = inner
         self._circuit = circuit
+        self._is_drained = is_drained
+
+    def is_up(self) -> bool:
+        """Tell whether calls are let through now."""
+        return self._circuit.is_up() and not self._is_drained(self.name)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what our account holds there; no circuit is asked."""
@@ -150,6 +162,9 @@ class GuardedLookup:
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Return what the provider answers."""
+        if self._is_drained(self.name):
+            message = f"the lookup provider {self.name} is drained"
+            raise Unavailable(message)
         try:
             return self._circuit.call(self._inner.look_up, organization_id, phone_number)
         except ProviderError:

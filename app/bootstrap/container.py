@@ -68,6 +68,7 @@ from domain.accounts.commands import Accounts
 from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
 from domain.accounts.operators import Operators
+from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
@@ -521,6 +522,12 @@ class Container:
         self.remote_apis.append(api)
         return api
 
+    @part
+    def drains(self) -> Drains:
+        """Which providers get no new work; a thread of each process looks each second."""
+        settings = self.settings
+        return Drains(self.log, [*settings.lookup_providers, *settings.networks])
+
     # Lookups.
 
     @part
@@ -538,7 +545,7 @@ class Container:
     def _guarded(self, bare: LookupProvider, patience_s: float) -> LookupProvider:
         circuit = CircuitBreaker("lookup provider", bare.name, bare.probe, patience_s=patience_s)
         self.circuits.append(circuit)
-        return GuardedLookup(bare, circuit)
+        return GuardedLookup(bare, circuit, self.drains.has)
 
     @part
     def provider(self) -> LookupProvider:
@@ -641,7 +648,7 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **made})
+        return Networks({first: self.network, **made}, self.drains.has)
 
     @property
     def network_names(self) -> Iterable[str]:
@@ -949,12 +956,14 @@ class Container:
         return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
-        """Tell by gauge and provider whether calls are let through to it."""
+        """Tell by gauge and provider what is known of it."""
         found = {("lookup_provider_up", each.name): each.is_up() for each in self.lookups}
         for name in self.networks.names:
             network = self.networks.of(name)
             is_up = not isinstance(network, GuardedNetwork) or network.is_up()
             found["network_provider_up", name] = is_up
+        for _, name in [*found]:
+            found["provider_drained", name] = self.drains.has(name)
         return found
 
     # Start and end.

@@ -50,6 +50,8 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "plans disable": "catalogue",
         "plans exclude": "catalogue",
         "plans include": "catalogue",
+        "providers drain": "catalogue",
+        "providers resume": "catalogue",
         "client create": "keys",
         "client revoke": "keys",
         "client rotate-secret": "keys",

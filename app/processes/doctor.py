@@ -8,6 +8,7 @@ from typing import Literal
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import lost_keys, missing_keys
+from app.bootstrap.providers import NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
@@ -45,6 +46,7 @@ def examine(container: Container) -> list[Finding]:
         *_clock(container),
         *_work(container),
         *_months(container),
+        *_providers(container),
         *_data(container),
         *_checkpoints(container),
     ]
@@ -138,6 +140,18 @@ def _months(container: Container) -> Iterator[Finding]:
         more = f" and {len(overdue) - 1} more" if overdue[1:] else ""
         message = f"month {overdue[0]}{more} has ended and is not closed: is the clock running?"
         yield Finding("months", "fault", message)
+
+
+def _providers(container: Container) -> Iterator[Finding]:
+    for name, drained in container.drains.look().items():
+        by, since = drained.actor or "nobody known", f"{drained.since:%Y-%m-%d %H:%M}"
+        message = f"{name} is drained by {by} since {since} UTC: it gets no new work"
+        yield Finding("providers", "advice", message)
+    missing = [name for name in NETWORKS if name not in container.settings.networks]
+    with container.views.reading() as connection:
+        for name in container.links.networks_of(connection, missing):
+            message = f"links run on {name}, which NETWORK_PROVIDER does not name: none can change"
+            yield Finding("network", "fault", message)
 
 
 def _data(container: Container) -> Iterator[Finding]:

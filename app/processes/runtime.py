@@ -67,6 +67,7 @@ class Runtime:
         container, roles = self._container, self._roles
         self._spawn("time", lambda: container.time.keep(self._stop))
         if "worker" in roles:
+            self._spawn("drains", lambda: container.drains.keep(self._stop))
             self._start_workers()
         if "projector" in roles:
             self._follow("projector", container.projector.step, PACE_S, PROJECTED_MAX)

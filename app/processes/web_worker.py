@@ -40,6 +40,7 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
         _complete(container)
         container.time.measure()
         Thread(target=container.time.keep, args=(Event(),), name="time", daemon=True).start()
+        Thread(target=container.drains.keep, args=(Event(),), name="drains", daemon=True).start()
         container.waker.start()
         Thread(target=container.warm, name="warm", daemon=True).start()
         if settings.metrics_port:

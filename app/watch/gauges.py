@@ -22,7 +22,11 @@ from projections.engine.positions import Lag
 
 ANSWER_S = 1.5  # How long a scrape waits for its answers, so that it ends within 2 s.
 
-PROVIDER_UP = "0 while the circuit is open."
+PROVIDER_GAUGES = {
+    "lookup_provider_up": "0 while no lookup is let through to it.",
+    "network_provider_up": "0 while its circuit is open.",
+    "provider_drained": "1 while it gets no new work, by an operator's word.",
+}
 
 T = TypeVar("T")
 
@@ -153,7 +157,7 @@ class Watched(Protocol):
     def audit_state(self) -> AuditState: ...
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
-        """Tell by gauge and provider whether calls are let through to it."""
+        """Tell by gauge and provider what is known of it."""
         ...
 
 
@@ -175,7 +179,7 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
 def _providers(up: Mapping[tuple[str, str], bool]) -> list[Metric]:
     found: dict[str, GaugeMetricFamily] = {}
     for (name, provider), is_up in up.items():
-        family = GaugeMetricFamily(name, PROVIDER_UP, labels=["provider"])
+        family = GaugeMetricFamily(name, PROVIDER_GAUGES[name], labels=["provider"])
         found.setdefault(name, family).add_metric([provider], float(is_up))
     return [*found.values()]
 

@@ -14,7 +14,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.values import MultiProcessValue
 
-from app.watch.gauges import PROVIDER_UP
+from app.watch.gauges import PROVIDER_GAUGES
 
 VARIABLE = "PROMETHEUS_MULTIPROC_DIR"  # The library reads it when a worker imports it.
 PULSE_S = 1.0
@@ -81,8 +81,8 @@ class WorkerGauges:
         alive = Gauge("web_workers", "Workers.", registry=None, multiprocess_mode="livesum")
         alive.set(1)
         self._up = {
-            name: Gauge(name, PROVIDER_UP, ["provider"], registry=None, multiprocess_mode="livemin")
-            for name in dict.fromkeys(name for name, _ in providers_up())
+            name: Gauge(name, told, ["provider"], registry=None, multiprocess_mode="livemin")
+            for name, told in PROVIDER_GAUGES.items()
         }
         self._memory = Gauge(
             "web_workers_resident_memory_bytes",

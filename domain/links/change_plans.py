@@ -29,7 +29,6 @@ from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
     INCOMPATIBLE,
-    NOT_SOLD,
     OTHER_NETWORK,
     UNKNOWN,
     Offers,
@@ -84,9 +83,9 @@ class LinkPlans:
         """Return the change that was done, and whether an earlier request with the key did it.
 
         The link must exist. Raises ValidationFailed on `add.<index>` and `remove.<index>`, the
-        refusals of the wallet, IncompleteNetworkAnswer and ProvisioningError (inside BoundFailure
-        when such an outcome is given again), IdempotencyKeyReused, IdempotencyInProgress,
-        RateLimited, ServiceUnavailable.
+        refusals of the wallet, NotSupportedByNetwork, IncompleteNetworkAnswer and ProvisioningError
+        (inside BoundFailure when such an outcome is given again), IdempotencyKeyReused,
+        IdempotencyInProgress, RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
         return retry_on_conflict(
@@ -198,6 +197,8 @@ class LinkPlans:
             raise ServiceUnavailable(BUSY)
 
     def _check(self, request: ChangeRequest, link: Link) -> list[BoughtPlan]:
+        if request.remove:
+            self.networks.require(link, "remove_plan")
         wrong: dict[str, list[str]] = {}
         there = {each.id for each in link.current_activations}
         for index, activation_id in enumerate(request.remove):
@@ -221,8 +222,8 @@ class LinkPlans:
         """Return why a plan cannot be put on a link; None if it can."""
         if terms is None:
             return UNKNOWN
-        if terms.provider_plan_id is None or not self.networks.is_configured(terms.network):
-            return NOT_SOLD
+        if why := self.networks.why_unsold(terms):
+            return why
         if self.networks.of(terms.network).name != link.network:
             return OTHER_NETWORK
         profile = link.sponsor_profile

@@ -24,7 +24,7 @@ from domain.links.attempts import last_attempt
 from domain.links.failing import Failing, refusal_of_link
 from domain.links.link import Link, link_id
 from domain.links.networks import Networks
-from domain.links.offers import NOT_SOLD, UNKNOWN, Offers, buy, check_currency, check_funds
+from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_funds
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
@@ -136,8 +136,8 @@ class LinkCreate:
         terms = self.offers(request.organization_id, request.plan_id)
         if terms is None:
             raise ValidationFailed({"plan_id": [UNKNOWN]})
-        if terms.provider_plan_id is None or not self.networks.is_configured(terms.network):
-            raise ValidationFailed({"plan_id": [NOT_SOLD]})
+        if why := self.networks.why_unsold(terms):
+            raise ValidationFailed({"plan_id": [why]})
         return terms
 
     def _requested(self, request: LinkRequest, new: UUID, terms: PlanTerms, cause: Cause) -> Link:

@@ -7,17 +7,25 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, cast
 
-from domain.catalogue.plan import SIMULATED
-from domain.links.network import EsimNetwork
+from domain.catalogue.plan import SIMULATED, PlanTerms
+from domain.errors import NotSupportedByNetwork
+from domain.links.link import Link
+from domain.links.network import Capability, EsimNetwork
 from domain.provider_errors import Unavailable
+
+NOT_SOLD = "This plan is not connected to the network, so it cannot be bought."
+DRAINED = "The network of this plan takes no orders at present."
 
 
 class Networks:
     """Which networks are configured; the first is that of new plans which name none."""
 
-    def __init__(self, configured: Mapping[str, EsimNetwork]) -> None:
+    def __init__(
+        self, configured: Mapping[str, EsimNetwork], is_drained: Callable[[str], bool]
+    ) -> None:
         assert configured
         self._configured = configured
+        self._is_drained = is_drained
         self.names = tuple(configured)
 
     @property
@@ -33,8 +41,20 @@ class Networks:
         known = self._configured.get(name or SIMULATED)
         return known or cast("EsimNetwork", _NotConfigured(name or SIMULATED))
 
+    def require(self, link: Link, capability: Capability) -> None:
+        """Raise NotSupportedByNetwork for what the network of a link cannot do."""
+        if capability not in self.of(link.network).capabilities:
+            raise NotSupportedByNetwork
+
     def is_configured(self, name: str | None) -> bool:
         return (name or SIMULATED) in self._configured
+
+    def why_unsold(self, terms: PlanTerms) -> str | None:
+        """Return why no plan of a network can be bought now; None if it can."""
+        name = terms.network or SIMULATED
+        if terms.provider_plan_id is None or not self.is_configured(name):
+            return NOT_SOLD
+        return DRAINED if self._is_drained(name) else None
 
 
 class _NotConfigured:

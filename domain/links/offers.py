@@ -10,7 +10,6 @@ from domain.links.bought_plan import BoughtPlan
 from domain.log.log import Log
 
 UNKNOWN = "There is no such plan."
-NOT_SOLD = "This plan is not connected to the network, so it cannot be bought."
 OTHER_NETWORK = "This plan is of another network than the link."
 INCOMPATIBLE = "This plan does not run on the sponsor profile of the link."
 

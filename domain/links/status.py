@@ -33,9 +33,10 @@ class LinkStatusSwitch:
     def run(self, link: Link, target: Target, cause: Cause) -> Link:
         """Bring a link to a status and return it; changes nothing if the network has it already.
 
-        Raises ProvisioningError when the network fails, and RateLimited or ServiceUnavailable when
-        too many requests wait for it; the status is unchanged then.
+        Raises NotSupportedByNetwork, ProvisioningError when the network fails, and RateLimited or
+        ServiceUnavailable when too many requests wait for it; the status is unchanged then.
         """
+        self.networks.require(link, "suspend")
         with self.waiting.place(link.organization_id, link.network):
             until_s = time.monotonic() + WITHIN_S
             beaten = ProvisioningError(LATE, UNCHANGED)

@@ -24,7 +24,7 @@ from sqlalchemy import (
     select,
 )
 
-from domain.catalogue.plan import SponsorProfile
+from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.link import Link, status_after
 from domain.links.network import LinkStatus
@@ -375,6 +375,16 @@ class Links(ReadModel):
         if organization_id is not None:
             statement = statement.where(columns.organization_id == organization_id)
         return self._read(connection, statement)
+
+    def networks_of(self, connection: Connection, names: Iterable[str]) -> list[str]:
+        """Return those of some networks that a plan on a link is of; reads all plans on links."""
+        plan = self.activations.c.plan
+        named = {name: plan.contains(f'"network":"{name}"', autoescape=True) for name in names}
+        if SIMULATED in named:
+            named[SIMULATED] = ~plan.contains('"network":', autoescape=True)
+        bought = select(1).select_from(self.activations)
+        found = {name: bought.where(one).limit(1) for name, one in named.items()}
+        return [name for name, one in found.items() if connection.execute(one).first()]
 
     def _newest_first(self) -> Select[Any]:
         return select(*self._search.shown).order_by(self.rows.c.position.desc())

@@ -15,6 +15,7 @@ from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator as StaffOperator
 from domain.accounts.organization import ApiClient, Organization
 from domain.accounts.paid_price import Repayment
+from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import Refundable
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
 from domain.catalogue.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
@@ -172,6 +173,9 @@ EVENTS: tuple[Event, ...] = (
         actor="operator:55555555-5555-5555-8555-555555555555",
     ),
     event(StaffOperator.Revoked, actor="operator:55555555-5555-5555-8555-555555555555"),
+    created(Provider.Registered, "provider", name="bics"),
+    event(Provider.Drained, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),
+    event(Provider.Resumed, name="bics", actor="operator:55555555-5555-5555-8555-555555555555"),
     created(
         Organization.Registered,
         "organization",

@@ -30,7 +30,7 @@ FUNCTIONS = {
     "label_replace",
     "predict_linear",
 }
-LANGUAGE = FUNCTIONS | {"or", "and", "by"}
+LANGUAGE = FUNCTIONS | {"or", "and", "by", "unless"}
 
 
 @dataclass

@@ -23,6 +23,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.NotFound: 404,
     errors.IdempotencyKeyReused: 422,
     errors.IdempotencyInProgress: 409,
+    errors.NotSupportedByNetwork: 409,
     errors.RateLimited: 429,
     errors.ConfigError: 500,
     errors.IncompleteNetworkAnswer: 502,

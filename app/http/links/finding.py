@@ -111,4 +111,6 @@ def reply_link(
 def link_data(reading: LinkReading) -> LinkDetail:
     """Return a link with its plans and the networks that the plans can use at present."""
     bought = {each.activation.plan.plan_id for each in reading.plans}
-    return show_link(reading, container().known_plans.terms_of(bought))
+    parts = container()
+    capabilities = parts.networks.of(reading.link.network).capabilities
+    return show_link(reading, parts.known_plans.terms_of(bought), capabilities)

@@ -1,6 +1,6 @@
 """The replies about links: eSIM, usage, plans and where they work; with examples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Final, get_args
 from urllib.parse import quote
@@ -54,7 +54,9 @@ ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
 MB_DECIMALS = 3  # A kilobyte; smaller digits come from adding fractions.
 
 STATUSES: Final = get_args(network.LinkStatus)
+CAPABILITIES: Final = get_args(network.Capability)
 STATUS: Final = one_of("LinkStatus", STATUSES, MORE_MAY_COME)
+Capability = Annotated[str, means(**one_of("NetworkCapability", CAPABILITIES, MORE_MAY_COME))]
 Iccid = Annotated[
     str,
     means(
@@ -132,6 +134,16 @@ class Activation(Struct):
 class LinkDetail(Link, kw_only=True):
     """An eSIM of its reader's organization with its plans."""
 
+    network: Annotated[
+        str, means("The network that it runs on, with all its plans.", example="simulated")
+    ]
+    capabilities: Annotated[
+        list[Capability],
+        means(
+            "What this network can do: another request is 409 `NOT_SUPPORTED_BY_NETWORK`. Without "
+            "`location` the network status has no `network`."
+        ),
+    ]
     activations: Annotated[
         list[Activation],
         means(
@@ -178,7 +190,8 @@ class NetworkStatus(Struct):
     status: Annotated[str, means("Whether it can be used.", **STATUS)]
     connected: Annotated[bool, means("Whether it is online.")]
     network: Annotated[
-        ServingNetwork | None, means("The network that serves it; null while it is not connected.")
+        ServingNetwork | None,
+        means("The network that serves it; null: it is offline, or nobody knows."),
     ]
     last_seen_at: Annotated[Moment | None, means("When it was last online (UTC).")]
     as_of: Annotated[Moment, means("When the network said so (UTC).")]
@@ -230,7 +243,9 @@ class TopupPlansReply(Reply[list[Plan]]):
     """The plans."""
 
 
-def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> LinkDetail:
+def show_link(
+    reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms], capabilities: Collection[str]
+) -> LinkDetail:
     """Return a link with its plans; `terms` are the present terms of these plans, by id."""
     link = reading.link
     assert link.iccid is not None
@@ -246,6 +261,8 @@ def show_link(reading: LinkReading, terms: Mapping[UUID, plan.PlanTerms]) -> Lin
         first_used_at=time_or_null(link.first_used_at),
         **_codes(reading.lpa),
         **_usage(reading.plans, reading.usage, reading.as_of),
+        network=link.network,
+        capabilities=[each for each in CAPABILITIES if each in capabilities],
         activations=[_activation(each) for each in reading.plans],
         coverage_data=_coverage(reading.plans, terms),
     )
@@ -389,7 +406,11 @@ _ACTIVATION: Final = Activation(
     coverage_countries=_PLAN.coverage.countries,
 )
 _DETAIL: Final = LinkDetail(
-    **asdict(_LINK), activations=[_ACTIVATION], coverage_data=COVERAGE.data.countries
+    **asdict(_LINK),
+    network=plan.SIMULATED,
+    capabilities=[*CAPABILITIES],
+    activations=[_ACTIVATION],
+    coverage_data=COVERAGE.data.countries,
 )
 _UNUSED: Final = {"data_used_mb": 0.0, "data_remaining_mb": 5000.0}
 _NEW: Final = replace(

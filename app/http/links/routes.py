@@ -88,6 +88,7 @@ _TO_LINK: Final = (
 )
 _SWITCH_REFUSALS: Final = (
     errors.NotFound(),
+    errors.NotSupportedByNetwork(),
     errors.ValidationFailed({"status": ["Unknown field."]}),
     errors.RateLimited(SHARE),
     errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged"),
@@ -246,6 +247,7 @@ _STAYS: Final = "what was done before it stays"
 _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_ID)], "added": []}
 CHANGE_REFUSALS: Final = (
     errors.NotFound(),
+    errors.NotSupportedByNetwork(),
     errors.ValidationFailed({"remove.0": [NOT_THERE], "add.1": [INCOMPATIBLE]}),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
@@ -315,8 +317,8 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
         rows = parts.plans.compatible(
             connection, caller.organization_id, profile_id, query.get("country")
         )
-    now = parts.clock()
-    rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == link.network]
+    offered, now = None if parts.drains.has(link.network) else link.network, parts.clock()
+    rows = [row.at(now) for row in rows if (row.terms.network or SIMULATED) == offered]
     return success([show_plan(row) for row in _nearest_first(rows, link)])
 
 

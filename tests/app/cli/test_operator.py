@@ -55,6 +55,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         "plans price": [one, "1"],
         **{f"plans {each}": [one] for each in ("enable", "disable")},
         **{f"plans {each}": [one, one] for each in ("exclude", "include")},
+        **{f"providers {each}": ["simulated"] for each in ("drain", "resume")},
         "client create": ["--m2m"],
         **{f"client {each}": ["cl_1"] for each in ("revoke", "rotate-secret")},
         "keys rotate": [],

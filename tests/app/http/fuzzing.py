@@ -30,7 +30,8 @@ from app.http.lookups.input import MISSING
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
 from domain.links.change_plans import NOT_THERE
-from domain.links.offers import INCOMPATIBLE, NOT_SOLD, UNKNOWN
+from domain.links.networks import NOT_SOLD
+from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.months import month_of
 from domain.phone_number import is_e164
 from tests.app.http.buying import BASIC, MORE, Buyer

@@ -1,15 +1,19 @@
 """Each link runs on the network of its plan, and one network has no part in another's trouble."""
 
+from threading import Event
 from uuid import UUID
 
 import pytest
+from eventsourcing.persistence import OperationalError
 
 from domain.catalogue.plan import SIMULATED
-from domain.errors import NetworkUnavailable, ValidationFailed
+from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link, Stage
-from domain.links.offers import NOT_SOLD, OTHER_NETWORK
-from tests.domain.buying import Buyer, NewBuyer
+from domain.links.networks import DRAINED, NOT_SOLD
+from domain.links.offers import OTHER_NETWORK
+from domain.provider_errors import Unavailable
+from tests.domain.buying import Buyer, Gate, NewBuyer
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock, wait_until
 from tests.second_network import SECOND, add_second
@@ -79,6 +83,20 @@ def test_what_a_plan_is_of_does_not_change_with_the_default(
     assert buyer.create(new)[0].network == SECOND
 
 
+def test_what_a_network_cannot_do_is_refused_before_anything_is_done(buyer: Buyer) -> None:
+    link = buyer.own("Asia", network=SECOND)
+    second(buyer.process).capabilities = frozenset({"location"})
+    before = buyer.process.log.head()
+    with pytest.raises(NotSupportedByNetwork):
+        buyer.switch(link.id, "suspended")
+    (activation,) = link.current_activations
+    with pytest.raises(NotSupportedByNetwork):
+        buyer.change(link.id, remove=[activation.id], add=[link.requested.plan.plan_id])
+    assert buyer.process.log.head() == before
+    buyer.change(link.id, add=[link.requested.plan.plan_id])
+    assert len(buyer.link(link.id).current_activations) == 2
+
+
 @pytest.fixture
 def left(buyer: Buyer, installation: Installation) -> Link:
     """A link whose network is not configured any more."""
@@ -97,6 +115,8 @@ def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Li
     assert buyer.process.link_readings.status(left, live=False).is_stale
     with pytest.raises(NetworkUnavailable):
         buyer.process.link_readings.status(left, live=True)
+    with pytest.raises(NotSupportedByNetwork):
+        buyer.switch(left.id, "suspended")
 
 
 def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left: Link) -> None:
@@ -147,3 +167,60 @@ def _requested(buyer: Buyer) -> UUID:
 
     wait_until(lambda: bool(found()))
     return found()[0]
+
+
+def test_a_drained_network_sells_nothing_and_serves_its_links(buyer: Buyer) -> None:
+    link, more = buyer.own("Asia", network=SECOND), buyer.sell("Asia more", network=SECOND)
+    drains, cause = buyer.process.drains, buyer.process.cause()
+    drains.switch(SECOND, cause, drained=True)
+    assert not drains.has(SECOND), "nobody has looked yet"
+    drains.look()
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.create(more)
+    assert refused.value.details["plan_id"] == [DRAINED]
+    with pytest.raises(ValidationFailed) as refused:
+        buyer.change(link.id, add=[more])
+    assert refused.value.details["add.0"] == [DRAINED]
+    assert buyer.switch(link.id, "suspended").status == "suspended"
+    assert buyer.own().network == SIMULATED
+    drains.switch(SECOND, cause, drained=False)
+    drains.look()
+    assert buyer.create(more)[0].network == SECOND
+
+
+def test_work_that_is_open_when_its_network_is_drained_is_finished(buyer: Buyer) -> None:
+    gate = Gate()
+    second(buyer.process).before("create_endpoint", gate)
+    created = buyer.create_later(buyer.sell("Asia", network=SECOND))
+    gate.wait()
+    buyer.process.drains.switch(SECOND, buyer.process.cause(), drained=True)
+    buyer.process.drains.look()
+    gate.open()
+    assert created.result()[0].activated_at is not None
+
+
+def test_drained_lookup_providers_are_asked_nothing(buyer: Buyer) -> None:
+    drains = buyer.process.drains
+    assert buyer.process.provider.is_up()
+    drains.switch("offline", buyer.process.cause(), drained=True)
+    drains.look()
+    assert not buyer.process.provider.is_up()
+    with pytest.raises(Unavailable, match="drained"):
+        buyer.process.provider.look_up(buyer.organization_id, "+14155550100")
+
+
+def test_what_was_known_of_drained_providers_holds_while_the_log_is_away(
+    buyer: Buyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drains, stopped = buyer.process.drains, Event()
+    drains.switch(SECOND, buyer.process.cause(), drained=True)
+    stopped.set()
+    drains.keep(stopped)
+    assert drains.has(SECOND)
+
+    def fail(*_: object) -> int:
+        raise OperationalError
+
+    monkeypatch.setattr(buyer.process.log, "find_all", fail)
+    drains.keep(stopped)
+    assert drains.has(SECOND)

@@ -18,6 +18,12 @@ from tests.app.http.buying import (
 from tests.app.http.service import Service, code_of, fields_of
 from tests.plan_files import covering, import_plans, plan
 
+PAID = {"amount_charged": "4.50", "currency": "USD"}
+NETWORK = {
+    "network": "simulated",
+    "capabilities": ["suspend", "location", "remove_plan", "cancel"],
+}
+
 
 @pytest.fixture(scope="module")
 def acme(service: Service) -> Buyer:
@@ -60,8 +66,8 @@ def test_a_new_link_has_the_fields_of_the_contract(acme: Buyer) -> None:
             {"country_code": "FR", "country_name": "France", "operators": operators},
             {"country_code": "MC", "country_name": "Monaco", "operators": operators},
         ],
-        "amount_charged": "4.50",
-        "currency": "USD",
+        **PAID,
+        **NETWORK,
     }
     assert activation == first_activation(acme, link) | {"id": activation["id"]}
 

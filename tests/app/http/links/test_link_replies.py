@@ -53,7 +53,7 @@ def used(asked: LinkReading, *used_mb: float, expired: bool = False) -> LinkRead
 
 
 def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[str, Any]:
-    shown = show_link(asked, {plan.plan_id: offered for plan, offered in known})
+    shown = show_link(asked, {plan.plan_id: offered for plan, offered in known}, ())
     return {
         each.country_code: {every.name: every.network_types for every in each.operators}
         for each in shown.coverage_data
@@ -61,13 +61,13 @@ def coverage(asked: LinkReading, *known: tuple[BoughtPlan, PlanTerms]) -> dict[s
 
 
 def test_sums_are_rounded_to_a_kilobyte() -> None:
-    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {})
+    shown = show_link(used(reading(WIDE, NARROW), 0.1, 0.2), {}, ())
     assert (shown.data_used_mb, shown.data_remaining_mb) == (0.3, 9_999.7)
     assert [each.data_used_mb for each in shown.activations] == [0.1, 0.2]
 
 
 def test_an_activation_code_is_encoded_to_its_last_character() -> None:
-    shown = show_link(reading(WIDE, lpa="LPA:1$a.example/b$C+D E&é"), {})
+    shown = show_link(reading(WIDE, lpa="LPA:1$a.example/b$C+D E&é"), {}, ())
     encoded = "LPA%3A1%24a.example%2Fb%24C%2BD%20E%26%C3%A9"
     for maker in ("apple", "android"):
         start = f"https://esimsetup.{maker}.com/esim_qrcode_provisioning?carddata="
@@ -75,7 +75,7 @@ def test_an_activation_code_is_encoded_to_its_last_character() -> None:
 
 
 def test_without_an_activation_code_there_are_no_addresses() -> None:
-    shown = show_link(reading(WIDE), {})
+    shown = show_link(reading(WIDE), {}, ())
     for name in ("lpa_profile", "apple_activation_url", "android_activation_url"):
         assert getattr(shown, name) is None
 
@@ -101,7 +101,7 @@ def test_countries_are_those_that_were_bought() -> None:
 @pytest.mark.parametrize(("status", "covered"), [("expired", {}), ("active", {"AT": {}})])
 def test_only_a_plan_that_has_expired_covers_nothing(status: str, covered: object) -> None:
     empty = used(reading(NARROW), 5_000.0, expired=status == "expired")
-    shown = show_link(empty, {})
+    shown = show_link(empty, {}, ())
     assert [each.status for each in shown.activations] == [status]
     assert coverage(empty) == covered
 
@@ -134,7 +134,7 @@ def ends(*stages: tuple[float, int | None, bool]) -> LinkReading:
 def test_a_link_ends_with_the_last_plan_that_is_in_use(
     stages: list[tuple[float, int | None, bool]], day: int | None
 ) -> None:
-    shown = show_link(ends(*stages), {})
+    shown = show_link(ends(*stages), {}, ())
     end = None if day is None else format_time(START + timedelta(days=day))
     assert shown.expires_at == end
     assert shown.data_total_mb == 5_000.0 * len(stages)
