@@ -35,7 +35,11 @@ class WrongFile(Exception):
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the values are; without a column for it, all amounts are in `currency`."""
+    """Where the values are; without a column for it, all amounts are in `currency`.
+
+    Names of columns count without case, spaces and underscores. With `only`, a column and a value,
+    other lines are left out.
+    """
 
     reference: str
     amount: str
@@ -43,6 +47,13 @@ class Layout:
     currency: str
     decimal: Mark | None = None  # None: the file tells.
     encoding: str | None = None
+    only: tuple[str, str] | None = None
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that the head must have: of reference, amount, currency, what it is of."""
+        named = [self.reference, self.amount, self.currency_column, (self.only or (None,))[0]]
+        return [each for each in named if each is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +75,8 @@ def read_amounts(data: bytes, layout: Layout) -> list[Theirs]:
     found: list[tuple[int, list[str]]] = []
     for line, row in rows:
         values = [row[place].strip() if place < len(row) else "" for place in places]
+        if layout.only is not None and values.pop() != layout.only[1]:
+            continue
         if values[0] or values[1]:
             found.append((line, values))
     amounts = _amounts([(line, values[1]) for line, values in found], layout)
@@ -88,18 +101,21 @@ def _text(data: bytes, encoding: str | None) -> str:
 
 def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
     """Return the rows below the head, and the places of the wanted columns in it."""
-    named = [layout.reference, layout.amount, layout.currency_column]
-    wanted = [each.casefold() for each in named if each is not None]
+    wanted = [_plain(each) for each in layout.columns]
     for separator in SEPARATORS:
         rows = _rows(text, separator)
         for index, (_, row) in enumerate(rows):
-            head = [cell.strip().casefold() for cell in row]
+            head = [_plain(cell) for cell in row]
             if set(wanted) <= set(head):
                 _check_width(rows[index + 1 :], len(head))
                 return rows[index + 1 :], [head.index(each) for each in wanted]
-    columns = ", ".join(repr(each) for each in named if each is not None)
-    message = f"no line has the columns {columns}"
+    message = f"no line has the columns {', '.join(map(repr, layout.columns))}"
     raise WrongFile(message)
+
+
+def _plain(name: str) -> str:
+    """Return what counts of a name: `start_date`, `StartDate` and `Start date` are one."""
+    return re.sub(r"[\s_]", "", name.casefold())
 
 
 def _rows(text: str, separator: str) -> list[Row]:

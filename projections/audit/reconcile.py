@@ -3,14 +3,19 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Literal
 
 from domain.accounts.wallet import Wallet
+from domain.cost import Cost
 from domain.log.log import Log
 from domain.months import month_of
-from projections.audit.amounts_file import Theirs, WrongFile
+from projections.audit.amounts_file import TOLD_MAX, Theirs, WrongFile
 from projections.audit.costs import COSTLY, work_of
 from projections.audit.walk import walk
 from projections.engine.rebuild import Progress, ignore_progress
+
+Period = Literal["day", "month"]
+LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +101,39 @@ def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> I
                 micros = work.cost.amount_micros if work.cost is not None else None
                 currency = work.cost.currency if work.cost is not None else None
                 yield Ours(position, event.timestamp, work.reference, micros, currency)
+
+
+def sums_of(
+    log: Log, provider: str, period: Period, progress: Progress = ignore_progress
+) -> Iterator[Ours]:
+    """Yield what a provider takes for all that it has done, lookups too, by its day or month."""
+    for position, event in walk(log, COSTLY, progress):
+        for work in work_of(event):
+            free = work.cost is not None and not work.cost.amount_micros
+            if work.provider == provider and not free:
+                when, cost = event.timestamp, work.cost or Cost(0, "")
+                micros = cost.amount_micros if work.cost is not None else None
+                currency = cost.currency or None
+                yield Ours(position, when, when.isoformat()[: LENGTHS[period]], micros, currency)
+
+
+def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
+    """Return lines whose references are times with their day or month; WrongFile for others.
+
+    Lines without an amount are left out: some providers list the days without use too.
+    """
+    found, wrong = [], []
+    for each in theirs:
+        try:
+            datetime.fromisoformat(each.reference)
+        except ValueError:
+            wrong.append(f"line {each.line}: {each.reference[:40]!r} is no date such as 2026-01-31")
+        else:
+            if each.amount_micros:
+                found.append(replace(each, reference=each.reference[: LENGTHS[period]]))
+    if wrong:
+        raise WrongFile(*wrong[:TOLD_MAX])
+    return found
 
 
 def deposits_of(log: Log, progress: Progress = ignore_progress) -> Iterator[Ours]:

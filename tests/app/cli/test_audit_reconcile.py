@@ -1,9 +1,12 @@
 """`audit reconcile`: what it prints of an invoice and of a bank's statement."""
 
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 
+from domain.cause import Cause
+from domain.lookups.single import LookupRequest
 from tests.app.cli.shell import Shell
 
 
@@ -92,3 +95,43 @@ def test_what_makes_no_sense_is_wrong_usage(
     used: Shell, bank: Path, options: tuple[str, ...], named: str
 ) -> None:
     assert named in used.refusal("audit", "reconcile", bank, *options, status=2)
+
+
+HEADS = {
+    "twilio": ("category,start_date,price,price_unit", "lookups,2026-03-01,0.005,usd"),
+    "telnyx": ("start_date,type,total_cost,currency", "2026-03-01,CARRIER,0.005,USD"),
+    "esimgo": ("orderReference,total,currency", "order-1,0.005,USD"),
+}
+
+
+@pytest.mark.parametrize("provider", HEADS)
+def test_the_fields_of_a_provider_need_no_options(
+    shell: Shell, tmp_path: Path, provider: str
+) -> None:
+    file = tmp_path / "invoice.csv"
+    file.write_text("\n".join(HEADS[provider]))
+    told = shell.json("audit", "reconcile", file, "--provider", provider, status=1)
+    (line,) = told["missing_here"]
+    date = {"twilio": "2026-03-01", "telnyx": "2026-03", "esimgo": "order-1"}
+    assert (line["reference"], line["amount"]) == (date[provider], "0.005")
+    other = ("--reference", "other")
+    refused = shell.refusal("audit", "reconcile", file, "--provider", provider, *other)
+    assert "'other'" in refused
+
+
+def test_lookups_agree_with_an_invoice_by_day(shell: Shell, tmp_path: Path) -> None:
+    shell = shell.having(COST_PER_LOOKUP="offline=0.005 USD", PRICE_PER_LOOKUP="0.01")
+    organization = shell.new_organization()
+    shell.run("wallet", "deposit", organization, "5", "--reference", "r")
+    container = shell.container()
+    request = LookupRequest(UUID(str(organization)), "+14155550100", 10_000, "USD", None)
+    container.single_lookup.run(request, Cause(at := container.clock(), "test"))
+    container.close()
+    file = tmp_path / "usage.csv"
+    file.write_text(f"day,what,price\n{at:%Y-%m-%d},lookups,0.005\n{at:%Y-%m-%d},sms,9\n")
+    columns = ("--reference", "day", "--amount", "price", "--by", "day", "--provider", "offline")
+    assert (
+        shell.json("audit", "reconcile", file, *columns, "--only", "what=lookups")["matched"] == 1
+    )
+    assert not shell.json("audit", "reconcile", file, *columns, status=1)["ok"]
+    assert "--only" in shell.refusal("audit", "reconcile", file, "--only", "what", status=2)

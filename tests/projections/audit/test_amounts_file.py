@@ -36,6 +36,14 @@ def test_lines_may_come_before_the_head_and_empty_ones_after_it() -> None:
     assert [each.line for each in read_amounts(text.encode(), LAYOUT)] == [6]
 
 
+def test_only_lines_with_the_wanted_value_are_read() -> None:
+    text = "Start Date;category;price\nr;lookups;1\nr;sms;many\nr;lookups;2\n;;3\n"
+    layout = replace(LAYOUT, reference="start_date", amount="Price", only=("Category", "lookups"))
+    assert amounts(text, layout) == [1_000_000, 2_000_000]
+    (told,) = wrong(b"start_date,price\n", layout)
+    assert told == "no line has the columns 'start_date', 'Price', 'Category'"
+
+
 @pytest.mark.parametrize(
     ("encoding", "mark"),
     [("utf-8", None), ("utf-8-sig", None), ("utf-16", None), ("cp1252", "cp1252")],

@@ -2,15 +2,24 @@
 
 import random
 from datetime import UTC, datetime
+from typing import cast
 
 import pytest
 from msgspec.structs import replace
 
 from domain.cost import Cost
 from projections.audit.amounts_file import Theirs, WrongFile
-from projections.audit.reconcile import Ours, costs_of, deposits_of, reconcile
-from tests.installation import Process
-from tests.projections.histories import look_up
+from projections.audit.reconcile import (
+    Ours,
+    Period,
+    by_period,
+    costs_of,
+    deposits_of,
+    reconcile,
+    sums_of,
+)
+from tests.installation import Installation, Process, SetClock
+from tests.projections.histories import create_job, finish_job, look_up
 from tests.projections.link_steps import LinkSteps, bought
 
 MARCH = datetime(2026, 3, 31, 23, tzinfo=UTC)
@@ -90,3 +99,39 @@ def test_activations_and_top_ups_have_the_references_of_their_network(process: P
     assert [(e.reference, e.amount_micros, e.currency) for e in deposits_of(process.log)] == [
         ("bank-1", 100_000_000, "USD")
     ]
+
+
+@pytest.mark.any_database
+def test_what_has_no_reference_is_added_up_by_day_or_month(
+    installation: Installation,
+) -> None:
+    clock = SetClock(datetime(2026, 3, 30, 23, 59, tzinfo=UTC))
+    installation.environment["COST_PER_LOOKUP"] = "offline=0.005 USD"
+    process = installation.process(clock)
+    acme = process.organization()
+    look_up(process, acme)
+    look_up(process, acme, "+14155550101")
+    clock.forward(minutes=2)
+    finish_job(process, create_job(process, acme, ["+14155550102", "+14155550103"]))
+    clock.forward(days=1)
+    look_up(process, acme, "+14155550104")
+    for period, lines in (
+        ("day", {"2026-03-30": 10_000, "2026-03-31": 10_000, "2026-04-01T08:00:00Z": 5_000}),
+        ("month", {"2026-03-01": 20_000, "2026-04-01": 5_000}),
+    ):
+        here = [*sums_of(process.log, "offline", cast("Period", period))]
+        unused = theirs("2026-02-01", 0)
+        there = [unused, *(theirs(name, micros) for name, micros in lines.items())]
+        found = reconcile(by_period(there, cast("Period", period)), here)
+        assert (found.ok, found.matched) == (True, len(lines))
+        less = reconcile(by_period(there[:-1], cast("Period", period)), here)
+        assert [each.reference for each in less.missing_there] == [
+            "2026-04-01"[: len(here[0].reference)]
+        ]
+    assert [*sums_of(process.log, "far", "day")] == []
+
+
+def test_a_reference_that_is_no_date_is_told() -> None:
+    with pytest.raises(WrongFile) as refused:
+        by_period([theirs("2026-03-01"), theirs("INV-1", line=3), theirs("", line=4)], "day")
+    assert [each.split(":")[0] for each in refused.value.lines] == ["line 3", "line 4"]
