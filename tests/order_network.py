@@ -1,6 +1,7 @@
 """A network that sells by order, in this process: what it did is in its own ledger."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from threading import Lock
@@ -154,7 +155,8 @@ class SellingByOrder:
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         self._reach(timeout_s)
-        self.book.of(endpoint_id).addons.pop(addon_id, None)
+        with suppress(NoSuchEndpoint):
+            self.book.of(endpoint_id).addons.pop(addon_id, None)
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         self._reach(timeout_s)

@@ -13,9 +13,11 @@ from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi
 from app.adapters.sqlite.database import engine_for
 from domain.cause import Clock
-from domain.links.network import EsimNetwork, ProviderPlan
+from domain.links.network import EsimNetwork, Order, ProviderPlan
+from domain.provider_errors import OutcomeUnknown
 from projections.engine.database import Database
 from tests.installation import SetClock
+from tests.order_network import OrderBook, SellingByOrder
 from tests.support.providers import bics
 from tests.support.providers.esimgo import KEY, MB, EsimGoServer
 
@@ -199,12 +201,55 @@ class EsimGoSide:
             api.close()
 
 
+class LosingReplies(SellingByOrder):
+    """Loses the replies to orders of the slow plan."""
+
+    def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
+        order = super().order(plan, reference, timeout_s=timeout_s)
+        if plan == BookSide.slow:
+            raise OutcomeUnknown
+        return order
+
+
+class BookSide:
+    """The network by order that other suites use, in this process."""
+
+    slow = ProviderPlan("slow", data_mb=1_000, validity_days=7)
+    product = ""
+    reactivates = True
+
+    def __init__(self, _: Path) -> None:
+        self.clock = SetClock()
+        self.book = OrderBook(self.clock)
+
+    def connect(self) -> SellingByOrder:
+        return LosingReplies(self.book)
+
+    def forward(self, by: timedelta) -> None:
+        self.clock.now += by
+
+    def deactivate(self, endpoint_id: str) -> None:
+        self.book.of(endpoint_id).status = "inactive"
+
+    def install(self, endpoint_id: str) -> None:
+        """It does not tell whether an eSIM is installed."""
+
+    def break_down(self) -> None:
+        self.book.is_down = True
+
+    def close(self) -> None:
+        """Hold nothing."""
+
+
 STOCKS: Mapping[str, Callable[[Path], FarSide]] = {
     "simulated": SimulatedSide,
     "simulated behind a circuit": GuardedSide,
     "bics": BicsSide,
 }
-BY_ORDER: Mapping[str, Callable[[Path], FarSide]] = {"esimgo": EsimGoSide}
+BY_ORDER: Mapping[str, Callable[[Path], FarSide]] = {
+    "esimgo": EsimGoSide,
+    "in this process": BookSide,
+}
 NETWORKS = {**STOCKS, **BY_ORDER}
 
 

@@ -14,7 +14,7 @@ from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide
 from tests.installation import PATIENCE_S
 
 SHORT_S = 0.2
-NOT_SOLD = ProviderPlan("not-sold", data_mb=1_000, validity_days=7)
+NOT_SOLD = ProviderPlan("refused-everywhere", data_mb=1_000, validity_days=7)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,7 @@ class EsimGoServer(ScriptedServer):
         self.offered: dict[str, Offer] = {}
         self.esims: dict[str, Esim] = {}
         self.sales: list[Sale] = []
+        self.keeps = False  # Whether it refuses to revoke any bundle.
         self.limited = 0  # Requests that were refused by `limit`.
         self._numbers = itertools.count(1)
         self._window = (datetime.now(UTC), 0)
@@ -392,8 +393,8 @@ class EsimGoServer(ScriptedServer):
     def _revoke(self, request: Request, esim: Esim) -> Answer:
         wanted = (request.parts["id"], request.parts["name"])
         put = next((each for each in esim.present if (each.id, each.offer.name) == wanted), None)
-        if put is None:
-            return 400, said("bundle not found"), {}
+        if put is None or self.keeps:
+            return 400, said("bundle cannot be revoked"), {}
         if request.query.get("type") == "validate":
             return 200, {"status": "Bundle can be revoked"}, {}
         unused = put.state(self.clock()) in UNUSED

@@ -264,6 +264,31 @@ def test_nothing_is_taken_back_without_refunds(connect: Connect, server: EsimGoS
     assert "cancel" in connect(refunds=True).capabilities
 
 
+def test_what_a_proxy_has_revoked_twice_is_taken_back(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    order = bought(network)
+    server.fault(FaultKind.EFFECT_TWICE, on="revoke")
+
+    assert network.take_back(order, timeout_s=TIMEOUT_S)
+
+    assert not server.held
+
+
+def test_an_esim_that_the_provider_does_not_take_back_is_kept(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    order = bought(network)
+    server.keeps = True
+
+    assert not network.take_back(order, timeout_s=TIMEOUT_S)
+    server.install(order.iccid)
+    with pytest.raises(Rejected):
+        network.remove_plan(order.iccid, "200000001", timeout_s=TIMEOUT_S)
+
+    assert server.held == {order.iccid}
+
+
 def test_a_refund_that_our_account_does_not_get_is_told(
     network: EsimGo, server: EsimGoServer
 ) -> None:

@@ -1,0 +1,109 @@
+"""A lab whose links run on the scripted eSIM Go, over real sockets, through the real container."""
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from domain.links.link import Link, Stage
+from domain.links.lost_order import LostOrder
+from projections.audit.auditor import check_log
+from tests.installation import Installation, Process
+from tests.support.providers.esimgo import KEY, EsimGoServer
+from tests.workers.link_checks import Books, check_money
+from tests.workers.link_lab import DEPOSIT, PRICE, Lab
+from tests.workers.places import watch_commits, watch_reads
+
+# First like the sweep, within the deadline of a request; then so that ten minutes, after which an
+# order is settled, and an hour, for which an outage is waited for, are soon over.
+TICKS = (*[timedelta(seconds=2)] * 12, *[timedelta(seconds=30)] * 150)
+
+
+class EsimGoLab(Lab):
+    """Drives the sagas as `Lab` does; only the clock is the test's own, also at eSIM Go."""
+
+    def __init__(self, installation: Installation, server: EsimGoServer) -> None:
+        self.server = server
+        installation.environment |= {
+            "NETWORK_PROVIDER": "esimgo",
+            "ESIMGO_URL": server.url,
+            "ESIMGO_API_KEY": KEY,
+            "ESIMGO_REFUNDS": "true" if server.refunds else "false",
+        }
+        super().__init__(installation)
+        server.clock = self.clock
+
+    def _begin(self, process: Process) -> None:
+        process.publisher = self
+        watch_commits(process, self.commits)
+        watch_reads(process, self.reads)
+        self.process = process
+
+    def plan(
+        self, provider_plan_id: str = "esim_1GB", price: str = PRICE, sponsors: Sequence[str] = ()
+    ) -> UUID:
+        """Offer a bundle of eSIM Go; return the id of its plan."""
+        self.server.offer(provider_plan_id)
+        plan_id = super().plan(provider_plan_id, price, sponsors)
+        self._plans[plan_id] = replace(self._plans[plan_id], network="esimgo")
+        return plan_id
+
+    def create(self, provider_plan_id: str = "esim_1GB", price: str = PRICE) -> Link:
+        """Ask for a link and let it be worked on."""
+        return super().create(provider_plan_id, price)
+
+    def settle(self) -> None:
+        """Let late effects come, then time pass and the sweep do its work, to the end."""
+        self.server.heal()
+        for tick in TICKS:
+            self.sweep()
+            if not self.unfinished():
+                return
+            self.clock.now += tick
+        raise AssertionError(self.unfinished())
+
+    @property
+    def books(self) -> Books:
+        return Books(self.process.log)
+
+    def left_over(self) -> list[str]:
+        """Return the references of the orders that were shown as incidents."""
+        return [e.order_reference for e in self.books.events if isinstance(e, LostOrder.LeftOver)]
+
+    def check(self, strays: int = 0) -> None:
+        """Expect that all has ended, and that log, money and eSIM Go's own books agree.
+
+        `strays`: what eSIM Go has sold twice by itself; nobody here can know of it.
+        """
+        books = self.books
+        links = books.every(Link)
+        assert {link.stage for link in links} <= {Stage.ACTIVE, Stage.ENDED}
+        assert all(link.open_change is None for link in links)
+        check_money(self, links, books.events, DEPOSIT)
+        self._check_sales(links, strays)
+        assert check_log(self.process.log).failures == []
+
+    def _check_sales(self, links: Sequence[Link], strays: int) -> None:
+        """What was sold and not given back is a plan of an active link, or an incident."""
+        active = [link for link in links if link.stage is Stage.ACTIVE]
+        delivered = Counter(
+            (link.iccid, each.plan.provider_plan_id)
+            for link in active
+            for each in link.current_activations
+        )
+        kept = [sale for sale in self.server.sales if not sale.given_back]
+        incidents = {*self.left_over()}
+        assert incidents <= {sale.reference for sale in kept}
+        sold = Counter((s.iccid, s.offer.name) for s in kept if s.reference not in incidents)
+        removed = Counter(
+            (esim.iccid, put.offer.name)
+            for esim in self.server.esims.values()
+            for put in esim.puts
+            if put.revoked
+        )
+        given = Counter((s.iccid, s.offer.name) for s in self.server.sales if s.given_back)
+        surplus = sold - (removed - given) - delivered
+        assert delivered <= sold
+        assert surplus.total() == strays, surplus
