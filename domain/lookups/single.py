@@ -41,13 +41,17 @@ LOOK_S = 0.02  # How often it looks when nothing wakes it.
 
 @dataclass(frozen=True, slots=True)
 class LookupRequest:
-    """Who asks for which number, and the price; `key` is the Idempotency-Key, if any."""
+    """Who asks for which number, and the price; `key` is the Idempotency-Key, if any.
+
+    `max_age` bounds the age of an answer of the cache.
+    """
 
     organization_id: UUID
     phone_number: str
     price_micros: int
     currency: str
     key: str | None
+    max_age: timedelta | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +256,7 @@ class SingleLookup:
     def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
         if request.price_micros:
             self._check_balance(request)
-        answer = self.answers.one(request.organization_id, request.phone_number)
+        answer = self.answers.one(request.organization_id, request.phone_number, request.max_age)
         at = Cause(self.clock(), cause.request_id)
         return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
 

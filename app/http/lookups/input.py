@@ -1,5 +1,6 @@
 """Input of lookups: one phone number, or the list of numbers of a job."""
 
+import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -12,6 +13,9 @@ from domain.phone_number import is_e164
 PATTERN = r"^\+[1-9][0-9]{1,14}$"
 NOT_E164 = "Must be an E.164 number: a plus sign, then 2 to 15 digits of which the first is not 0."
 NOT_A_STRING = "Not a valid string."
+MAX_AGE_S = 31_536_000
+DIGITS = re.compile("[0-9]{1,8}", re.ASCII)
+NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
 NOT_A_LIST = "Not a valid list."
 EXAMPLE = "+14155552671"
 
@@ -66,8 +70,40 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
     return found
 
 
+class BodyAge(fields.Integer):
+    """Whole seconds as a JSON number."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> int:
+        _ = attr, data, kwargs
+        if type(value) is not int or not 0 <= value <= MAX_AGE_S:
+            raise ValidationError(NOT_AN_AGE)
+        return value
+
+
+class QueryAge(BodyAge):
+    """Whole seconds in ASCII digits."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> int:
+        seconds = int(value) if DIGITS.fullmatch(value) else value
+        return super()._deserialize(seconds, attr, data, **kwargs)
+
+
 MISSING = "Missing data for required field."
 NUMBER = described("A number in E.164 form.", pattern=PATTERN, examples=[EXAMPLE])
+
+
+AGE = described(
+    "How many seconds old the answer may be; 0 asks the provider anew. Without it an answer may be "
+    "as old as this installation keeps them. A repeated request with its `Idempotency-Key` gets "
+    "its first answer all the same.",
+    minimum=0,
+    maximum=MAX_AGE_S,
+    examples=[0],
+)
 
 
 class QueryNumber(PhoneNumber):
@@ -90,6 +126,7 @@ class LookupQuery(Schema):
             "body; where it stands in neither, the reply is 422."
         }
     )
+    max_age = QueryAge(metadata=AGE)
 
 
 def no_number_in_query() -> bool:
@@ -103,6 +140,7 @@ class LookupBody(Schema):
     in_document: ClassVar = {"required": ["phone_number"]}  # Without a number a body says nothing.
 
     phone_number = PhoneNumber(metadata=NUMBER)
+    max_age = BodyAge(metadata=AGE)
 
     @pre_load
     def let_the_query_win(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:

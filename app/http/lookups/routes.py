@@ -1,5 +1,6 @@
 """Number lookups: one number at once, or many as a job that is polled."""
 
+from datetime import timedelta
 from typing import Any, Final
 
 from flask import Response
@@ -116,12 +117,15 @@ def look_up(
     charged.
     """
     parts = container()
+    given = body | query
+    age_s = given.get("max_age")
     wanted = LookupRequest(
         caller.organization_id,
-        {**body, **query}["phone_number"],
+        given["phone_number"],
         price_micros(parts.settings, caller),
         parts.settings.currency,
         header.get("key"),
+        None if age_s is None else timedelta(seconds=age_s),
     )
     result = parts.single_lookup.run(wanted, current_cause())
     reply = lookup_reply(result, common_meta())

@@ -42,7 +42,8 @@ def test_a_body_that_is_not_json_is_a_400(acme: Tenant) -> None:
 )
 def test_json_that_is_no_object_lacks_the_field(acme: Tenant, body: object) -> None:
     assert list(fields_of(acme.post(BULK, json=body))) == ["phone_numbers"]
-    assert list(fields_of(acme.post("/number-lookup", json=body))) == ["phone_number"]
+    told = fields_of(acme.post("/number-lookup", json=body))
+    assert next(iter(told)) == "phone_number"
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """A single lookup: one number in, what is known of it out, and its charge."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from app.http.lookups.input import NOT_E164
+from app.bootstrap.providers import LOOKUPS
+from app.http.lookups.input import NOT_AN_AGE, NOT_E164
 from domain.accounts.organization import Organization
 from domain.lookups.in_flight import InFlight
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.contracts.scripted_lookup import ScriptedLookup
 
 NUMBER = "+971508245915"
 
@@ -185,3 +188,46 @@ def test_too_many_paid_lookups_at_once_are_a_429(make_service: MakeService) -> N
     assert (reply.status_code, code_of(reply)) == (429, "RATE_LIMITED")
     assert reply.json["error"]["details"] == {"retryable": True}
     assert reply.headers["Retry-After"] == "1"
+
+
+@pytest.fixture
+def remote(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Tenant:
+    """An organization whose provider is remote, so that answers are kept."""
+    monkeypatch.setitem(LOOKUPS, "scripted", lambda _: ScriptedLookup())
+    return make_service(LOOKUP_PROVIDER="scripted").tenant()
+
+
+def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) -> None:
+    def ask(**query: Any) -> Any:
+        query = {"phone_number": NUMBER, **query}
+        return remote.post("/number-lookup", query_string=query).json["meta"]
+
+    metas = [ask(), ask(), ask(max_age=60), ask(max_age=0)]
+    assert [each["source"] for each in metas] == ["live", "cache", "cache", "live"]
+    assert [each["provider"] for each in metas] == ["scripted"] * 4
+    in_body = {"phone_number": NUMBER, "max_age": 0}
+    assert remote.post("/number-lookup", json=in_body).json["meta"]["source"] == "live"
+    both = {"query_string": {"max_age": 60}, "json": in_body}
+    assert remote.post("/number-lookup", **both).json["meta"]["source"] == "cache"
+    assert remote.balance() == "99.97"
+
+
+def test_a_repeated_request_gets_its_first_answer_whatever_its_age(remote: Tenant) -> None:
+    key = {"Idempotency-Key": "key-1"}
+    first, again = (
+        remote.post(
+            "/number-lookup", json={"phone_number": NUMBER, "max_age": age}, headers=key
+        ).json
+        for age in (0, 1)
+    )
+    assert again["meta"]["lookup_id"] == first["meta"]["lookup_id"]
+
+
+def test_an_age_that_is_none_is_refused(acme: Tenant) -> None:
+    for age in ("-1", "1.5", "1e3", "31536001", "9" * 5_000, "", " 1", "٣"):
+        query = {"phone_number": NUMBER, "max_age": age}
+        reply = acme.post("/number-lookup", query_string=query)
+        assert fields_of(reply) == {"max_age": [NOT_AN_AGE]}, age
+    for wrong in ("1", True, None, 1.5, -1, [], {}):
+        reply = acme.post("/number-lookup", json={"phone_number": NUMBER, "max_age": wrong})
+        assert list(fields_of(reply)) == ["max_age"], wrong
