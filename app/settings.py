@@ -303,6 +303,17 @@ class Settings:
         "",
         _wholes(1, 256),
     )
+    twilio_account_sid: str = _setting("our account at Twilio: AC and 32 digits", "", str)
+    twilio_api_key: str = _setting("the SID of an API key; empty: the account's own token", "", str)
+    twilio_auth_token: str = _setting(
+        "the token of the account, or the secret of TWILIO_API_KEY", "", str, secret=True
+    )
+    twilio_lookups_url: str = _setting(
+        "the base URL of Twilio's lookups", "https://lookups.twilio.com", _url
+    )
+    twilio_api_url: str = _setting("the base URL of its accounts", "https://api.twilio.com", _url)
+    telnyx_api_key: str = _setting("our API key at Telnyx", "", str, secret=True)
+    telnyx_url: str = _setting("the base URL of Telnyx's API", "https://api.telnyx.com/v2", _url)
     bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
     job_items_open_max: int = _setting(
         "how many numbers of an organization's jobs may be open at once",

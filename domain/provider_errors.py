@@ -9,6 +9,10 @@ class Unavailable(ProviderError):
     """Raised when nothing happened at the provider and nothing is known; try later."""
 
 
+class NotAnswered(Unavailable):
+    """Raised when a provider is well but has no answer to this question; another may have one."""
+
+
 class Rejected(ProviderError):
     """Raised when the network refuses for good; nothing happened."""
 

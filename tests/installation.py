@@ -7,6 +7,7 @@ retries, which take no time.
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from app.processes.migrate import migrate
 from app.settings import Settings
 from app.watch.database_clock import DatabaseClock
 from domain.cause import Cause, Clock, utc_now
-from domain.lookups.answers import AnswerRules, Answers
+from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
@@ -112,16 +113,8 @@ class Process(Container):
     def provider(self) -> LookupProvider:
         return self._given or super().provider
 
-    @part
-    def answers(self) -> Answers:
-        rules = AnswerRules(
-            cache_ttl=self.settings.lookup_cache_ttl,
-            uncached=is_sandbox_number,
-            pause=lambda _: None,
-            tell=self.metrics.looked_up,
-            costs=self.settings.lookup_costs,
-        )
-        return Answers(self.provider, self.lookup_cache, self.clock, rules)
+    def answer_rules(self) -> AnswerRules:
+        return replace(super().answer_rules(), uncached=is_sandbox_number, pause=lambda _: None)
 
     def cause(self, request_id: str = "request-1") -> Cause:
         return Cause(self.clock(), request_id)

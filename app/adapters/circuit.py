@@ -13,7 +13,7 @@ from app.adapters.remote.reply import Busy
 from domain.cost import ProviderBalance
 from domain.links.network import EsimNetwork, Notifying
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import ProviderError, Rejected, Unavailable
+from domain.provider_errors import NotAnswered, ProviderError, Rejected, Unavailable
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
@@ -68,8 +68,8 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        A refusal counts as an answer, and `Busy` as nothing. Every other error counts as a failure,
-        even an unknown one.
+        A refusal and the lack of an answer count as answers, and `Busy` as nothing. Every other
+        error counts as a failure, even an unknown one.
         """
         if self._prober is not None:
             message = f"the circuit of the {self._called} is open"
@@ -77,7 +77,7 @@ class CircuitBreaker:
         began_s = time.monotonic()
         try:
             answer = reached(*args, **kwargs)
-        except Rejected:
+        except (Rejected, NotAnswered):
             self._note_success()
             raise
         except Busy:

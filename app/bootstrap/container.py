@@ -568,16 +568,20 @@ class Container:
     @part
     def answers(self) -> Answers:
         """Answers from the cache, then from the provider; counted by source."""
-        rules = AnswerRules(
-            cache_ttl=self.settings.lookup_cache_ttl,
-            uncached=is_sandbox_number if self.settings.sandbox else _never,
+        return Answers(self.provider, self.lookup_cache, self.clock, self.answer_rules())
+
+    def answer_rules(self) -> AnswerRules:
+        """Return what the operator has set about answers."""
+        settings = self.settings
+        return AnswerRules(
+            cache_ttl=settings.lookup_cache_ttl,
+            uncached=is_sandbox_number if settings.sandbox else _never,
             pause=time.sleep,
             tell=self.metrics.looked_up,
-            costs=self.settings.lookup_costs,
+            costs=settings.lookup_costs,
             cache_ttls=self._cache_ttls(),
-            concurrency=max(self.settings.lookups_at_once.values()),
+            concurrency=max(settings.lookups_at_once.values()),
         )
-        return Answers(self.provider, self.lookup_cache, self.clock, rules)
 
     def _cache_ttls(self) -> dict[str, timedelta]:
         """Return how long answers are kept where it is not as usual: of those in a process never.

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
+from app.adapters.lookups.telnyx import TelnyxLookup, bearer
+from app.adapters.lookups.twilio import TwilioLookup, basic
 from app.adapters.networks.bics.network import BicsNetwork, Profiles
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
 from app.adapters.networks.simulated.network import SimulatedNetwork
-from app.adapters.remote.api import RemoteRules
-from app.settings import Settings, WrongSetting
+from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.settings import Settings, WrongSetting, name_of
 from domain.links.network import EsimNetwork
 from domain.lookups.ports import LookupProvider
 
@@ -52,10 +54,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
 def esimgo(container: "Container") -> EsimGo:
     """Make the network of eSIM Go; its key goes with each call and signs notifications."""
     settings = container.settings
-    key = settings.esimgo_api_key
-    if not key.strip() or not key.isascii() or not key.isprintable():
-        message = "ESIMGO_API_KEY must be set: it is needed by NETWORK_PROVIDER"
-        raise WrongSetting(message)
+    key = _needed(settings, "esimgo_api_key", "NETWORK_PROVIDER")
     headers = {"X-API-Key": key}
     api = container.remote_api(EsimGo.name, settings.esimgo_url, headers=headers, rules=ESIMGO)
     return EsimGo(api, key, container.clock, refunds=settings.esimgo_refunds)
@@ -75,7 +74,45 @@ def bics(container: "Container") -> BicsNetwork:
     return BicsNetwork(session, profiles, container.clock)
 
 
-LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {"offline": offline}
+def twilio(container: "Container") -> TwilioLookup:
+    """Make Twilio's lookups; its two hosts take the same credentials."""
+    settings = container.settings
+    account = _needed(settings, "twilio_account_sid")
+    user = settings.twilio_api_key or account
+    headers = basic(user, _needed(settings, "twilio_auth_token"))
+    urls = (settings.twilio_lookups_url, settings.twilio_api_url)
+    lookups, accounts = (_lookup_api(container, "twilio", url, headers) for url in urls)
+    return TwilioLookup(lookups, accounts, account)
+
+
+def telnyx(container: "Container") -> TelnyxLookup:
+    """Make Telnyx's lookups."""
+    settings = container.settings
+    headers = bearer(_needed(settings, "telnyx_api_key"))
+    return TelnyxLookup(_lookup_api(container, "telnyx", settings.telnyx_url, headers))
+
+
+def _lookup_api(
+    container: "Container", name: str, url: str, headers: Mapping[str, str]
+) -> RemoteApi:
+    rules = RemoteRules(calls_max=container.settings.lookups_at_once[name])
+    return container.remote_api(name, url, headers=headers, rules=rules)
+
+
+def _needed(settings: Settings, attribute: str, setting: str = "LOOKUP_PROVIDER") -> str:
+    """Return a setting that goes into a header; `setting` is the one that makes it needed."""
+    value: str = getattr(settings, attribute)
+    if not value.strip() or not value.isascii() or not value.isprintable():
+        message = f"{name_of(attribute)} must be set: it is needed by {setting}"
+        raise WrongSetting(message)
+    return value
+
+
+LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {
+    "offline": offline,
+    "telnyx": telnyx,
+    "twilio": twilio,
+}
 NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
     "bics": bics,
     "esimgo": esimgo,

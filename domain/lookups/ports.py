@@ -61,6 +61,7 @@ class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
     operating_company: str | None = None
     city: str | None = None
     state: str | None = None
+    line_type: str | None = None
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):

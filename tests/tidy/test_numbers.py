@@ -94,6 +94,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`Idempotency-Key`": f"{_most(idempotency.KEY)} visible ASCII characters",
     "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",
     "digits of a `phone_number`": f"{_most(lookup_input.PATTERN) + 1}",
+    "`max_age` of a lookup": f"{lookup_input.MAX_AGE_S} s",
     "`phone_numbers` of a job": f"{DEFAULTS.bulk_numbers_max} by default",
     "`name` of a link": f"{link_input.NAME_CHARS_MAX} characters",
     "`add` and `remove` of a change of plans, together": f"{link_input.CHANGES_MAX} entries",

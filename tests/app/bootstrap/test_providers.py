@@ -16,11 +16,11 @@ from tests.installation import Installation
 from tests.log_lines import records_of
 
 UNKNOWN = {
-    "LOOKUP_PROVIDER": "LOOKUP_PROVIDER must be one of: offline",
+    "LOOKUP_PROVIDER": f"LOOKUP_PROVIDER must be one of: {', '.join(providers.LOOKUPS)}",
+    "COST_PER_LOOKUP": f"COST_PER_LOOKUP must be one of: {', '.join(providers.LOOKUPS)}",
+    "LOOKUP_CACHE_TTLS_S": f"LOOKUP_CACHE_TTLS_S must be one of: {', '.join(providers.LOOKUPS)}",
+    "LOOKUP_CONCURRENCY": f"LOOKUP_CONCURRENCY must be one of: {', '.join(providers.LOOKUPS)}",
     "NETWORK_PROVIDER": f"NETWORK_PROVIDER must be one of: {', '.join(providers.NETWORKS)}",
-    "COST_PER_LOOKUP": "COST_PER_LOOKUP must be one of: offline",
-    "LOOKUP_CACHE_TTLS_S": "LOOKUP_CACHE_TTLS_S must be one of: offline",
-    "LOOKUP_CONCURRENCY": "LOOKUP_CONCURRENCY must be one of: offline",
 }
 
 
@@ -40,6 +40,24 @@ def test_an_entry_is_all_that_a_lookup_provider_needs(
     process = installation.process()
     answer = process.answers.one(process.organization(), VALID_MOBILE)
     assert (answer.provider, answer.facts.valid) == ("scripted", True)
+
+
+@pytest.mark.parametrize(
+    ("environment", "told"),
+    [
+        ({"LOOKUP_PROVIDER": "twilio"}, "TWILIO_ACCOUNT_SID must be set"),
+        ({"LOOKUP_PROVIDER": "offline,telnyx"}, "TELNYX_API_KEY must be set"),
+        ({"LOOKUP_PROVIDER": "telnyx", "TELNYX_API_KEY": "two\nlines"}, "TELNYX_API_KEY must be"),
+        (
+            {"LOOKUP_PROVIDER": "telnyx", "TELNYX_API_KEY": "k", "TELNYX_URL": "http://a.test"},
+            "the base URL of telnyx must be an https URL",
+        ),
+    ],
+)
+def test_what_a_provider_needs_is_named(environment: dict[str, str], told: str) -> None:
+    container = Container(Settings.from_env(environment))
+    with pytest.raises(WrongSetting, match=told):
+        container.check_settings()
 
 
 class Rival(ScriptedLookup):

@@ -29,4 +29,4 @@ def test_a_wrong_value_is_one_line_that_names_its_setting(nowhere: Shell) -> Non
 def test_so_is_a_provider_that_nobody_knows(nowhere: Shell) -> None:
     wrong = nowhere.having(LOOKUP_PROVIDER="oracle")
     for command in (["settings"], ["org", "list"], ["migrate"], ["keys", "list"], ["serve"]):
-        assert wrong.refusal(*command) == "LOOKUP_PROVIDER must be one of: offline"
+        assert wrong.refusal(*command) == "LOOKUP_PROVIDER must be one of: offline, telnyx, twilio"

@@ -1,0 +1,104 @@
+"""What the replies of lookup providers have in common: how they are read, and what is refused."""
+
+import logging
+import re
+from typing import Final, NoReturn
+
+from app.adapters.remote.reply import Malformed, Reply
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Carrier, LineType
+from domain.money import CURRENCIES, parse_amount
+from domain.provider_errors import NotAnswered, Unavailable
+
+LOOKUP_S: Final = 4.0  # For all tries of one lookup; two such providers fit into a request.
+PROBE_S: Final = 5.0
+
+MCC: Final = re.compile(r"[0-9]{3}", re.ASCII)
+MNC: Final = re.compile(r"[0-9]{2,3}", re.ASCII)
+COUNTRY: Final = re.compile(r"[A-Z]{2}", re.ASCII)
+CODE: Final = re.compile(r"[A-Za-z0-9_]{1,40}", re.ASCII)
+REFERENCE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,80}", re.ASCII)
+AMOUNT: Final = re.compile(r"(?P<sign>-?)(?P<amount>[0-9]{1,12}(?:\.[0-9]{1,6})?)[0-9]*", re.ASCII)
+OK: Final = 200
+REFUSED: Final = {401, 403}
+TEXT_MAX: Final = 255
+
+logger = logging.getLogger(__name__)
+
+
+def text_of(value: str | None) -> str | None:
+    """Return a text; None for one that says nothing."""
+    return value.strip()[:TEXT_MAX] or None if value else None
+
+
+def country_of(value: str | None) -> str | None:
+    """Return an ISO 3166-1 alpha-2 code, or None."""
+    return value if value and COUNTRY.fullmatch(value) else None
+
+
+def codes_of(*values: str | int | None) -> tuple[str, ...]:
+    """Return the error codes of a reply; what does not look like one is left out."""
+    return tuple(str(each) for each in values if each and CODE.fullmatch(str(each)))
+
+
+def reference_of(reply: Reply, header: str) -> str | None:
+    """Return the provider's own id of a call, by which its support finds it."""
+    told = reply.headers.get(header, "")
+    return told if REFERENCE.fullmatch(told) else None
+
+
+def carrier_of(
+    kind: LineType, name: str | None, mcc: str | int | None, mnc: str | int | None
+) -> Carrier:
+    """Return who serves a number; the codes are kept for mobile lines, and only where digits.
+
+    A number instead of a text has lost its zeros in front, so only one of three digits is kept.
+    """
+    country, network = _digits(mcc, MCC), _digits(mnc, MNC)
+    if kind != "mobile" or country is None:
+        country = network = None
+    return Carrier(text_of(name), kind, country, network)
+
+
+def _digits(value: str | int | None, pattern: re.Pattern[str]) -> str | None:
+    if isinstance(value, int):
+        value = str(value) if MCC.fullmatch(str(value)) else None
+    return value if value and pattern.fullmatch(value) else None
+
+
+def balance_of(amount: str, currency: str) -> ProviderBalance:
+    """Return a balance from a decimal, which may be below zero; what is below a micro is cut."""
+    found = AMOUNT.fullmatch(amount.strip())
+    if found is None or currency not in CURRENCIES:
+        message = "a balance cannot be read"
+        raise Malformed(message)
+    micros = parse_amount(found["amount"])
+    return ProviderBalance(-micros if found["sign"] else micros, currency)
+
+
+def require_same(provider: str, asked: str, told: str | None) -> None:
+    """Raise Malformed if a reply is about another number, such as one that came twice."""
+    if told != asked:
+        message = f"a reply of {provider} is about another number"
+        raise Malformed(message)
+
+
+def has_no_answer(provider: str, code: str | int | None) -> NoReturn:
+    """Raise NotAnswered: the provider is up but does not know this number; another one may."""
+    codes = codes_of(code)
+    logger.info("%s does not answer for a number: %s", provider, codes[0] if codes else "no data")
+    message = f"{provider} has no answer for this number"
+    raise NotAnswered(message)
+
+
+def is_refused(provider: str, reply: Reply) -> NoReturn:
+    """Raise Unavailable for a reply that is no answer; operators read why in the log."""
+    if reply.status in REFUSED:
+        logger.warning(
+            "%s refuses our credentials (%d): check its settings", provider, reply.status
+        )
+        message = f"{provider} refuses our credentials ({reply.status})"
+        raise Unavailable(message)
+    logger.warning("%s answers a lookup with %d", provider, reply.status)
+    message = f"{provider} answers with {reply.status}"
+    raise Unavailable(message)

@@ -1,0 +1,203 @@
+"""Telnyx Number Lookup with carrier and porting: docs/providers/telnyx.md."""
+
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from app.adapters.lookups.replies import (
+    LOOKUP_S,
+    OK,
+    PROBE_S,
+    balance_of,
+    carrier_of,
+    codes_of,
+    country_of,
+    has_no_answer,
+    is_refused,
+    reference_of,
+    require_same,
+    text_of,
+)
+from app.adapters.remote.api import RemoteApi
+from app.adapters.remote.reply import Malformed, Reply, decode
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Found, LineType, NumberFacts, Portability, Told
+
+NAME: Final = "telnyx"
+LINE_TYPES: Final[Mapping[str, LineType]] = {
+    "fixed line": "landline",
+    "landline": "landline",
+    "mobile": "mobile",
+    "voip": "voip",
+    "fixed line or mobile": "fixed_line_or_mobile",
+    "toll free": "toll_free",
+    "premium rate": "premium_rate",
+    "shared cost": "shared_cost",
+    "personal number": "personal_number",
+    "pager": "pager",
+    "uan": "uan",
+    "voicemail": "voicemail",
+}
+NO_NUMBER: Final = {404, 422}
+PORTED: Final = {"Y": True, "N": False}
+
+
+class CarrierTold(msgspec.Struct):
+    """The carrier; the network code may be a number, and the country code a region such as US."""
+
+    name: str | None = None
+    type: str | None = None
+    mobile_country_code: str | int | None = None
+    mobile_network_code: str | int | None = None
+    error_code: str | int | None = None
+
+
+class PortingTold(msgspec.Struct):
+    """The porting of a number in North America; elsewhere mostly empty."""
+
+    ported_status: str | None = None
+    ported_date: str | None = None
+    spid_carrier_name: str | None = None
+    spid_carrier_type: str | None = None
+    lrn: str | None = None
+    ocn: str | None = None
+    line_type: str | None = None
+    city: str | None = None
+    state: str | None = None
+
+
+class NumberTold(msgspec.Struct):
+    """A number. `valid_number` is in replies but not in the documentation."""
+
+    phone_number: str
+    country_code: str | None = None
+    national_format: str | None = None
+    valid_number: bool | None = None
+    carrier: CarrierTold | None = None
+    portability: PortingTold | None = None
+
+
+class Reading(msgspec.Struct):
+    """The reply to a lookup."""
+
+    data: NumberTold
+
+
+class Problem(msgspec.Struct):
+    """An error: its code is in the list of the documentation."""
+
+    code: str | int
+
+
+class Problems(msgspec.Struct):
+    """The errors of Telnyx's API; at least one."""
+
+    errors: list[Problem]
+
+
+class BalanceTold(msgspec.Struct):
+    """What an account can spend: its balance and the credit that it is given."""
+
+    available_credit: str
+    currency: str
+
+
+class BalanceReading(msgspec.Struct):
+    """The reply about the balance."""
+
+    data: BalanceTold
+
+
+def bearer(key: str) -> dict[str, str]:
+    """Return the header of a bearer token (RFC 6750)."""
+    return {"Authorization": f"Bearer {key}"}
+
+
+class TelnyxLookup:
+    """Asks for the carrier of each number; the porting comes with it."""
+
+    name = NAME
+    remote = True
+
+    def __init__(self, api: RemoteApi) -> None:
+        self._api = api
+
+    def is_up(self) -> bool:
+        """Return True: its circuit is around it."""
+        return True
+
+    def probe(self) -> None:
+        """Ask for the balance, which is free."""
+        self.balance(timeout_s=PROBE_S)
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return what the account can spend."""
+        reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
+        if reply.status != OK:
+            is_refused(self.name, reply)
+        told = decode(reply, BalanceReading).data
+        return balance_of(told.available_credit, told.currency)
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
+        """Return what Telnyx knows of one number."""
+        path = f"/number_lookup/{quote(phone_number, safe='')}"
+        reply = self._api.read("GET", path, query={"type": "carrier"}, timeout_s=LOOKUP_S)
+        reference = reference_of(reply, "x-request-id")
+        if reply.status in NO_NUMBER:
+            return _no_number(reply, phone_number, reference)
+        if reply.status != OK:
+            is_refused(self.name, reply)
+        return found_of(reply, phone_number, reference)
+
+
+def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
+    problems = decode(reply, Problems).errors
+    if not problems:
+        message = f"a reply of telnyx ({reply.status}) lacks its errors"
+        raise Malformed(message)
+    told = Told(reference, codes_of(*(each.code for each in problems)))
+    return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+
+
+def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
+    """Return the answer in a reply; an error inside of it is no answer."""
+    number = decode(reply, Reading).data
+    require_same(NAME, phone_number, number.phone_number)
+    if number.valid_number is False:
+        told = Told(reference)
+        return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+    carrier = number.carrier
+    if carrier is None or carrier.error_code:
+        has_no_answer(NAME, carrier.error_code if carrier is not None else None)
+    kind = LINE_TYPES.get((carrier.type or "").lower().replace("_", " "), "unknown")
+    facts = NumberFacts(
+        phone_number,
+        valid=True,
+        country_code=country_of(number.country_code),
+        national_format=text_of(number.national_format),
+        carrier=carrier_of(
+            kind, carrier.name, carrier.mobile_country_code, carrier.mobile_network_code
+        ),
+    )
+    told = Told(reference, portability=_portability(number.portability))
+    return Found(facts, NAME, told=told if told != Told() else None)
+
+
+def _portability(told: PortingTold | None) -> Portability | None:
+    if told is None:
+        return None
+    found = Portability(
+        ported=PORTED.get(told.ported_status or ""),
+        ported_at=text_of(told.ported_date),
+        carrier=text_of(told.spid_carrier_name),
+        carrier_type=text_of(told.spid_carrier_type),
+        routing_number=text_of(told.lrn),
+        operating_company=text_of(told.ocn),
+        city=text_of(told.city),
+        state=text_of(told.state),
+        line_type=text_of(told.line_type),
+    )
+    return found if found != Portability() else None

@@ -1,0 +1,175 @@
+"""Twilio Lookup v2 with Line Type Intelligence: docs/providers/twilio.md."""
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote
+from uuid import UUID
+
+import msgspec
+
+from app.adapters.lookups.replies import (
+    LOOKUP_S,
+    OK,
+    PROBE_S,
+    balance_of,
+    carrier_of,
+    codes_of,
+    country_of,
+    has_no_answer,
+    is_refused,
+    reference_of,
+    require_same,
+    text_of,
+)
+from app.adapters.remote.api import RemoteApi
+from app.adapters.remote.reply import Malformed, Reply, decode
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Found, LineType, NumberFacts, Told
+from domain.provider_errors import Unavailable
+
+NAME: Final = "twilio"
+FIELDS: Final = "line_type_intelligence"
+LINE_TYPES: Final[Mapping[str, LineType]] = {
+    "landline": "landline",
+    "mobile": "mobile",
+    "fixedVoip": "voip",
+    "nonFixedVoip": "voip",
+    "personal": "personal_number",
+    "tollFree": "toll_free",
+    "premium": "premium_rate",
+    "sharedCost": "shared_cost",
+    "uan": "uan",
+    "voicemail": "voicemail",
+    "pager": "pager",
+}
+# Errors inside an answer that are about the number, so that Twilio itself is well: not provisioned,
+# Canada without approval, unsupported country, out of coverage, asked too often.
+OF_THE_NUMBER: Final = {"60600", "60601", "60607", "60610", "60626"}
+NOT_FOUND: Final = 404
+NO_SUCH_NUMBER: Final = 20404  # Twilio's code for it; another 404 is of a wrong URL.
+# A number of its documentation. Without `Fields` a lookup is free.
+EXAMPLE: Final = "+14159929960"
+
+
+class LineTypeIntelligence(msgspec.Struct):
+    """What Line Type Intelligence tells; `type` is "unknown" or None where it does not know."""
+
+    type: str | None = None
+    carrier_name: str | None = None
+    mobile_country_code: str | int | None = None
+    mobile_network_code: str | int | None = None
+    error_code: str | int | None = None
+
+
+class PhoneNumber(msgspec.Struct):
+    """The resource; a field that is not among the documented ones is ignored."""
+
+    phone_number: str
+    valid: bool
+    country_code: str | None = None
+    national_format: str | None = None
+    validation_errors: list[str] | None = None
+    line_type_intelligence: LineTypeIntelligence | None = None
+
+
+class Problem(msgspec.Struct):
+    """An error of Twilio's APIs."""
+
+    code: int
+
+
+class Balance(msgspec.Struct):
+    """What an account holds: a decimal, below zero where it owes."""
+
+    balance: str
+    currency: str
+
+
+def basic(user: str, password: str) -> dict[str, str]:
+    """Return the header of HTTP Basic (RFC 7617)."""
+    return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
+
+
+class TwilioLookup:
+    """Asks for the line type of each number, which Twilio charges for; validity is free.
+
+    `lookups` and `accounts` are the APIs of Twilio's two hosts, `account` the id whose balance
+    counts.
+    """
+
+    name = NAME
+    remote = True
+
+    def __init__(self, lookups: RemoteApi, accounts: RemoteApi, account: str) -> None:
+        self._lookups = lookups
+        self._accounts = accounts
+        self._account = account
+
+    def is_up(self) -> bool:
+        """Return True: its circuit is around it."""
+        return True
+
+    def probe(self) -> None:
+        """Ask for the form of an example, which is free."""
+        reply = self._lookups.read("GET", _path(EXAMPLE), timeout_s=PROBE_S)
+        if reply.status != OK:
+            is_refused(self.name, reply)
+        decode(reply, PhoneNumber)
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return the balance of the account; None for one that has none of its own."""
+        path = f"/2010-04-01/Accounts/{quote(self._account, safe='')}/Balance.json"
+        reply = self._accounts.read("GET", path, timeout_s=timeout_s)
+        if reply.status == NOT_FOUND:
+            return None
+        if reply.status != OK:
+            is_refused(self.name, reply)
+        told = decode(reply, Balance)
+        return balance_of(told.balance, told.currency)
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
+        """Return what Twilio knows of one number."""
+        reply = self._lookups.read(
+            "GET", _path(phone_number), query={"Fields": FIELDS}, timeout_s=LOOKUP_S
+        )
+        reference = reference_of(reply, "twilio-request-id")
+        if reply.status == NOT_FOUND and decode(reply, Problem).code == NO_SUCH_NUMBER:
+            told = Told(reference, (str(NO_SUCH_NUMBER),))
+            return Found(NumberFacts(phone_number, valid=False), self.name, told=told)
+        if reply.status != OK:
+            is_refused(self.name, reply)
+        return found_of(reply, phone_number, reference)
+
+
+def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
+    """Return the answer in a reply; an error inside of it is no answer."""
+    number = decode(reply, PhoneNumber)
+    require_same(NAME, phone_number, number.phone_number)
+    if not number.valid:
+        told = Told(reference, codes_of(*(number.validation_errors or ())))
+        return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+    line = number.line_type_intelligence
+    if line is None:
+        message = "a reply of twilio lacks the line type"
+        raise Malformed(message)
+    if line.error_code:
+        if str(line.error_code) in OF_THE_NUMBER:
+            has_no_answer(NAME, line.error_code)
+        message = f"twilio cannot tell the line type: {''.join(codes_of(line.error_code))}"
+        raise Unavailable(message)
+    kind = LINE_TYPES.get(line.type or "", "unknown")
+    facts = NumberFacts(
+        phone_number,
+        valid=True,
+        country_code=country_of(number.country_code),
+        national_format=text_of(number.national_format),
+        carrier=carrier_of(
+            kind, line.carrier_name, line.mobile_country_code, line.mobile_network_code
+        ),
+    )
+    return Found(facts, NAME, told=Told(reference) if reference else None)
+
+
+def _path(phone_number: str) -> str:
+    return f"/v2/PhoneNumbers/{quote(phone_number, safe='')}"

@@ -1,0 +1,233 @@
+"""Telnyx's replies: each documented form is read, and whatever is no answer is none."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from app.adapters.lookups.telnyx import TelnyxLookup, found_of
+from app.adapters.remote.reply import Malformed, Reply
+from app.bootstrap.container import Container
+from app.settings import Settings
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Portability, Told
+from domain.provider_errors import NotAnswered, Unavailable
+from tests.support.providers.telnyx import ScriptedTelnyx, carrier, problem, record
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+NUMBER, MOBILE = "+13129457420", "+34612345678"
+
+
+PORTING = {
+    "altspid": "073H",
+    "city": "WAUKEGAN",
+    "line_type": "voip",
+    "lrn": "2245701999",
+    "ocn": "073H",
+    "ported_date": "2017-10-20",
+    "ported_status": "Y",
+    "spid": "073H",
+    "spid_carrier_name": "Telnyx/4",
+    "spid_carrier_type": "3",
+    "state": "Illinois",
+}
+DOCUMENTED = {
+    "caller_name": {"caller_name": "TELNYX LLC", "error_code": "10001"},
+    "carrier": {
+        "error_code": None,
+        "mobile_country_code": "US",
+        "mobile_network_code": 866,
+        "name": "Telnyx/4",
+        "type": "voip",
+    },
+    "country_code": "US",
+    "fraud": None,
+    "national_format": "(0312) 945-7420",
+    "phone_number": NUMBER,
+    "portability": PORTING,
+    "record_type": "number_lookup",
+}
+
+
+def read(told: Any, number: str = NUMBER) -> Found:
+    return found_of(Reply(200, {}, msgspec.json.encode(told)), number)
+
+
+def told_of(kind: str | None, **more: Any) -> Found:
+    return read(record(NUMBER, country_code="US", carrier=carrier(kind, **more)))
+
+
+def test_the_documented_answer_is_read() -> None:
+    """Its country code is a region and its network code a number, so neither is kept."""
+    found = read({"data": DOCUMENTED})
+    assert found.facts == NumberFacts(
+        NUMBER,
+        valid=True,
+        country_code="US",
+        national_format="(0312) 945-7420",
+        carrier=Carrier("Telnyx/4", "voip"),
+    )
+    ported = Portability(
+        ported=True,
+        ported_at="2017-10-20",
+        carrier="Telnyx/4",
+        carrier_type="3",
+        routing_number="2245701999",
+        operating_company="073H",
+        city="WAUKEGAN",
+        state="Illinois",
+        line_type="voip",
+    )
+    assert found.told == Told(portability=ported)
+
+
+def test_an_answer_of_mostly_empty_texts_is_read() -> None:
+    porting = {"lrn": None, "ported_status": "", "ocn": "6034", "line_type": "mobile", "spid": ""}
+    names = {"name": "T-MOBILE USA, INC.", "normalized_carrier": "T-Mobile USA"}
+    found = read(record(NUMBER, carrier=carrier("mobile", **names), portability=porting))
+    assert found.facts.carrier == Carrier("T-MOBILE USA, INC.", "mobile")
+    assert found.told == Told(portability=Portability(operating_company="6034", line_type="mobile"))
+
+
+@pytest.mark.parametrize("porting", [None, {}, {"ported_status": " "}, {"ported_date": ""}])
+def test_where_nothing_is_known_of_the_porting_nothing_is_kept(porting: Any) -> None:
+    assert read(record(NUMBER, carrier=carrier("voip"), portability=porting)).told is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("fixed line", "landline"),
+        ("mobile", "mobile"),
+        ("voip", "voip"),
+        ("VoIP", "voip"),
+        ("fixed line or mobile", "fixed_line_or_mobile"),
+        ("toll free", "toll_free"),
+        ("toll_free", "toll_free"),
+        ("premium rate", "premium_rate"),
+        ("shared cost", "shared_cost"),
+        ("personal number", "personal_number"),
+        ("pager", "pager"),
+        ("uan", "uan"),
+        ("voicemail", "voicemail"),
+        ("unknown", "unknown"),
+        ("", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_each_line_type_has_its_word(kind: str | None, expected: LineType) -> None:
+    assert told_of(kind).facts.carrier == Carrier(type=expected)
+
+
+@pytest.mark.parametrize(
+    ("mcc", "mnc", "expected"),
+    [
+        ("310", "260", ("310", "260")),
+        ("310", 260, ("310", "260")),
+        ("214", 7, ("214", None)),
+        ("US", 866, (None, None)),
+        ("", "", (None, None)),
+    ],
+)
+def test_network_codes_are_kept_where_they_are_digits(
+    mcc: Any, mnc: Any, expected: tuple[str | None, str | None]
+) -> None:
+    found = told_of("mobile", mobile_country_code=mcc, mobile_network_code=mnc).facts.carrier
+    assert found is not None
+    assert (found.mcc, found.mnc) == expected
+
+
+def test_an_error_inside_an_answer_is_no_answer() -> None:
+    with pytest.raises(NotAnswered):
+        told_of("mobile", error_code="10001")
+
+
+def test_without_a_carrier_there_is_no_answer() -> None:
+    with pytest.raises(NotAnswered):
+        read(record(NUMBER))
+
+
+def test_a_number_that_is_told_as_invalid_is_not_valid() -> None:
+    assert not read(record(NUMBER, valid_number=False)).facts.valid
+
+
+def test_a_reply_about_another_number_is_no_answer() -> None:
+    with pytest.raises(Malformed) as caught:
+        read(record(MOBILE, carrier=carrier("mobile")))
+    assert MOBILE not in str(caught.value)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedTelnyx]:
+    with ScriptedTelnyx() as made:
+        yield made
+
+
+@pytest.fixture
+def lookup(server: ScriptedTelnyx) -> Iterator[TelnyxLookup]:
+    with closing(Container(Settings.from_env(server.settings))) as container:
+        [made] = container.bare_lookups
+        assert isinstance(made, TelnyxLookup)
+        yield made
+
+
+def test_one_call_asks_for_the_carrier_and_keeps_its_reference(
+    server: ScriptedTelnyx, lookup: TelnyxLookup
+) -> None:
+    found = lookup.look_up(ORGANIZATION, MOBILE)
+    [request] = server.asked("look up")
+    assert (request.path, request.query) == (
+        "/v2/number_lookup/%2B34612345678",
+        {"type": "carrier"},
+    )
+    assert found.facts.carrier == Carrier("MOVISTAR", "mobile", "214", "07")
+    assert (found.provider, found.told) == ("telnyx", Told(str(UUID(int=1))))
+
+
+@pytest.mark.parametrize(("status", "code"), [(422, "10002"), (422, "10016"), (404, "10005")])
+def test_a_number_that_is_refused_is_not_valid(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, code: str
+) -> None:
+    server.answer_with(*problem(status, code, "No such number")[:2])
+    found = lookup.look_up(ORGANIZATION, MOBILE)
+    assert (found.facts, found.told) == (NumberFacts(MOBILE, valid=False), Told(errors=(code,)))
+
+
+@pytest.mark.parametrize("status", [404, 422])
+@pytest.mark.parametrize("told", [{"errors": []}, {}, b"<html>", {"message": "no route"}])
+def test_a_refusal_that_is_not_theirs_is_no_answer(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, told: Any
+) -> None:
+    server.answer_with(status, told)
+    with pytest.raises(Unavailable):
+        lookup.look_up(ORGANIZATION, MOBILE)
+
+
+@pytest.mark.parametrize("status", [302, 400, 402])
+def test_any_other_status_is_no_answer(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, status: int
+) -> None:
+    server.answer_with(*problem(status, "10015", "Bad Request")[:2])
+    with pytest.raises(Unavailable, match=str(status)):
+        lookup.look_up(ORGANIZATION, MOBILE)
+
+
+def test_the_balance_is_what_can_be_spent(server: ScriptedTelnyx, lookup: TelnyxLookup) -> None:
+    documented = {
+        "record_type": "balance",
+        "pending": "10.00",
+        "balance": "300.00",
+        "credit_limit": "100.00",
+        "available_credit": "400.00",
+        "currency": "USD",
+    }
+    server.answer_with(200, {"data": documented})
+    assert lookup.balance(timeout_s=1.0) == ProviderBalance(400_000_000, "USD")
+
+
+def test_a_probe_costs_nothing(server: ScriptedTelnyx, lookup: TelnyxLookup) -> None:
+    lookup.probe()
+    assert (server.charged, [each.route for each in server.requests]) == (0, ["balance"])

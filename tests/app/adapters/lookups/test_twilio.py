@@ -1,0 +1,264 @@
+"""Twilio's replies: each documented form is read, and whatever is no answer is none."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from typing import Any
+from uuid import UUID
+
+import msgspec
+import pytest
+
+from app.adapters.lookups import twilio
+from app.adapters.lookups.twilio import TwilioLookup, found_of
+from app.adapters.remote.reply import Malformed, Reply
+from app.bootstrap.container import Container
+from app.settings import Settings
+from domain.cost import ProviderBalance
+from domain.lookups.ports import Carrier, Found, LineType, NumberFacts, Told
+from domain.provider_errors import NotAnswered, Unavailable
+from tests.log_lines import records_of
+from tests.support.providers.server import FaultKind
+from tests.support.providers.twilio import ACCOUNT, ScriptedTwilio, line, resource
+
+ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
+NUMBER, MOBILE = "+14159929960", "+34612345678"
+US: Mapping[str, Any] = {
+    "calling_country_code": "1",
+    "country_code": "US",
+    "national_format": "(415) 992-9960",
+}
+
+
+def read(told: Mapping[str, Any], number: str = NUMBER) -> Found:
+    return found_of(Reply(200, {}, msgspec.json.encode(told)), number)
+
+
+def told_of(kind: str | None, **more: Any) -> Found:
+    return read(resource(NUMBER, **US, line_type_intelligence=line(kind, **more)))
+
+
+# The documentation's examples are about other packages, which are read over.
+OTHER_PACKAGES: dict[str, Any] = {
+    "caller_name": {"caller_name": "A B", "caller_type": "CONSUMER", "error_code": None},
+    "sim_swap": {
+        "last_sim_swap": {"last_sim_swap_date": None, "swapped_period": "PT24H"},
+        "carrier_name": "Vodafone UK",
+        "mobile_country_code": "276",
+        "mobile_network_code": "02",
+        "error_code": None,
+    },
+    "call_forwarding": {"call_forwarding_enabled": True, "error_code": None},
+    "line_status": {"status": "inactive", "error_code": None},
+    "identity_match": {"first_name_match": "exact_match", "summary_score": 90, "error_code": None},
+    "reassigned_number": {"last_verified_date": "2021-12-24", "is_number_reassigned": "no"},
+    "sms_pumping_risk": {"number_blocked": False, "sms_pumping_risk_score": 61},
+    "phone_number_quality_score": {"quality_score": 0, "quality_category": "low"},
+    "pre_fill": {"first_name": "A", "postal_code": "98117", "error_code": None},
+}
+
+
+def test_the_documented_line_type_is_read() -> None:
+    codes = {"mobile_country_code": "240", "mobile_network_code": "38"}
+    facts = told_of("nonFixedVoip", name="Twilio - SMS/MMS-SVR", **codes).facts
+    assert facts == NumberFacts(
+        NUMBER,
+        valid=True,
+        country_code="US",
+        national_format="(415) 992-9960",
+        carrier=Carrier("Twilio - SMS/MMS-SVR", "voip"),
+    )
+
+
+@pytest.mark.parametrize("package", OTHER_PACKAGES)
+def test_a_package_that_we_do_not_ask_for_is_read_over(package: str) -> None:
+    packages = {package: OTHER_PACKAGES[package], "line_type_intelligence": line("landline")}
+    carrier = read(resource(NUMBER, **US, **packages, new_field={"a": [1]})).facts.carrier
+    assert carrier == Carrier(type="landline")
+
+
+@pytest.mark.parametrize("package", OTHER_PACKAGES)
+def test_a_reply_without_the_line_type_is_no_answer(package: str) -> None:
+    with pytest.raises(Malformed):
+        read(resource(NUMBER, **US, **{package: OTHER_PACKAGES[package]}))
+
+
+ERRORS = "TOO_SHORT TOO_LONG INVALID_BUT_POSSIBLE INVALID_COUNTRY_CODE INVALID_LENGTH NOT_A_NUMBER"
+
+
+@pytest.mark.parametrize("error", ERRORS.split())
+def test_an_invalid_number_is_an_answer_with_its_reason(error: str) -> None:
+    found = read(resource("+141599299600", valid=False, validation_errors=[error]), "+141599299600")
+    assert found.facts == NumberFacts("+141599299600", valid=False)
+    assert found.told == Told(errors=(error,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [
+        ("landline", "landline"),
+        ("mobile", "mobile"),
+        ("fixedVoip", "voip"),
+        ("nonFixedVoip", "voip"),
+        ("personal", "personal_number"),
+        ("tollFree", "toll_free"),
+        ("premium", "premium_rate"),
+        ("sharedCost", "shared_cost"),
+        ("uan", "uan"),
+        ("voicemail", "voicemail"),
+        ("pager", "pager"),
+        ("unknown", "unknown"),
+        ("satellite", "unknown"),
+        (None, "unknown"),
+    ],
+)
+def test_each_line_type_has_its_word(kind: str | None, expected: LineType) -> None:
+    assert told_of(kind).facts.carrier == Carrier(type=expected)
+
+
+@pytest.mark.parametrize(
+    ("mcc", "mnc", "expected"),
+    [
+        ("214", "07", ("214", "07")),
+        ("310", "260", ("310", "260")),
+        ("US", "866", (None, None)),
+        ("21", "07", (None, None)),
+        ("214", "7", ("214", None)),
+        ("214", "", ("214", None)),
+        ("٢١٤", "07", (None, None)),
+        (None, "07", (None, None)),
+        (310, 260, ("310", "260")),
+        (310, 4, ("310", None)),
+    ],
+)
+def test_network_codes_are_kept_where_they_are_digits(
+    mcc: Any, mnc: Any, expected: tuple[str | None, str | None]
+) -> None:
+    carrier = told_of("mobile", mobile_country_code=mcc, mobile_network_code=mnc).facts.carrier
+    assert carrier is not None
+    assert (carrier.mcc, carrier.mnc) == expected
+
+
+@pytest.mark.parametrize("code", [60600, "60601", 60607, 60610, 60626])
+def test_an_error_about_the_number_is_no_answer_and_no_failure_of_twilio(code: Any) -> None:
+    with pytest.raises(NotAnswered):
+        told_of("mobile", error_code=code)
+
+
+@pytest.mark.parametrize("code", [60606, 60608, 60611, "60616", 99999])
+def test_any_other_error_inside_an_answer_is_a_failure(code: Any) -> None:
+    with pytest.raises(Unavailable) as caught:
+        told_of("mobile", error_code=code)
+    assert caught.type is Unavailable
+    assert str(code) in str(caught.value)
+
+
+def test_a_reply_about_another_number_is_no_answer() -> None:
+    with pytest.raises(Malformed) as caught:
+        read(resource(MOBILE, line_type_intelligence=line("mobile")))
+    assert MOBILE not in str(caught.value)
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedTwilio]:
+    with ScriptedTwilio() as made:
+        yield made
+
+
+@pytest.fixture
+def lookup(server: ScriptedTwilio) -> Iterator[TwilioLookup]:
+    with closing(Container(Settings.from_env(server.settings))) as container:
+        [made] = container.bare_lookups
+        assert isinstance(made, TwilioLookup)
+        yield made
+
+
+def test_one_call_asks_for_the_line_type_and_keeps_its_reference(
+    server: ScriptedTwilio, lookup: TwilioLookup
+) -> None:
+    found = lookup.look_up(ORGANIZATION, MOBILE)
+    [request] = server.asked("look up")
+    assert (request.path, request.query) == (
+        "/v2/PhoneNumbers/%2B34612345678",
+        {"Fields": "line_type_intelligence"},
+    )
+    assert found.facts.carrier == Carrier("Movistar", "mobile", "214", "07")
+    assert (found.provider, found.told) == ("twilio", Told("RQ" + "1".zfill(32)))
+
+
+def test_a_number_that_is_not_found_is_not_valid_but_a_wrong_url_is_no_answer(
+    server: ScriptedTwilio, lookup: TwilioLookup
+) -> None:
+    server.answer_with(404, {"code": 20404, "message": "not found", "status": 404})
+    found = lookup.look_up(ORGANIZATION, MOBILE)
+    assert (found.facts, found.told) == (
+        NumberFacts(MOBILE, valid=False),
+        Told(errors=("20404",)),
+    )
+    for told in ({"message": "no such host"}, {"code": 20405}, b"<html>", []):
+        server.answer_with(404, told)
+        with pytest.raises(Unavailable):
+            lookup.look_up(ORGANIZATION, MOBILE)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credentials_are_told_to_operators(
+    server: ScriptedTwilio,
+    lookup: TwilioLookup,
+    status: int,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server.answer_with(status, {"code": 20003, "message": "Authenticate", "status": status})
+    for ask in (lambda: lookup.look_up(ORGANIZATION, MOBILE), lookup.probe):
+        with pytest.raises(Unavailable, match=f"refuses our credentials \\({status}\\)"):
+            ask()
+    lines = [each.getMessage() for each in records_of(caplog, "app.adapters.lookups.replies")]
+    assert lines == [f"twilio refuses our credentials ({status}): check its settings"] * 2
+
+
+def test_a_probe_costs_nothing(server: ScriptedTwilio, lookup: TwilioLookup) -> None:
+    lookup.probe()
+    assert (server.charged, len(server.requests)) == (0, 1)
+    assert "Fields" not in server.requests[0].query
+
+
+def test_the_balance_is_that_of_the_account(server: ScriptedTwilio, lookup: TwilioLookup) -> None:
+    server.balance_micros = 50_000
+    assert lookup.balance(timeout_s=1.0) == ProviderBalance(50_000, "USD")
+    assert server.requests[0].path == f"/2010-04-01/Accounts/{ACCOUNT}/Balance.json"
+
+
+@pytest.mark.parametrize(
+    ("text", "micros"),
+    [("0.05", 50_000), ("-1.5", -1_500_000), ("3.00000091", 3_000_000), ("7", 7_000_000)],
+)
+def test_a_balance_is_a_decimal(
+    server: ScriptedTwilio, lookup: TwilioLookup, text: str, micros: int
+) -> None:
+    server.answer_with(200, {"account_sid": ACCOUNT, "balance": text, "currency": "USD"})
+    assert lookup.balance(timeout_s=1.0) == ProviderBalance(micros, "USD")
+
+
+def test_a_part_of_an_account_has_no_balance(server: ScriptedTwilio, lookup: TwilioLookup) -> None:
+    server.answer_with(404, {"code": 20404, "message": "not found", "status": 404})
+    assert lookup.balance(timeout_s=1.0) is None
+
+
+@pytest.mark.parametrize(
+    "told", [{"balance": "a", "currency": "USD"}, {"balance": "1", "currency": "$"}]
+)
+def test_a_balance_that_makes_no_sense_is_none(
+    server: ScriptedTwilio, lookup: TwilioLookup, told: Any
+) -> None:
+    server.answer_with(200, told)
+    with pytest.raises(Malformed):
+        lookup.balance(timeout_s=1.0)
+
+
+def test_a_slow_reply_ends_in_time(
+    server: ScriptedTwilio, lookup: TwilioLookup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(twilio, "LOOKUP_S", 0.2)
+    server.fault(FaultKind.LATE_REPLY, times=9)
+    with pytest.raises(Unavailable):
+        lookup.look_up(ORGANIZATION, MOBILE)
+    server.heal()

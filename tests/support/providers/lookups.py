@@ -1,0 +1,49 @@
+"""What scripted providers of lookups share: a book of numbers, and an account that pays."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+from tests.support.providers.server import Answer, Request, ScriptedServer
+
+
+class ScriptedLookups(ScriptedServer):
+    """Knows the numbers of `book`. `charged` counts the answers that it charges for."""
+
+    name: ClassVar[str]  # As LOOKUP_PROVIDER has it.
+    price_micros: ClassVar[int]
+    settings: Mapping[str, str]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.book: dict[str, dict[str, Any]] = {}
+        self.calls = 0
+        self.charged = 0
+        self.balance_micros = 10_000_000
+        self._fixed: Answer | None = None
+
+    def answer_with(self, status: int, told: Any, **headers: str) -> None:
+        """Answer every request with this from now on."""
+        self._fixed = status, told, headers
+
+    def serve(self, name: str, path: str, handler: Callable[[Request], Answer]) -> None:
+        """Route reads of a path; whoever does not show the credentials is refused."""
+        self.route(name, "GET", path, lambda request: self._answer(request, handler))
+
+    def charge(self) -> None:
+        """Charge for one answer."""
+        self.charged += 1
+        self.balance_micros -= self.price_micros
+
+    def is_allowed(self, request: Request) -> bool:
+        """Tell whether a request shows the credentials of the account."""
+        raise NotImplementedError
+
+    def refusal(self) -> Answer:
+        """Return the answer to others."""
+        raise NotImplementedError
+
+    def _answer(self, request: Request, handler: Callable[[Request], Answer]) -> Answer:
+        self.calls += 1
+        if self._fixed is not None:
+            return self._fixed
+        return handler(request) if self.is_allowed(request) else self.refusal()
