@@ -1,0 +1,254 @@
+"""Lookups and jobs whole, against scripted providers that fail in every way.
+
+Whatever a provider does: what was paid is what was answered, an event says who answered, and no
+number and no secret stands in what others may see.
+"""
+
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from threading import Thread
+from time import monotonic
+from uuid import UUID
+
+import pytest
+from prometheus_client import generate_latest
+
+from app.adapters import circuit
+from app.adapters.lookups import telnyx, twilio
+from app.bootstrap import container as bootstrap
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.cost import Cost
+from domain.errors import NumberLookupUnavailable
+from domain.lookups.bulk import SLICE_ITEMS, BulkRequest
+from domain.lookups.bulk_job import BulkJob
+from domain.lookups.number_lookup import NumberLookup
+from domain.lookups.single import LookupRequest
+from projections.audit.auditor import check_log
+from tests.canaries import canaries_in
+from tests.installation import (
+    PRICE_MICROS,
+    Installation,
+    Process,
+    numbers,
+    sqlite_only,
+    wait_until,
+)
+from tests.support.providers.lookups import ScriptedLookups
+from tests.support.providers.server import FaultKind
+from tests.support.providers.telnyx import ScriptedTelnyx, carrier
+from tests.support.providers.twilio import ScriptedTwilio, line
+
+ABOUT_THE_PROVIDER = "what is tried is the provider"
+DEPOSIT_MICROS = 100_000_000
+VALID = [f"+3461234567{digit}" for digit in range(4)]
+INVALID = numbers(2)
+WANTED = [*VALID, *INVALID]
+SECRETS = ("secret-of-an-account", "cls_")
+
+
+def teach(server: ScriptedLookups) -> None:
+    """Let a provider know the valid numbers."""
+    for number in VALID:
+        facts = {"country_code": "ES", "national_format": number[3:]}
+        told = {"mobile_country_code": "214", "mobile_network_code": "07"}
+        if isinstance(server, ScriptedTwilio):
+            server.know(number, **facts, line_type_intelligence=line("mobile", "Movistar", **told))
+        elif isinstance(server, ScriptedTelnyx):
+            server.know(number, **facts, carrier=carrier("mobile", "MOVISTAR", **told))
+
+
+@pytest.fixture
+def servers() -> Iterator[dict[str, ScriptedLookups]]:
+    with ExitStack() as stack:
+        made = [stack.enter_context(kind()) for kind in (ScriptedTwilio, ScriptedTelnyx)]
+        for each in made:
+            teach(each)
+        yield {each.name: each for each in made}
+
+
+class Buyer:
+    """An organization of a process that asks the providers of a list, in this order."""
+
+    def __init__(
+        self, installation: Installation, servers: dict[str, ScriptedLookups], providers: str
+    ) -> None:
+        for each in servers.values():
+            installation.environment |= each.settings
+        installation.environment |= {
+            "LOOKUP_PROVIDER": providers,
+            "SANDBOX": "false",
+            "COST_PER_LOOKUP": "twilio=0.008,telnyx=0.0025 USD,offline=0",
+        }
+        self.process: Process = installation.process()
+        self.organization_id = self.process.organization("100.00")
+
+    def ask(self, number: str) -> NumberLookup | None:
+        """Look a number up; None if nobody answers."""
+        request = LookupRequest(self.organization_id, number, PRICE_MICROS, "USD", None)
+        try:
+            result = self.process.single_lookup.run(request, self.process.cause())
+        except NumberLookupUnavailable:
+            return None
+        assert result.facts.phone_number == number
+        assert result.facts.valid is (number in VALID)
+        return result.lookup
+
+    def job(self, wanted: list[str]) -> BulkJob:
+        """Have a job worked on to its end."""
+        request = BulkRequest(self.organization_id, wanted, PRICE_MICROS, "USD", None)
+        job_id, _ = self.process.bulk_create.run(request, self.process.cause())
+        for slice_index in range(-(-len(wanted) // SLICE_ITEMS)):
+            self.process.bulk_lookup.work(job_id, slice_index)
+        job = self.process.log.get(BulkJob, job_id)
+        assert job.finished_at is not None
+        return job
+
+    @property
+    def paid_micros(self) -> int:
+        wallet = self.process.log.get(Wallet, wallet_id(self.organization_id))
+        return DEPOSIT_MICROS - wallet.balance_micros
+
+    def asked(self) -> Counter[str]:
+        """Count the live answers of the log by provider; each has the cost that is set for it."""
+        found: Counter[str] = Counter()
+        costs = {"twilio": 8_000, "telnyx": 2_500, "offline": 0}
+        for recorded in self.process.log.read(0, 10_000):
+            event = recorded.event
+            if isinstance(event, NumberLookup.Answered) and event.source == "live":
+                assert event.cost == Cost(costs[event.provider], "USD")
+                found[event.provider] += 1
+            elif isinstance(event, BulkJob.ItemsCompleted):
+                for each in event.asked or ():
+                    assert each.cost == Cost(each.count * costs[each.provider], "USD")
+                    found[each.provider] += each.count
+        return found
+
+
+def assert_nothing_is_told(process: Process, caplog: pytest.LogCaptureFixture) -> None:
+    """Fail if a number or a secret is in the metrics, a log line or the log of events."""
+    shown = generate_latest(process.metrics.registry("serve")).decode()
+    said = "\n".join(each.getMessage() for each in caplog.records)
+    path = Path(process.settings.database_path)
+    stored = b"".join(each.read_bytes() for each in path.parent.glob(f"{path.name}*"))
+    for text in (shown, said):
+        assert canaries_in(text) == set()
+    for word in [*(number[1:] for number in WANTED), *SECRETS]:
+        assert word not in shown + said
+        assert word.encode() not in stored
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+@pytest.mark.parametrize("name", ["twilio", "telnyx"])
+def test_whatever_a_provider_does_only_answers_are_paid(
+    installation: Installation,
+    servers: dict[str, ScriptedLookups],
+    name: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    for adapter in (twilio, telnyx):
+        monkeypatch.setattr(adapter, "LOOKUP_S", 0.12)
+    server = servers[name]
+    for kind in FaultKind:
+        buyer = Buyer(installation, servers, name)
+        server.fault(kind, times=3, seconds=0.3)
+        answered = [each for each in map(buyer.ask, WANTED) if each is not None]
+        job = buyer.job(numbers(3, 100))
+        server.heal()
+        paid = len(answered) + job.created.total_count - len(job.failed)
+        assert buyer.paid_micros == paid * PRICE_MICROS, kind
+        assert {each.answer.provider for each in answered} <= {name}
+        assert check_log(buyer.process.log).failures == [], kind
+        live = buyer.asked()
+        assert live.keys() <= {name}
+        assert len(server.requests) >= live[name]
+        assert_nothing_is_told(buyer.process, caplog)
+        buyer.process.close()
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_while_one_is_down_the_next_answers_and_the_events_say_so(
+    installation: Installation, servers: dict[str, ScriptedLookups]
+) -> None:
+    servers["twilio"].fault(FaultKind.SERVER_ERROR, times=10_000)
+    buyer = Buyer(installation, servers, "twilio,telnyx,offline")
+    answers = [buyer.ask(number) for number in WANTED]
+    assert [each.answer.provider for each in answers if each] == ["telnyx"] * len(WANTED)
+    servers["telnyx"].fault(FaultKind.RESET_BEFORE, times=10_000)
+    job = buyer.job(numbers(20, 100))
+    assert (len(job.failed), buyer.asked()) == (0, Counter(telnyx=len(WANTED), offline=20))
+    assert check_log(buyer.process.log).failures == []
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_a_number_that_one_does_not_know_is_asked_of_the_next_and_opens_no_circuit(
+    installation: Installation, servers: dict[str, ScriptedLookups]
+) -> None:
+    for number in VALID:
+        servers["twilio"].know(number, line_type_intelligence=line(None, error_code=60601))
+    buyer = Buyer(installation, servers, "twilio,telnyx")
+    for _ in range(circuit.FAILURES_MAX):
+        answers = [buyer.ask(number) for number in VALID]
+    assert {each.answer.provider for each in answers if each} == {"telnyx"}
+    assert buyer.process.provider.is_up()
+    assert all(each.is_up() for each in buyer.process.lookups)
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_a_dead_first_provider_costs_its_time_out_once_and_then_nothing(
+    installation: Installation,
+    servers: dict[str, ScriptedLookups],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(twilio, "LOOKUP_S", 0.12)
+    monkeypatch.setattr(bootstrap, "PATIENCE_S", 0.1)
+    servers["twilio"].fault(FaultKind.LATE_REPLY, times=10_000)
+    buyer = Buyer(installation, servers, "twilio,telnyx")
+    began_s = monotonic()
+    first = buyer.ask(VALID[0])
+    first_s = monotonic() - began_s
+    dead = len(servers["twilio"].requests)
+    others = [buyer.ask(number) for number in [*VALID[1:], *INVALID]]
+    assert {each.answer.provider for each in [first, *others] if each} == {"telnyx"}
+    assert first_s >= 0.12
+    assert len(servers["twilio"].requests) == dead
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_an_answer_of_number_ranges_does_not_stand_in_for_a_provider_that_is_back(
+    installation: Installation, servers: dict[str, ScriptedLookups]
+) -> None:
+    buyer = Buyer(installation, servers, "twilio,offline")
+    servers["twilio"].fault(FaultKind.RESET_BEFORE, times=3)
+    answers = [buyer.ask(VALID[0]) for _ in range(3)]
+    found = [(each.answer.provider, each.answer.source) for each in answers if each]
+    assert found == [("offline", "live"), ("twilio", "live"), ("twilio", "cache")]
+
+
+@pytest.mark.soak
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_a_job_of_a_thousand_numbers_through_a_slow_provider_takes_four_seconds(
+    installation: Installation,
+    servers: dict[str, ScriptedLookups],
+) -> None:
+    """At 100 ms a call and 32 at once, 1000 numbers take 3.2 s at least."""
+    servers["twilio"].delay_s = 0.1
+    buyer = Buyer(installation, servers, "twilio")
+    request = BulkRequest(buyer.organization_id, numbers(1_000), PRICE_MICROS, "USD", None)
+    began_s = monotonic()
+    job_id, _ = buyer.process.bulk_create.run(request, buyer.process.cause())
+    work = buyer.process.bulk_lookup.work
+    threads = [Thread(target=work, args=(job_id, index)) for index in range(4)]
+    for each in threads:
+        each.start()
+    wait_until(lambda: buyer.process.log.get(BulkJob, job_id).finished_at is not None)
+    took_s = monotonic() - began_s
+    for each in threads:
+        each.join()
+    job: BulkJob = buyer.process.log.get(BulkJob, UUID(str(job_id)))
+    assert not job.failed
+    assert took_s < 4.0, f"it took {took_s:.2f} s"
