@@ -27,6 +27,7 @@ from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
 from app.adapters.remote.api import RemoteApi, RemoteRules
+from app.adapters.remote.transcript import Transcript
 from app.adapters.sinks import sink_at
 from app.adapters.stores.checkpoints import SqlCheckpoints
 from app.adapters.stores.faults import Faults
@@ -172,6 +173,7 @@ class Container:
         self.steadiness = Steadiness(self.clock)
         self.circuits: list[CircuitBreaker] = []
         self.remote_apis: list[RemoteApi] = []
+        self.transcript: Transcript | None = None
 
     def _server_time(self) -> datetime | None:
         return self.views.server_time()
@@ -494,6 +496,14 @@ class Container:
 
     # Providers.
 
+    def record_calls(self) -> list[dict[str, Any]]:
+        """Return the list to which each call to a provider is added from now on, redacted.
+
+        Call it before any provider is made.
+        """
+        self.transcript = Transcript()
+        return self.transcript.exchanges
+
     def remote_api(
         self,
         name: str,
@@ -515,6 +525,7 @@ class Container:
                 rules=rules,
                 tell=self.metrics.called,
                 pace=partial(self.paces.turn, name),
+                record=None if self.transcript is None else self.transcript.note,
             )
         except ValueError as error:
             message = f"the base URL of {name} {error}"

@@ -21,7 +21,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
     {
         **dict.fromkeys(("serve", "migrate", "web", "worker", "dispatcher", "projector", "clock")),
         **dict.fromkeys(("settings", "openapi", "doctor", "backup", "restore")),
-        **dict.fromkeys(("finance",)),
+        **dict.fromkeys(("finance", "providers check")),
         **dict.fromkeys(("org list", "client list", "plans list", "keys list")),
         **dict.fromkeys(("wallet show", "wallet adjustments list")),
         **dict.fromkeys(("links list", "links show", "links retry", "jobs retry")),
@@ -43,6 +43,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "wallet refund": "money",
         "wallet adjustments approve": "approve",
         "wallet adjustments reject": "approve",
+        "providers smoke": "money",  # Ours, at the provider.
         "plans import": "catalogue",
         "plans price": "catalogue",
         "plans sync": "catalogue",

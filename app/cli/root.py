@@ -28,7 +28,7 @@ COMMANDS = {
     "wallet": "Wallets: what organizations have paid in.",
     "operator": "Operators: people with keys of their own, and what each may do.",
     "plans": "The catalogue: data plans, and who may see them.",
-    "providers": "Lookup providers and networks: which of them get new work.",
+    "providers": "Lookup providers and networks: what works there, and which of them get new work.",
     "links": "Links: the eSIMs that partners have bought.",
     "keys": "The keys that sign tokens and checkpoints.",
     "settings": "Print every setting with its value, default and meaning.",

@@ -10,6 +10,7 @@ from app.bootstrap.container import Container
 from app.bootstrap.known_keys import lost_keys, missing_keys
 from app.bootstrap.providers import NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
+from app.processes.provider_checks import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
@@ -47,6 +48,7 @@ def examine(container: Container) -> list[Finding]:
         *_work(container),
         *_months(container),
         *_providers(container),
+        *_trials(container),
         *_data(container),
         *_checkpoints(container),
     ]
@@ -152,6 +154,19 @@ def _providers(container: Container) -> Iterator[Finding]:
         for name in container.links.networks_of(connection, missing):
             message = f"links run on {name}, which NETWORK_PROVIDER does not name: none can change"
             yield Finding("network", "fault", message)
+
+
+def _trials(container: Container) -> Iterator[Finding]:
+    try:
+        checked = check(container)
+    except WrongSetting:  # `_parts` tells it.
+        return
+    for each in checked:
+        if not each.up:
+            yield Finding("providers", "fault", f"{each.provider}: {each.problem}")
+        elif each.verified == NEVER_RUN:
+            message = f"{each.provider} was {NEVER_RUN}: python -m app providers smoke"
+            yield Finding("providers", "advice", message)
 
 
 def _data(container: Container) -> Iterator[Finding]:

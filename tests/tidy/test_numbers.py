@@ -6,6 +6,8 @@ from datetime import timedelta
 import pytest
 
 from app.adapters.lookups.sandbox import SLOW_S
+from app.adapters.remote import connection, limits
+from app.adapters.remote.api import RemoteRules
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.http.accounts import input as account_input
@@ -35,6 +37,7 @@ def _most(pattern: str) -> int:
     return int(re.findall(r",([0-9]+)\}", pattern)[-1])
 
 
+PROVIDERS = "docs/providers/README.md"
 IN_WORDS = {3: "three", 5: "five"}
 ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
@@ -67,6 +70,10 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
+        (PROVIDERS, f"the handshake get {connection.CONNECT_S:g} s"),
+        (PROVIDERS, f"{limits.HOLD_S_MAX / 60:g} minutes at most"),
+        (PROVIDERS, f"at most {RemoteRules().calls_max} calls under way"),
+        (PROVIDERS, f"more than {RemoteRules().body_bytes_max // MIB} MiB"),
         (API, f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
         (f"{PARTNERS}/errors.md", f"longer than {front.HEAD_BYTES_MAX // KIB} KiB"),

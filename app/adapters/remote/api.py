@@ -45,6 +45,9 @@ class Tell(Protocol):
     def __call__(self, provider: str, outcome: Outcome, seconds: float) -> None: ...
 
 
+Record = Callable[[Request, Reply | Outcome, float], None]
+
+
 class Pace(Protocol):
     """The rate limit that all processes share."""
 
@@ -130,6 +133,7 @@ class RemoteApi:
         rules: RemoteRules | None = None,
         tell: Tell = lambda provider, outcome, seconds: None,  # noqa: ARG005  # The shape of it.
         pace: Pace = _no_pace,
+        record: Record | None = None,
         chance: Callable[[], float] = random.random,
     ) -> None:
         self.name = name
@@ -141,7 +145,7 @@ class RemoteApi:
         self._opening = Lock()
         self._places = BoundedSemaphore(rules.calls_max)
         self._hold, self._pace = Hold(clock), pace
-        self._tell, self._chance = tell, chance
+        self._tell, self._chance, self._record = tell, chance, record
         self._closing = Event()
 
     def read(  # noqa: PLR0913  # The parts of a request.
@@ -245,7 +249,10 @@ class RemoteApi:
         if isinstance(reply, Reply):
             self._hold.note(reply.status, reply.headers)
         outcome = "answered" if isinstance(found, Reply) else found.outcome
-        self._tell(self.name, outcome, time.monotonic() - began_s)
+        seconds = time.monotonic() - began_s
+        self._tell(self.name, outcome, seconds)
+        if self._record is not None:
+            self._record(request, reply, seconds)
         return found
 
     def _has_turn(self, ends_s: float) -> bool:

@@ -56,6 +56,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         **{f"plans {each}": [one] for each in ("enable", "disable")},
         **{f"plans {each}": [one, one] for each in ("exclude", "include")},
         **{f"providers {each}": ["simulated"] for each in ("drain", "resume")},
+        "providers smoke": ["offline", "--spend-max", "1"],
         "client create": ["--m2m"],
         **{f"client {each}": ["cl_1"] for each in ("revoke", "rotate-secret")},
         "keys rotate": [],

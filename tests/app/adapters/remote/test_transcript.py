@@ -1,0 +1,58 @@
+"""A transcript shows the form of what was said, and nothing that must not be kept."""
+
+import msgspec
+
+from app.adapters.remote.reply import Reply
+from app.adapters.remote.request import Request
+from app.adapters.remote.transcript import Transcript
+
+SENT = {"username": "alice", "password": "open sesame", "iccid": "8934000000000000001"}
+TOLD = {
+    "state": "queued",
+    "AccessToken": "abcdefgh",
+    "carrier": "Scripted Mobile",
+    "caller_name": "ALICE",
+    "matchingId": "ABCD-EFGH",
+    "number": "+34612345678",
+    "8934000000000000001": {"mb": 1.5},
+    "sims": [{"state": "new"}, {"state": "old"}, {"state": "x"}],
+    "ok": True,
+    "none": None,
+}
+
+
+def test_the_form_stays_and_the_content_goes() -> None:
+    transcript = Transcript()
+    path = "/v2/numbers/+34612345678/sims/0123456789abcdef0123456789abcdef?key=abc&Fields=a"
+    request = Request("POST", path, msgspec.json.encode(SENT), {"Authorization": "Basic c2Vj"})
+    headers = {"content-type": "application/json", "set-cookie": "s=1"}
+    transcript.note(request, Reply(200, headers, msgspec.json.encode(TOLD)), 0.1234)
+    transcript.note(request, "lost", 2.0)
+    first, second = transcript.exchanges
+    assert first["path"] == "/v2/numbers/…/sims/…"
+    assert first["query"] == ["Fields", "key"]
+    assert first["request"] == {
+        "username": "text of 5",
+        "password": "text of 11",
+        "iccid": "text of 19",
+    }
+    assert first["reply"] == {
+        "state": "queued",
+        "AccessToken": "text of 8",
+        "carrier": "Scripted Mobile",
+        "caller_name": "text of 5",
+        "matchingId": "text of 9",
+        "number": "text of 12",
+        "…": {"mb": "number"},
+        "sims": [{"state": "new"}, {"state": "old"}, "and 1 more"],
+        "ok": True,
+        "none": None,
+    }
+    assert first["headers"] == {"content-type": "application/json"}
+    assert (first["ms"], second["outcome"]) == (123, "lost")
+
+
+def test_what_is_no_json_is_counted() -> None:
+    transcript = Transcript()
+    transcript.note(Request("GET", "/a", None, {}), Reply(502, {}, b"<html>secret"), 0.0)
+    assert transcript.exchanges[0]["reply"] == "12 bytes that are no JSON"

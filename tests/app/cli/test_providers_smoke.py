@@ -1,0 +1,106 @@
+"""`providers check` changes nothing; `providers smoke` buys one thing and keeps no secret of it."""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from app.processes.provider_checks import NEVER_RUN
+from domain.cause import utc_now
+from tests.app.cli.shell import Shell
+from tests.support.providers.esimgo import KEY, EsimGoServer
+from tests.support.providers.server import FaultKind
+
+
+@pytest.fixture
+def far() -> Iterator[EsimGoServer]:
+    with EsimGoServer(utc_now) as server:
+        server.offer("esim_cheap", "2.50")
+        server.offer("esim_dear", "9.00")
+        yield server
+
+
+@pytest.fixture
+def sold(shell: Shell, far: EsimGoServer) -> Shell:
+    return shell.having(
+        NETWORK_PROVIDER="simulated,esimgo",
+        ESIMGO_URL=far.url,
+        ESIMGO_API_KEY=KEY,
+        ESIMGO_REFUNDS="true",
+    )
+
+
+def test_check_says_what_works_and_was_never_tried(sold: Shell, far: EsimGoServer) -> None:
+    rows = {each["provider"]: each for each in sold.json("providers", "check")["data"]}
+    assert set(rows) == {"offline", "simulated", "esimgo"}
+    assert rows["esimgo"]["balance"] == "1000.00 USD"
+    assert rows["esimgo"]["verified"] == NEVER_RUN
+    assert rows["offline"]["verified"] == "in this process"
+    assert {each.method for each in far.requests} == {"GET"}
+    sold.json("providers", "drain", "esimgo")
+    (row,) = sold.json("providers", "check", "esimgo")["data"]
+    assert (row["up"], row["circuit"], row["drained"]) == (True, "closed", True)
+    told = {each["message"] for each in sold.json("doctor", status=1)["data"]}
+    assert f"esimgo was {NEVER_RUN}: python -m app providers smoke" in told
+    far.fault(FaultKind.SERVER_ERROR, times=99)
+    (row,) = sold.json("providers", "check", "esimgo", status=1)["data"]
+    assert (row["up"], row["balance"]) == (False, None)
+    assert sold.refusal("providers", "check", "twilly").startswith("twilly is not configured")
+
+
+def test_smoke_buys_reads_and_gives_back(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
+    command = ("providers", "smoke", "esimgo", "--transcripts", tmp_path, "--spend-max")
+    done = sold.json(*command, "3")
+    assert [each["step"] for each in done["steps"] if not each["ok"]] == []
+    (sale,) = far.sales
+    assert (sale.offer.name, sale.given_back) == ("esim_cheap", True)
+    assert (done["spent"], done["currency"], done["given_back"]) == ("2.50", "USD", True)
+    assert done["reference"] == sale.reference
+    assert far.balance == Decimal("1000.00")
+
+    kept = Path(done["transcript"]).read_text("utf-8")
+    assert json.loads(kept)["ok"]
+    for secret in (KEY, sale.iccid, sale.reference, far.esims[sale.iccid].matching_id):
+        assert secret not in kept
+    (row,) = sold.json("providers", "check", "esimgo", "--transcripts", tmp_path)["data"]
+    assert row["verified"] == f"on {utc_now():%Y-%m-%d}"
+
+
+def test_smoke_refuses_what_costs_more(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
+    command = ("providers", "smoke", "esimgo", "--transcripts", tmp_path, "--spend-max")
+    assert "costs 2.50 USD, more than" in sold.refusal(*command, "2.49")
+    assert "costs 9.00 USD, more than" in sold.refusal(*command, "8", "--plan", "esim_dear")
+    assert "no plan of esimgo" in sold.refusal(*command, "8", "--plan", "esim_gone")
+    assert "COST_PER_LOOKUP" in sold.refusal("providers", "smoke", "offline", "--spend-max", "1")
+    assert far.sales == []
+    assert [*tmp_path.glob("*.json")] == []
+
+
+def test_a_lost_reply_is_looked_up_and_told(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
+    far.fault(FaultKind.RESET_AFTER, on="order")
+    command = ("providers", "smoke", "esimgo", "--transcripts", tmp_path, "--spend-max", "3")
+    done = sold.json(*command, status=1)
+    assert [(each["step"], each["ok"]) for each in done["steps"]] == [
+        ("order", False),
+        ("list orders", True),
+    ]
+    assert done["given_back"] is False
+    (row,) = sold.json("providers", "check", "esimgo", "--transcripts", tmp_path)["data"]
+    assert row["verified"] == NEVER_RUN
+
+
+def test_smoke_looks_up_one_number_and_drives_a_stock(shell: Shell) -> None:
+    priced = shell.having(COST_PER_LOOKUP="offline=0.001", NETWORK_BASE_PLAN="base")
+    done = priced.json("providers", "smoke", "offline", "--spend-max", "0.01")
+    assert (done["spent"], done["ok"], done["transcript"]) == ("0.001", True, None)
+    assert "no plan of simulated" in priced.refusal(
+        "providers", "smoke", "simulated", "--spend-max", "1"
+    )
+
+
+def test_who_may_not_spend_may_not_smoke(sold: Shell, far: EsimGoServer) -> None:
+    sold.json("operator", "create", "boss", "--may", "keys")
+    assert "OPERATOR_KEY" in sold.refusal("providers", "smoke", "esimgo", "--spend-max", "3")
+    assert far.sales == []
