@@ -6,9 +6,11 @@ retries, which take no time.
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -26,6 +28,7 @@ from domain.lookups.answers import AnswerRules
 from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
+from projections.engine.read_model import ReadModel
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 from workers.plan_changes import Steadiness
 
@@ -96,6 +99,17 @@ class CountingProvider:
         return Found(NumberFacts(phone_number, valid=False), self.name, *self.besides)
 
 
+@cache
+def read_models() -> Mapping[str, ReadModel]:
+    """Return the read models that each process has a copy of, with the same tables.
+
+    They know nothing of a database; to define their tables anew takes longer than most tests.
+    """
+    some = Container(Settings.from_env({}))
+    assert some.models
+    return {name: made for name, made in vars(some).items() if isinstance(made, ReadModel)}
+
+
 class Process(Container):
     """The container of one process."""
 
@@ -103,6 +117,7 @@ class Process(Container):
         self, settings: Settings, clock: Clock = utc_now, provider: LookupProvider | None = None
     ) -> None:
         super().__init__(settings, clock)
+        self.__dict__.update((name, copy(each)) for name, each in read_models().items())
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock = clock
