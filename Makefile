@@ -5,9 +5,9 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# One more than the cores of CI, because a process waits for half of its time. Each starts servers of
-# its own; tests/servers/scheduling.py says which tests it gets.
-TEST_PROCESSES ?= 3
+# Twice the cores of CI, because a process waits for more than half of its time. Each starts servers
+# of its own; tests/servers/scheduling.py says which tests it gets.
+TEST_PROCESSES ?= 4
 # Tests without servers wait for nothing.
 QUICK_PROCESSES := 2
 # Of `make quick`: what is worked on most, and fails soonest.
@@ -16,6 +16,8 @@ QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_end
 QUICK_SEEDS := 20
 SOAK_SECONDS_MAX := 7200
 MAKEFLAGS += --no-print-directory
+# Tests start some hundred processes; each would compile the service anew, for 0.2 s of a processor.
+unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:

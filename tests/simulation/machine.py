@@ -28,7 +28,6 @@ from tests.faulty_network import Killed
 from tests.installation import Process
 from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
-from tests.simulation.quicker import share_parts
 from workers.dispatcher import NAME as DISPATCHER
 from workers.plan_changes import Steadiness
 from workers.publisher import Publisher
@@ -53,7 +52,6 @@ class Machine(Process):
         self.world, self.called = world, name
         self.is_dead = self.is_committing = False
         self.dies_in = 0
-        share_parts(self)
         self._network = WatchedNetwork(self, world.late) if world.late is not None else None
 
     def passes(self, place: str, *, others: bool = True, of: int = 1) -> None:

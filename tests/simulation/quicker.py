@@ -10,27 +10,11 @@ import pytest
 from sqlalchemy import Dialect, Engine, create_engine
 from sqlalchemy.util import LRUCache
 
-from app.bootstrap.container import Container
 from projections.engine.read_model import ReadModel
 
-# Parts of a container that are tables and statements only: any number of processes may share them.
-SHARED_PARTS = (
-    "organizations",
-    "clients",
-    "wallets",
-    "transactions",
-    "jobs",
-    "plans",
-    "links",
-    "link_spans",
-    "timelines",
-    "unfinished",
-    "fee_book",
-)
 STATEMENTS_MAX = 5_000
 
 _compiled: "LRUCache[Any, Any]" = LRUCache(STATEMENTS_MAX)
-_parts: dict[str, ReadModel] = {}
 
 
 @contextmanager
@@ -44,17 +28,13 @@ def quicker() -> Iterator[None]:
         yield
 
 
-def share_parts(container: Container) -> None:
-    """Give a container the parts that all of them can share."""
-    for name in SHARED_PARTS:
-        if name not in _parts:
-            _parts[name] = type(getattr(container, name))()
-        container.__dict__[name] = _parts[name]
+def _of(model: ReadModel, generation: str) -> ReadModel:
+    return _made(type(model), generation)
 
 
 @cache
-def _of(model: ReadModel, generation: str) -> ReadModel:
-    return type(model)(generation)
+def _made(kind: type[ReadModel], generation: str) -> ReadModel:
+    return kind(generation)
 
 
 @cache
