@@ -61,7 +61,7 @@ from app.settings import (
 )
 from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, AuditState, QueueState, behind_s
-from app.watch.logging import note_cause
+from app.watch.logging import carried, note_cause
 from app.watch.metrics import Metrics
 from app.watch.work_log import WorkLog
 from domain.accounts.billing import MonthlyBilling
@@ -592,6 +592,7 @@ class Container:
             costs=settings.lookup_costs,
             cache_ttls=self._cache_ttls(),
             concurrency=max(settings.lookups_at_once.values()),
+            carry=carried,
         )
 
     def _cache_ttls(self) -> dict[str, timedelta]:

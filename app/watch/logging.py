@@ -11,9 +11,12 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from types import TracebackType
-from typing import Any, Literal, TextIO
+from typing import Any, Literal, TextIO, TypeVar
 
 import msgspec
+
+A = TypeVar("A")
+R = TypeVar("R")
 
 # These log each request or message at INFO; our own lines say more.
 QUIET = (
@@ -80,6 +83,22 @@ def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
     facts = getattr(_work, "facts", None)
     if facts is not None and "request_id" not in facts:
         facts.update(read())
+
+
+def carried(run: Callable[[A], R]) -> Callable[[A], R]:
+    """Return `run` for other threads: there its lines and calls are about the work of this one."""
+    facts = getattr(_work, "facts", None)
+
+    def there(argument: A) -> R:
+        if facts is None:
+            return run(argument)
+        begin_work(**facts)
+        try:
+            return run(argument)
+        finally:
+            end_work()
+
+    return there
 
 
 def end_work() -> None:

@@ -41,6 +41,14 @@ class Answer(msgspec.Struct, frozen=True):
     told: Told | None = None
 
 
+Ask = Callable[[str], Answer | None]
+Carry = Callable[[Ask], Ask]
+
+
+def _as_it_is(ask: Ask) -> Ask:
+    return ask
+
+
 @dataclass(frozen=True)
 class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
@@ -49,7 +57,7 @@ class AnswerRules:
     process is asked each time, because that costs less than the cache. `tell` is called with each
     source and how many numbers it has answered. `costs` are those of one lookup by the name of the
     provider; what a provider tells itself goes first. `concurrency` calls of jobs are under way at
-    once.
+    once; `carry` lets other threads know what they are for.
     """
 
     cache_ttl: timedelta
@@ -59,6 +67,7 @@ class AnswerRules:
     costs: Mapping[str, Cost] = field(default_factory=dict)
     cache_ttls: Mapping[str, timedelta] = field(default_factory=dict)
     concurrency: int = 32
+    carry: Carry = _as_it_is
 
     def ttl_of(self, provider: str) -> timedelta:
         return self.cache_ttls.get(provider, self.cache_ttl)
@@ -153,7 +162,8 @@ class Answers:
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
             rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
-            asked = [found for some in rounds for found in self._pool.map(ask, some)]
+            there = self._rules.carry(ask)
+            asked = [found for some in rounds for found in self._pool.map(there, some)]
         else:
             asked = [ask(number) for number in numbers]
         return [found for found in asked if found is not None]

@@ -19,6 +19,7 @@ from prometheus_client import generate_latest
 from app.adapters import circuit
 from app.adapters.lookups import telnyx, twilio
 from app.bootstrap import container as bootstrap
+from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
@@ -227,6 +228,19 @@ def test_an_answer_of_number_ranges_does_not_stand_in_for_a_provider_that_is_bac
     answers = [buyer.ask(VALID[0]) for _ in range(3)]
     found = [(each.answer.provider, each.answer.source) for each in answers if each]
     assert found == [("offline", "live"), ("twilio", "live"), ("twilio", "cache")]
+
+
+@sqlite_only(ABOUT_THE_PROVIDER)
+def test_each_call_of_a_job_carries_the_id_of_the_request_that_made_it(
+    installation: Installation, servers: dict[str, ScriptedLookups]
+) -> None:
+    buyer = Buyer(installation, servers, "telnyx")
+    begin_work(request_id="request-7")
+    buyer.job(WANTED)
+    end_work()
+    buyer.job(numbers(2, 100))
+    ids = [each.headers.get("x-request-id") for each in servers["telnyx"].requests]
+    assert ids == ["request-7"] * len(WANTED) + [None] * 2
 
 
 @pytest.mark.soak
