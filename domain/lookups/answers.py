@@ -176,6 +176,8 @@ class Answers:
         except Unavailable:
             return None
         cost = found.cost or self._rules.costs.get(found.provider)
+        if found.free and cost is not None:
+            cost = replace(cost, amount_micros=0)
         return Answer(found.facts, "live", found.provider, self._clock(), cost, found.told)
 
 

@@ -77,12 +77,16 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An answer: the facts, who gave it, and what it takes for it if it says so."""
+    """An answer: the facts, who gave it, and what it takes for it if it says so.
+
+    `free`: it holds nothing that the provider takes money for, such as that a number is not valid.
+    """
 
     facts: NumberFacts
     provider: str
     cost: Cost | None = None
     told: Told | None = None
+    free: bool = False
 
 
 class LookupProvider(Protocol):

@@ -21,13 +21,13 @@ from app.adapters.lookups import telnyx, twilio
 from app.bootstrap import container as bootstrap
 from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.cost import Cost
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk import SLICE_ITEMS, BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest
 from projections.audit.auditor import check_log
+from projections.audit.costs import Work, work_of
 from tests.canaries import canaries_in
 from tests.installation import (
     PRICE_MICROS,
@@ -81,7 +81,7 @@ class Buyer:
         installation.environment |= {
             "LOOKUP_PROVIDER": providers,
             "SANDBOX": "false",
-            "COST_PER_LOOKUP": "twilio=0.008,telnyx=0.0025 USD,offline=0",
+            "COST_PER_LOOKUP": "twilio=0.008,telnyx=0.0025 USD",
         }
         self.process: Process = installation.process()
         self.organization_id = self.process.organization("100.00")
@@ -113,19 +113,21 @@ class Buyer:
         return DEPOSIT_MICROS - wallet.balance_micros
 
     def asked(self) -> Counter[str]:
-        """Count the live answers of the log by provider; each has the cost that is set for it."""
+        """Count the live answers of the log by provider."""
         found: Counter[str] = Counter()
-        costs = {"twilio": 8_000, "telnyx": 2_500, "offline": 0}
-        for recorded in self.process.log.read(0, 10_000):
-            event = recorded.event
-            if isinstance(event, NumberLookup.Answered) and event.source == "live":
-                assert event.cost == Cost(costs[event.provider], "USD")
-                found[event.provider] += 1
-            elif isinstance(event, BulkJob.ItemsCompleted):
-                for each in event.asked or ():
-                    assert each.cost == Cost(each.count * costs[each.provider], "USD")
-                    found[each.provider] += each.count
+        for each in self._work():
+            assert each.provider is not None
+            found[each.provider] += each.count
         return found
+
+    @property
+    def cost_micros(self) -> int:
+        """What the log knows that providers take."""
+        return sum(each.cost.amount_micros for each in self._work() if each.cost)
+
+    def _work(self) -> list[Work]:
+        events = (each.event for each in self.process.log.read(0, 10_000))
+        return [each for event in events for each in work_of(event)]
 
 
 def assert_nothing_is_told(process: Process, caplog: pytest.LogCaptureFixture) -> None:
@@ -167,6 +169,8 @@ def test_whatever_a_provider_does_only_answers_are_paid(
         live = buyer.asked()
         assert live.keys() <= {name}
         assert len(server.requests) >= live[name]
+        assert buyer.cost_micros % server.price_micros == 0
+        assert buyer.cost_micros <= server.charged * server.price_micros, kind
         assert_nothing_is_told(buyer.process, caplog)
         buyer.process.close()
 
@@ -179,6 +183,7 @@ def test_while_one_is_down_the_next_answers_and_the_events_say_so(
     buyer = Buyer(installation, servers, "twilio,telnyx,offline")
     answers = [buyer.ask(number) for number in WANTED]
     assert [each.answer.provider for each in answers if each] == ["telnyx"] * len(WANTED)
+    assert buyer.cost_micros == servers["telnyx"].charged * servers["telnyx"].price_micros > 0
     servers["telnyx"].fault(FaultKind.RESET_BEFORE, times=10_000)
     job = buyer.job(numbers(20, 100))
     assert (len(job.failed), buyer.asked()) == (0, Counter(telnyx=len(WANTED), offline=20))

@@ -159,7 +159,7 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
         message = f"a reply of telnyx ({reply.status}) lacks its errors"
         raise Malformed(message)
     told = Told(reference, codes_of(*(each.code for each in problems)))
-    return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+    return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=True)
 
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:

@@ -136,7 +136,7 @@ class TwilioLookup:
         reference = reference_of(reply, "twilio-request-id")
         if reply.status == NOT_FOUND and decode(reply, Problem).code == NO_SUCH_NUMBER:
             told = Told(reference, (str(NO_SUCH_NUMBER),))
-            return Found(NumberFacts(phone_number, valid=False), self.name, told=told)
+            return Found(NumberFacts(phone_number, valid=False), self.name, told=told, free=True)
         if reply.status != OK:
             is_refused(self.name, reply)
         return found_of(reply, phone_number, reference)
@@ -148,7 +148,8 @@ def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> F
     require_same(NAME, phone_number, number.phone_number)
     if not number.valid:
         told = Told(reference, codes_of(*(number.validation_errors or ())))
-        return Found(NumberFacts(phone_number, valid=False), NAME, told=told)
+        free = number.line_type_intelligence is None
+        return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=free)
     line = number.line_type_intelligence
     if line is None:
         message = "a reply of twilio lacks the line type"

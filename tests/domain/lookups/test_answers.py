@@ -113,6 +113,19 @@ def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(
     assert asked_of([kept]) == []
 
 
+def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..., Desk]) -> None:
+    desk = make(cost=Cost(8_000, "EUR"))
+    desk.provider.besides = (None, None, True)
+    free = desk.answers.one(ORGANIZATION, NUMBER)
+    desk.provider.besides = ()
+    paid = desk.answers.one(ORGANIZATION, OTHER)
+    assert free.cost == Cost(0, "EUR")
+    assert asked_of([free, paid, paid]) == [
+        Asked("counting", 1, Cost(0, "EUR")),
+        Asked("counting", 2, Cost(16_000, "EUR")),
+    ]
+
+
 def test_a_cost_that_is_not_known_is_not_made_up(desk: Desk) -> None:
     answer = desk.answers.one(ORGANIZATION, NUMBER)
     assert answer.cost is None
