@@ -70,7 +70,12 @@ def topics(parts: Container, after: int = 0) -> list[str]:
     return [type(each.event).TOPIC for each in recorded]  # type: ignore[attr-defined]  # every event has one
 
 
-def stored(parts: Container, called: str = "Germany 1 GB", owner: UUID | None = None) -> Plan:
+def stored(
+    parts: Container,
+    called: str = "Germany 1 GB",
+    owner: UUID | None = None,
+    network: str | None = None,
+) -> Plan:
     """Return the plan that was imported under this name without an id."""
-    key = key_of(owner, called.lower().replace(" ", "-"), called)
+    key = key_of(owner, called.lower().replace(" ", "-"), called, network)
     return parts.log.get(Plan, plan_id(key))

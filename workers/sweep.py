@@ -50,6 +50,10 @@ class _Turns:
         """Forget all other work."""
         self._waits = {each: self._waits[each] for each in found if each in self._waits}
 
+    def waited(self, work: UnfinishedJob | UnfinishedWork) -> timedelta:
+        """Return how long some work waits between its turns; what is new waits least."""
+        return self._waits.get(work, (self._wait_min, None))[0]
+
     def take(self, work: UnfinishedJob | UnfinishedWork, now: datetime) -> bool:
         """Take the turn of some work; False if its time has not come yet."""
         wait, not_before = self._waits.get(work, (self._wait_min, now))
@@ -133,6 +137,8 @@ class ProvisioningSweep:
             limit = work_max + len(self._turns)
             found = self.unfinished.due(connection, FOREVER if everything else now, limit)
         self._turns.keep(found)
+        # New work first, so that all that waits for one network hides nothing of another.
+        found = sorted(found, key=self._turns.waited)
         is_due = (work for work in found if everything or self._turns.take(work, now))
         due = [*islice(is_due, work_max)]  # What is left over has not used its turn.
         for work in due:

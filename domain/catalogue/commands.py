@@ -6,6 +6,8 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from domain.accounts.organization import Organization
 from domain.catalogue.matching import Match, PlansByKey, match
 from domain.catalogue.plan import Plan
@@ -130,7 +132,8 @@ def _apply(match: Match, cause: Cause) -> Plan:
             enabled=entry.enabled is not False and not entry.terms.unpriced,
             excluded=entry.excluded or (),
         )
-    plan.change(entry.terms, cause)
+    network = entry.terms.network if entry.names_network else plan.terms.network
+    plan.change(replace(entry.terms, network=network), cause)
     if entry.enabled is not None:
         plan.switch(cause, enabled=entry.enabled)
     if entry.excluded is not None:

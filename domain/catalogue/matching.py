@@ -49,6 +49,9 @@ class _Matching:
     def __init__(self, log: Log, known: PlansByKey) -> None:
         self._log = log
         self._known = known
+        self._of_any_network: dict[PlanKey, list[UUID]] = {}
+        for key, plan_ids in known.items():
+            self._of_any_network.setdefault(key._replace(network=None), []).extend(plan_ids)
         self._by_key: dict[PlanKey, PlanEntry] = {}
         self._by_id: dict[UUID, PlanEntry] = {}
         self._organizations: dict[UUID, bool] = {}
@@ -81,7 +84,10 @@ class _Matching:
         ]
 
     def _known_as(self, entry: PlanEntry) -> UUID:
-        found = self._known.get(entry.key, ())
+        if entry.names_network:
+            found = self._known.get(entry.key, ())
+        else:
+            found = self._of_any_network.get(entry.key._replace(network=None), ())
         if len(found) > 1:
             ids = ", ".join(sorted(map(str, found)))
             message = f"is needed, because several plans have this {entry.key.kind}: {ids}"
@@ -96,7 +102,8 @@ class _Matching:
             raise Wrong((("id",), "is the id of something that is no plan"))
         if found.organization_id != entry.organization_id:
             raise Wrong((("id",), "is the id of a plan that belongs to another organization"))
-        if entry.id is None and found.key != entry.key:
+        network = entry.key.network if entry.names_network else found.key.network
+        if entry.id is None and found.key != entry.key._replace(network=network):
             if entry.key in self._known:
                 raise Conflict(stream_id)  # It was changed after `known` was read.
             message = (

@@ -95,6 +95,7 @@ class PlanKey(NamedTuple):
     organization_id: UUID | None
     kind: Literal["provider_plan_id", "name"]
     text: str
+    network: str | None = None  # Of a `provider_plan_id`; None: the simulated one.
 
 
 class Plan(Root):
@@ -160,7 +161,8 @@ class Plan(Root):
     @property
     def key(self) -> PlanKey:
         """Its key, by which it is known if no id is named."""
-        return key_of(self.organization_id, self.terms.provider_plan_id, self.terms.name)
+        terms = self.terms
+        return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
 
     @classmethod
     def publish(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
@@ -268,16 +270,22 @@ def below(cost: Cost | None) -> str:
     return f"is below the cost of {taken}; --below-cost allows that"
 
 
-def key_of(organization_id: UUID | None, provider_plan_id: str | None, name: str) -> PlanKey:
-    """Return the key of a plan: its id at the provider, or its name if it has none."""
+def key_of(
+    organization_id: UUID | None,
+    provider_plan_id: str | None,
+    name: str,
+    network: str | None = None,
+) -> PlanKey:
+    """Return the key of a plan: its id at its network, or its name if it has none."""
     if provider_plan_id is not None:
-        return PlanKey(organization_id, "provider_plan_id", provider_plan_id)
+        return PlanKey(organization_id, "provider_plan_id", provider_plan_id, network)
     return PlanKey(organization_id, "name", name)
 
 
 def plan_id(key: PlanKey) -> UUID:
     """Return the stream of a plan that was imported without an id."""
-    return derive_id("plan", key.organization_id or "", key.kind, key.text)
+    network = [] if key.network is None else [key.network]
+    return derive_id("plan", key.organization_id or "", key.kind, key.text, *network)
 
 
 def coverage_type_of(countries: Collection[str]) -> CoverageType:

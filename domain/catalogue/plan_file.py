@@ -74,7 +74,10 @@ class PlanRules:
 
 @dataclass(frozen=True)
 class PlanEntry:
-    """What a file says about one plan; fields that are None leave the plan as it is."""
+    """What a file says about one plan; fields that are None leave the plan as it is.
+
+    Without `names_network` the network of the terms is that of a new plan.
+    """
 
     index: int
     id: UUID | None
@@ -82,11 +85,13 @@ class PlanEntry:
     terms: PlanTerms
     enabled: bool | None
     excluded: Sequence[UUID] | None
+    names_network: bool
 
     @property
     def key(self) -> PlanKey:
         """The key of the plan if the entry names no id."""
-        return key_of(self.organization_id, self.terms.provider_plan_id, self.terms.name)
+        terms = self.terms
+        return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
 
     @property
     def place(self) -> str:
@@ -171,6 +176,7 @@ def _entry(index: int, value: Any, rules: PlanRules) -> PlanEntry:
         terms=terms,
         enabled=said["enabled"],
         excluded=said["excluded_organizations"],
+        names_network=said["network"] is not None,
     )
 
 

@@ -153,6 +153,13 @@ NAME = String().with_variant(String(collation="C"), "postgresql")
 _TERMS = msgspec.json.Decoder(PlanTerms)
 
 
+class _Network(msgspec.Struct):
+    network: str | None = None
+
+
+_NETWORK = msgspec.json.Decoder(_Network)
+
+
 @dataclass(frozen=True, slots=True)
 class PlanRow:
     """One plan; `organization_id` is None for a global one, hidden from those in `excluded`."""
@@ -306,12 +313,12 @@ class Plans(ReadModel):
     def keys(self, connection: Connection) -> Mapping[PlanKey, Sequence[UUID]]:
         """Return the ids of all plans by the key under which an import knows them."""
         columns = self.rows.c
-        statement = select(
-            columns.id, columns.organization_id, columns.provider_plan_id, columns.name
-        )
+        known_by = columns.organization_id, columns.provider_plan_id, columns.name
+        statement = select(columns.id, *known_by, columns.terms)
         found: dict[PlanKey, list[UUID]] = {}
-        for plan_id, *known_by in connection.execute(statement):
-            found.setdefault(key_of(*known_by), []).append(plan_id)
+        for plan_id, owner, provider_plan_id, name, terms in connection.execute(statement):
+            key = key_of(owner, provider_plan_id, name, _NETWORK.decode(terms).network)
+            found.setdefault(key, []).append(plan_id)
         return found
 
     def _select(self) -> Select[Any]:

@@ -163,3 +163,13 @@ def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, swept: Swept) -> N
     assert swept.run() == [first]
     lab.clock.forward(seconds=LINKS_BACK_OFF_MAX / timedelta(seconds=1))
     assert swept.run() == [first]
+
+
+def test_work_that_keeps_waiting_hides_no_new_work(lab: Lab, swept: Swept) -> None:
+    waiting = {lab.request() for _ in range(3)}
+    lab.clock.forward(seconds=2)
+    assert {*swept.run(work_max=3)} == waiting
+    new = lab.request()
+    lab.clock.forward(seconds=2)
+    assert swept.run(work_max=1) == [new], "the others are due again too"
+    assert {*swept.run(work_max=3)} == waiting

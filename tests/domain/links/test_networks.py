@@ -16,7 +16,8 @@ from domain.provider_errors import Unavailable
 from tests.domain.buying import Buyer, Gate, NewBuyer
 from tests.faulty_network import FaultyNetwork, Killed
 from tests.installation import Installation, Process, SetClock, wait_until
-from tests.second_network import SECOND, add_second
+from tests.plan_files import import_plans, plan, refusal, stored
+from tests.second_network import SECOND, add_to
 
 pytestmark = pytest.mark.any_database
 
@@ -26,7 +27,7 @@ def buyer(
     installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
 ) -> Buyer:
     """One who can buy of two networks, with workers."""
-    add_second(installation, monkeypatch)
+    add_to(installation.environment, monkeypatch)
     buyer = new_buyer()
     buyer.hire()
     return buyer
@@ -97,6 +98,22 @@ def test_what_a_network_cannot_do_is_refused_before_anything_is_done(buyer: Buye
     assert len(buyer.link(link.id).current_activations) == 2
 
 
+def test_a_file_that_names_no_network_leaves_a_plan_on_its_own(
+    buyer: Buyer, installation: Installation
+) -> None:
+    assert import_plans(buyer.process, plan()).created == 1
+    installation.environment["NETWORK_PROVIDER"] = f"{SECOND},simulated"
+    later = installation.process()
+    assert import_plans(later, plan(retail_price="5.00")).updated == 1
+    assert stored(later).terms.network is None, "the simulated one"
+    assert import_plans(later, plan(network=SECOND)).created == 1, "of the same name there"
+    assert import_plans(later, plan(network="simulated", retail_price="6.00")).updated == 1
+    (line,) = refusal(later, plan())
+    assert "id: is needed" in line
+    assert import_plans(later, plan("Asia")).created == 1
+    assert stored(later, "Asia", network=SECOND).terms.network == SECOND
+
+
 @pytest.fixture
 def left(buyer: Buyer, installation: Installation) -> Link:
     """A link whose network is not configured any more."""
@@ -132,7 +149,7 @@ def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left:
 def test_open_work_waits_until_its_network_is_configured_again(
     installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    add_second(installation, monkeypatch)
+    add_to(installation.environment, monkeypatch)
     clock = SetClock()
     buyer = new_buyer(clock=clock)
     second(buyer.process).after("create_endpoint", Killed())
