@@ -73,6 +73,7 @@ from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
+from domain.catalogue.plan import SIMULATED
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible, ServiceUnavailable
 from domain.links.change_plans import LinkPlans
@@ -664,7 +665,10 @@ class Container:
         """The networks that NETWORK_PROVIDER names."""
         first, *others = self.settings.networks
         made = {name: self._guarded_network(NETWORKS[name](self)) for name in others}
-        return Networks({first: self.network, **made}, self.drains.has)
+        return Networks({first: self.network, **made}, self._is_drained)
+
+    def _is_drained(self, name: str) -> bool:
+        return self.drains.has(name)  # Settings are judged without it, as it needs the log.
 
     @property
     def network_names(self) -> Iterable[str]:
@@ -987,6 +991,8 @@ class Container:
     def check_settings(self) -> None:
         """Raise WrongSetting if one is wrong that only its part can judge: a table, a URL."""
         _ = self.bare_lookups, self.broker
+        if {*self.settings.networks} != {SIMULATED}:  # That one needs nothing but a database.
+            _ = self.networks
 
     def complete(self) -> None:
         """Make every part that is still missing, so that no request waits until it is made."""

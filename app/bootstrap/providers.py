@@ -118,6 +118,7 @@ NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
     "esimgo": esimgo,
     "simulated": simulated,
 }
+BY_ORDER = frozenset({"esimgo"})  # Networks that need no base plan, because they have no stock.
 
 
 def require_known(settings: Settings) -> None:

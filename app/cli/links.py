@@ -162,6 +162,7 @@ def _facts(link: Link, msisdn: str | None) -> dict[str, Any]:
         "status": link.status if link.is_visible else None,
         "iccid": link.iccid,
         "msisdn": msisdn,
+        "network": link.network,
         "endpoint_id": link.endpoint_id,
         "sponsor_profile": None if profile is None else to_builtins(profile),
         "failure": None if failure is None else failure.code,

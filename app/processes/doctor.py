@@ -8,7 +8,7 @@ from typing import Literal
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import lost_keys, missing_keys
-from app.bootstrap.providers import NETWORKS
+from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.provider_checks import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
@@ -74,7 +74,7 @@ def _settings(settings: Settings) -> Iterator[Finding]:
         named = settings.network_provider
         message = f"NETWORK_PROVIDER is {named}: no phone can use links of the simulated network"
         yield Finding("network", "fault", message)
-    if not settings.network_base_plan:
+    if not settings.network_base_plan and {*settings.networks} - BY_ORDER:
         message = "NETWORK_BASE_PLAN is not set: every sale of a link ends in 500 CONFIG_ERROR"
         yield Finding("base plan", "fault", message)
     if settings.sandbox:

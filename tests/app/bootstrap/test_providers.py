@@ -126,3 +126,32 @@ def test_a_provider_that_cannot_be_warmed_is_a_warning_that_names_the_type_alone
     ]
     assert said[0].exc_info is None
     assert process.answers.one(process.organization(), VALID_MOBILE).facts.valid
+
+
+REMOTE = {
+    "NETWORK_PROVIDER": "simulated,bics,esimgo",
+    "ESIMGO_API_KEY": "key",
+    "BICS_USERNAME": "user",
+    "BICS_PASSWORD": "password",
+    "BICS_ROAMING_PROFILE": "roaming",
+    "BICS_APN_GROUP": "apn",
+}
+
+
+def test_every_network_is_told_by_its_name_and_its_shape(installation: Installation) -> None:
+    installation.environment |= REMOTE
+    process = installation.process()
+    networks = {name: process.networks.of(name) for name in process.settings.networks}
+    assert networks.keys() == {*providers.NETWORKS}, "REMOTE names them all"
+    assert all(network.name == name for name, network in networks.items())
+    by_order = {name for name, network in networks.items() if network.shape == "order"}
+    assert by_order == providers.BY_ORDER
+    assert len({id(each) for each in process.circuits}) == len(networks) - 1
+
+
+def test_a_second_network_without_its_settings_is_refused_at_the_start(
+    installation: Installation,
+) -> None:
+    installation.environment["NETWORK_PROVIDER"] = "simulated,esimgo"
+    with pytest.raises(WrongSetting, match="ESIMGO_API_KEY"):
+        installation.process().check_settings()

@@ -95,6 +95,7 @@ def test_a_link_is_shown_by_its_id_and_by_its_iccid(
         "status": "active",
         "iccid": life.iccid,
         "msisdn": MSISDN,
+        "network": "simulated",
         "endpoint_id": f"endpoint-{life.iccid}",
         "sponsor_profile": {"id": "sp-1", "name": "Ærø", "color": "#1F6FEB"},
         "failure": None,

@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from eventsourcing.persistence import OperationalError
 
+from app.processes.doctor import examine
 from domain.catalogue.plan import SIMULATED
 from domain.errors import NetworkUnavailable, NotSupportedByNetwork, ValidationFailed
 from domain.links.esim import Esim, esim_id
@@ -134,6 +135,15 @@ def test_a_link_without_its_network_is_shown_as_last_seen(buyer: Buyer, left: Li
         buyer.process.link_readings.status(left, live=True)
     with pytest.raises(NotSupportedByNetwork):
         buyer.switch(left.id, "suspended")
+
+
+def test_doctor_names_a_network_that_links_run_on_and_no_setting_names(
+    buyer: Buyer, left: Link
+) -> None:
+    buyer.process.projector.catch_up()
+    told = [each.message for each in examine(buyer.process) if each.check == "network"]
+    assert any(left.network in each and "does not name" in each for each in told)
+    assert not any("esimgo" in each for each in told)
 
 
 def test_nothing_of_a_network_that_is_not_configured_is_sold(buyer: Buyer, left: Link) -> None:
