@@ -22,6 +22,7 @@ ROWS = (
     "bulk_items",
     "http_lookup",
     "lookups",
+    "remote_lookups",
     "lag",
     "hot_wallet",
     "wallet_processes",

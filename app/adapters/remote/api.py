@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # What adapters put together of escaped parts; anything else would be another operation.
 PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
 PAUSE_S = 0.05  # Doubled for each try of a read; up to half of a pause is taken off by chance.
+DEAF_S = 1.0  # Who takes longer to be unreachable drops what we send, and will do so again.
 SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
 TOO_MANY = 429
 REQUEST_TIMEOUT = 408
@@ -165,9 +166,12 @@ class RemoteApi:
         ends_s = time.monotonic() + timeout_s
         request = self._request(method, path, query, json, None, headers)
         for attempt in count(1):
+            began_s = time.monotonic()
             found = self._try(request, ends_s)
             if isinstance(found, Reply):
                 return found
+            if found.outcome == "unreachable" and time.monotonic() - began_s > DEAF_S:
+                raise self._error(found)
             pause_s = PAUSE_S * 2**attempt * (0.5 + self._chance() / 2)
             in_time = attempt < self._rules.attempts_max and time.monotonic() + pause_s < ends_s
             if not (found.again and in_time) or self._closing.wait(pause_s):

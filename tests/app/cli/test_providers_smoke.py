@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from app.bootstrap.providers import LOOKUPS, NETWORKS
+from app.processes import provider_checks as checks
 from app.processes.provider_checks import NEVER_RUN
 from domain.cause import utc_now
-from tests.app.cli.shell import Shell
+from tests.app.cli.shell import ROOT, Shell
 from tests.support.providers.esimgo import KEY, EsimGoServer
 from tests.support.providers.server import FaultKind
 
@@ -104,3 +106,16 @@ def test_who_may_not_spend_may_not_smoke(sold: Shell, far: EsimGoServer) -> None
     sold.json("operator", "create", "boss", "--may", "keys")
     assert "OPERATOR_KEY" in sold.refusal("providers", "smoke", "esimgo", "--spend-max", "3")
     assert far.sales == []
+
+
+REMOTE = sorted({*LOOKUPS, *NETWORKS} - {"offline", "simulated"})
+
+
+@pytest.mark.parametrize("name", REMOTE)
+def test_every_provider_has_a_page_that_says_whether_it_was_tried(name: str) -> None:
+    tried = checks.verified(name) != NEVER_RUN
+    page = (ROOT / f"docs/providers/{name}.md").read_text("utf-8")
+    index = (ROOT / "docs/providers/README.md").read_text("utf-8")
+    (row,) = [line for line in index.splitlines() if line.startswith(f"| [`{name}`]({name}.md) ")]
+    for text in (page, row):
+        assert (NEVER_RUN in text.lower()) is not tried
