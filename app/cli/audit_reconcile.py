@@ -94,10 +94,11 @@ def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
 ) -> None:
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
 
-    Tells what is missing there or here, and what has another amount; then exits with 1. Lines of
-    one reference are added up. Of a bank's statement only what was paid in counts, and what went
-    back of it. With --by the references are dates, and what a provider takes is added up by day or
-    month (UTC), also for lookups, which have no reference.
+    Tells what is missing there or here, and what has another amount; then exits with 1. Also
+    tells what nobody has, though a network takes its price. Lines of one reference are added up.
+    Of a bank's statement only what was paid in counts, and what went back of it. With --by the
+    references are dates, and what a provider takes is added up by day or month (UTC), also for
+    lookups, which have no reference.
     """
     if deposits == (provider is not None):
         raise click.UsageError(ONE_OF_BOTH)
@@ -171,6 +172,9 @@ def _show(found: Reconciliation, *, as_json: bool) -> None:
                 "here": _money(ours),
             }
             for theirs, ours in found.different
+        ],
+        "left_over": [
+            _missing(each, {"position": each.position, "at": each.at}) for each in found.left_over
         ],
     }
     facts = {"ok": found.ok, "matched": found.matched}

@@ -7,6 +7,7 @@ from typing import Literal
 
 from domain.accounts.wallet import Wallet
 from domain.cost import Cost
+from domain.links.lost_order import LostOrder
 from domain.log.log import Log
 from domain.months import month_of
 from projections.audit.amounts_file import TOLD_MAX, Theirs, WrongFile
@@ -22,7 +23,7 @@ LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 class Ours:
     """What the log knows under a reference; `amount_micros` is None for a cost that is not known.
 
-    `position` and `at` are those of its first event.
+    `position` and `at` are those of its first event. `left_over`: nobody has what it is for.
     """
 
     position: int
@@ -30,16 +31,18 @@ class Ours:
     reference: str
     amount_micros: int | None
     currency: str | None
+    left_over: bool = False
 
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The references that agree, and all that do not."""
+    """The references that agree, and all that do not; of both those that are left over."""
 
     matched: int
     missing_here: list[Theirs]
     missing_there: list[Ours]
     different: list[tuple[Theirs, Ours]]
+    left_over: list[Ours]
 
     @property
     def ok(self) -> bool:
@@ -66,6 +69,7 @@ def reconcile(
         missing_here=[*(each for name, each in there.items() if name not in here), *nameless],
         missing_there=[each for name, each in here.items() if name not in there],
         different=different,
+        left_over=[each for each in here.values() if each.left_over],
     )
 
 
@@ -100,7 +104,8 @@ def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> I
             if work.provider == provider and work.reference is not None:
                 micros = work.cost.amount_micros if work.cost is not None else None
                 currency = work.cost.currency if work.cost is not None else None
-                yield Ours(position, event.timestamp, work.reference, micros, currency)
+                left = isinstance(event, LostOrder.LeftOver)
+                yield Ours(position, event.timestamp, work.reference, micros, currency, left)
 
 
 def sums_of(

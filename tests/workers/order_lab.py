@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -9,6 +10,7 @@ from domain.accounts.wallet import Wallet
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
 from projections.audit.auditor import check_log
+from projections.audit.reconcile import Ours, costs_of
 from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation, Process
 from tests.order_network import Bought, OrderBook, SellingByOrder
@@ -41,6 +43,16 @@ class OrderLab(Lab):
         """Return the references of the orders that were shown as incidents."""
         events = self.books.events
         return [each.order_reference for each in events if isinstance(each, LostOrder.LeftOver)]
+
+    def owed(self) -> list[Ours]:
+        """Return what an invoice of the network must show."""
+        return [*costs_of(self.process.log, "simulated")]
+
+    def timeline(self, link_id: UUID) -> list[str]:
+        """Return what `links show` tells of a link, by topic."""
+        self.process.projector.catch_up()
+        with self.process.views.reading() as connection:
+            return [each.what for each in self.process.timelines.of_link(connection, link_id)]
 
 
 Orders = Callable[..., OrderLab]

@@ -166,7 +166,10 @@ def test_what_appears_after_the_refund_goes_back_or_is_an_incident(
     lab.settle()
     (bought,) = lab.book.orders
     assert bought.taken_back == takes_back
-    assert lab.left_over() == ([] if takes_back else [bought.order.order_reference])
+    left = [] if takes_back else [bought.order.order_reference]
+    assert lab.left_over() == left
+    assert [each.reference for each in lab.owed() if each.left_over] == left
+    assert ("lost_order.left_over" in lab.timeline(link.id)) == (not takes_back)
     check_order_lab(lab)
 
 

@@ -14,6 +14,7 @@ from tests.projections.crimes import (
     links,
     monthly_fees,
     months,
+    orders,
     plan_changes,
     refunds_by_hand,
     wallets_and_jobs,
@@ -27,6 +28,7 @@ KINDS = (
     link_plans,
     plan_changes,
     esims,
+    orders,
     monthly_fees,
     months,
     refunds_by_hand,
@@ -91,6 +93,11 @@ def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
     link.note_endpoint_removed("endpoint-1", forger.cause)
     forger.write(*link.collect_events())
     forger.write(*forger.release(link))
+    assert forger.failures() == []
+
+
+def test_orders_that_keep_the_rules_are_right(forger: LinkForger) -> None:
+    orders.right_orders(forger)
     assert forger.failures() == []
 
 

@@ -5,6 +5,8 @@ from uuid import UUID
 
 import pytest
 
+from domain.links.lost_order import LostOrder
+from domain.links.network import Order
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import ChangeSteps, LinkSteps, bought
 
@@ -71,6 +73,29 @@ def test_a_failed_link_is_due_soon_until_its_esim_is_free(
         clock.forward(minutes=1)
         step()
         assert due_in_s(process, life.id) == seconds
+
+
+def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back(
+    process: Process, organization_id: UUID, clock: SetClock
+) -> None:
+    life = LinkSteps(process, organization_id, plan=bought(price="0"))
+    link, cause = life.link, process.cause()
+    link.request_order("simulated", cause.at + timedelta(seconds=INTENT_S), cause, life.id)
+    lost = LostOrder.open(link, timedelta(seconds=45), cause)
+    process.log.append(link)
+    assert due_in_s(process, life.id) == INTENT_S
+    link.fail("PROVISIONING_ERROR", {}, lost.opened.until, cause)
+    process.log.append(link, lost)
+    assert due_in_s(process, life.id) is None
+    assert due_in_s(process, lost.id) == INTENT_S + 45 + 15
+    assert due(process, clock() + timedelta(minutes=2)) == [("lost_order", lost.id)]
+    lost.note_found(Order("order-1", life.iccid, "item", cause.at), process.cause())
+    process.log.append(lost)
+    assert due_in_s(process, lost.id) == SOON_S
+    lost.note_ended(process.cause(), taken_back=True)
+    lost.settle(process.cause())
+    process.log.append(lost)
+    assert due_in_s(process, lost.id) is None
 
 
 def test_a_link_that_took_nothing_has_ended_with_its_failure(
