@@ -49,6 +49,7 @@ class OrderBook:
     orders: list[Bought] = field(default_factory=list)
     lag: Callable[[], timedelta] = timedelta
     is_down: bool = False
+    late_at: datetime | None = None  # When a call that was delayed has its effect.
     added: int = 0  # Plans on eSIMs that were there.
     lock: Lock = field(default_factory=Lock)
 
@@ -62,7 +63,7 @@ class OrderBook:
     ) -> Order:
         """Sell an eSIM; also to somebody else, who has no adapter."""
         with self.lock:
-            number, now = len(self.orders) + 1, at or self.clock()
+            number, now = len(self.orders) + 1, at or self.late_at or self.clock()
             order = Order(
                 f"order-{number}",
                 str(FIRST_ICCID + number),
@@ -125,13 +126,14 @@ class SellingByOrder:
     def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
         self._reach(timeout_s)
         item, now = plan.provider_plan_id, self.book.clock()
-        return [
+        shown = [
             each.order
             for each in self.book.orders
             if each.order.provider_plan_id == item
             and each.order.placed_at >= since
             and each.shown_at <= now
         ]
+        return sorted(shown, key=lambda order: order.placed_at)
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:
         self._reach(timeout_s)

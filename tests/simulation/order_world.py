@@ -14,7 +14,7 @@ from tests.simulation.world import World
 from tests.workers.link_checks import Books
 from tests.workers.order_lab import check_orders
 
-LAGS = (timedelta(), timedelta(), timedelta(seconds=5), SHOWN_LATE)
+LAGS = (timedelta(), SHOWN_LATE)
 # A call may have its effect in the first half of it, and the list then hides that for 40 s.
 SETTLES_AFTER = timedelta(seconds=90)
 
@@ -27,7 +27,7 @@ class OrderWorld(World):
         # An order is told by its time, so the clocks must agree: nobody jumps here.
         self.hazards.rates["the clock jumps"] = 0.0
         # Where nothing is lost nothing is shown; these are what orders are about.
-        self.hazards.rates["the network does it and the reply is lost"] = chance.choice((0.1, 0.5))
+        self.hazards.rates["the network does it and the reply is lost"] = chance.choice((0.2, 0.6))
         self.book = OrderBook(self.clock.network)
         self.foreign = tuple(
             self.book.buy(

@@ -36,11 +36,16 @@ class LateNetwork:
 
     def look(self) -> None:
         """Do what is due by now."""
-        due = [call for at, call in self._waiting if at <= self._clock()]
+        due = [each for each in self._waiting if each[0] <= self._clock()]
         self._waiting = [each for each in self._waiting if each[0] > self._clock()]
-        for call in due:
+        book = getattr(self.inner, "book", None)  # Of a network that stamps its orders.
+        for at, call in due:
+            if book is not None:
+                book.late_at = at  # Time may have passed in one stride.
             with suppress(ProviderError):
                 call()
+        if book is not None:
+            book.late_at = None
 
     def __getattr__(self, call: str) -> Any:
         reached = getattr(self.inner, call)
