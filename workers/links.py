@@ -32,7 +32,7 @@ from domain.links.create import ProvisioningRules
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.lost_order import APART, LostOrder, is_claimed
+from domain.links.lost_order import LostOrder, is_claimed, listed_since
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
@@ -360,31 +360,32 @@ class Provisioning:
 
     def _find_order(self, link: Link) -> bool:
         """Take an order whose reply was lost, or one that is as good."""
+        assert link.intent is not None
         assert link.ordered_since is not None
-        plan, since = link.requested.plan.at_provider, link.ordered_since - APART
         now = self.clock()
         try:
             network = by_order(self.network)
             by_reference = network.keeps_reference
-            assert link.intent is not None
             if not by_reference and lies_ahead(link.intent.until, now):
                 return False
+            since = listed_since(link.ordered_since, by_reference=by_reference)
+            plan = link.requested.plan.at_provider
             orders = network.orders(plan, since, timeout_s=self._call_s(link))
         except ProviderError:
             return False
         for order in orders:
             mine = may_adopt(link, order, now, by_reference=by_reference)
             if mine and not is_claimed(self.log, self.network.name, order):
-                return self._place(link, order, adopted=True)
+                return self._place(link, order, adopted=True, own=by_reference)
         step = after_no_order(link, network.settles_after, now)
         return step is not Step.WAIT and self._do(step, link)
 
-    def _place(self, link: Link, order: Order, *, adopted: bool) -> bool:
+    def _place(self, link: Link, order: Order, *, adopted: bool, own: bool = True) -> bool:
         """Take the eSIM of an order and activate the link in one commit.
 
         A link loses the race for an eSIM when another one has taken it meanwhile, because it was
         as good: then its own reply counts as lost, and it looks for what is left. One that has
-        failed meanwhile leaves its order to be found as lost.
+        failed meanwhile leaves its order to be found as lost. `own`: no other link's order.
         """
         lpa = self._lpa(link, order.iccid)
         plan, reference = link.requested.plan, str(link.id)
@@ -394,9 +395,9 @@ class Provisioning:
         cause = self._cause(link)
         esim = Esim.register(self.network.name, order.iccid, cause)
         esim.reserve(link.id, cause)
-        link.note_order_placed(order, cause, adopted=adopted)
+        link.note_order_placed(order, cause, adopted=not own)
         link.activate(endpoint, lpa, cause, adopted=adopted)
-        was_lost = adopted or link.attempts > 1  # A call of this link has had no reply of its own.
+        was_lost = not own or link.attempts > 1  # What a call of this link has done is not known.
         left = [LostOrder.open(link, self.network.settles_after, cause)] if was_lost else []
         self._keep_first(link, usage)
         self.log.append(link, esim, *left)

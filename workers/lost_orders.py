@@ -6,7 +6,7 @@ from uuid import UUID
 
 from domain.cause import Cause, Clock
 from domain.links.esim import Esim, esim_id
-from domain.links.lost_order import LostOrder, LostStep, is_claimed, is_of, next_step
+from domain.links.lost_order import LostOrder, LostStep, is_claimed, is_of, listed_since, next_step
 from domain.links.networks import Networks
 from domain.log.log import Log
 from domain.provider_errors import ProviderError
@@ -52,9 +52,10 @@ class LostOrders:
 
     def _look(self, lost: LostOrder) -> bool:
         """Claim an order of that time which nobody has taken; settle if there is none."""
-        plan, since = lost.opened.plan.at_provider, lost.opened.since
+        plan = lost.opened.plan.at_provider
         try:
             network = by_order(self.networks.of(lost.opened.network))
+            since = listed_since(lost.opened.since, by_reference=network.keeps_reference)
             orders = network.orders(plan, since, timeout_s=CALL.total_seconds())
         except ProviderError:
             return False

@@ -139,8 +139,8 @@ class Link(Refundable):
     class OrderPlaced(Event):
         """The eSIM came with its order; saved together with its stream and the activation.
 
-        `adopted`: the reply had been lost, and this order was found, which nobody had taken.
-        `placed_at` is by the network's clock.
+        `adopted`: the reply had been lost, and nobody had taken this order, so it is as good as the
+        link's own. `placed_at` is by the network's clock.
         """
 
         TOPIC = "link.order_placed"

@@ -23,6 +23,8 @@ from domain.log.log import Log
 # How much earlier than ours a network may stamp an order: it counts whole seconds, by its clock.
 APART = timedelta(seconds=2)
 
+WIDE = timedelta(hours=1)
+
 
 class LostStep(StrEnum):
     """What must be done for a lost order now."""
@@ -48,7 +50,7 @@ class LostOrder(Root):
     class Opened(Event, Created):
         """Saved with the end of its link, or with the order of another that its link has taken.
 
-        An order that the call may have placed is stamped between `since` and `until`. At
+        An order that the call may have placed is of the time from `since` to `until`. At
         `settled_at` the network shows it, and every link that could take it has ended.
         """
 
@@ -131,7 +133,7 @@ class LostOrder(Root):
             link_id=link.id,
             network=link.intent.network,
             plan=link.requested.plan,
-            since=link.ordered_since - APART,
+            since=link.ordered_since,
             until=until,
             settled_at=until + (link.requested.deadline - link.requested.timestamp),
         )
@@ -199,6 +201,14 @@ def next_step(lost: LostOrder, now: datetime) -> LostStep:
     return LostStep.WAIT if now < lost.opened.settled_at else LostStep.LOOK
 
 
+def listed_since(called_at: datetime, *, by_reference: bool) -> datetime:
+    """Return from when on the orders of a network are looked at, by its clock, for a call of ours.
+
+    Where our reference tells an order, the clock need not be right.
+    """
+    return called_at - (WIDE if by_reference else APART)
+
+
 def is_claimed(log: Log, network: str, order: Order) -> bool:
     """Tell whether a link has taken the eSIM of an order, or a lost order has claimed it."""
     return log.find(Esim, esim_id(network, order.iccid)) is not None
@@ -211,4 +221,4 @@ def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
     """
     if by_reference:
         return order.reference == str(lost.opened.link_id)
-    return lost.opened.since <= order.placed_at <= lost.opened.until
+    return lost.opened.since - APART <= order.placed_at <= lost.opened.until

@@ -55,7 +55,7 @@ def test_whatever_goes_wrong_each_order_ends_in_one_place(run_orders: Run, first
 
 
 def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyPatch) -> None:
-    for module in (links, provisioning):
+    for module in (lost_order, provisioning):
         patch.setattr(module, "APART", timedelta(days=1))
 
 

@@ -84,6 +84,14 @@ def test_a_link_that_nobody_can_pay_is_not_ordered(orders: Orders) -> None:
     check_order_lab(lab)
 
 
+def test_our_reference_is_found_though_the_clock_of_the_network_is_off(orders: Orders) -> None:
+    lab = orders(keeps_reference=True)
+    lab.book.late_at = lab.clock() - timedelta(minutes=5)
+    assert lose(lab).stage is Stage.ACTIVE
+    lab.settle()
+    check_order_lab(lab)
+
+
 def test_a_lost_order_is_adopted_only_after_its_time_out(orders: Orders) -> None:
     lab = orders()
     link = lose(lab)
