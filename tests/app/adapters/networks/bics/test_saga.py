@@ -8,10 +8,11 @@ import pytest
 
 import workers.links
 import workers.plan_changes
+from app.settings import WrongSetting
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
 from projections.audit.auditor import check_log
-from tests.app.adapters.networks.bics.bics_lab import SIMS, BicsLab
+from tests.app.adapters.networks.bics.bics_lab import SIMS, BicsLab, environment_of
 from tests.installation import Installation, sqlite_only
 from tests.support.providers import bics
 from tests.support.providers.bics import BicsServer
@@ -213,3 +214,15 @@ def test_an_addition_that_comes_too_late_is_taken_off(lab: BicsLab) -> None:
     assert len(lab.server.bought) == 2
     assert len(lab.server.unpaid()) == 1
     lab.check()
+
+
+@pytest.mark.parametrize(
+    "name", ["BICS_USERNAME", "BICS_PASSWORD", "BICS_ROAMING_PROFILE", "BICS_APN_GROUP"]
+)
+def test_a_setting_that_is_missing_is_named(
+    installation: Installation, server: BicsServer, name: str
+) -> None:
+    installation.environment |= environment_of(server) | {name: ""}
+
+    with pytest.raises(WrongSetting, match=f"{name} must be set"):
+        _ = installation.process().networks
