@@ -62,7 +62,7 @@ class _NotConfigured:
 
     remote = False
     shape = "stock"
-    adds_once = False
+    adds_once = creates_once = keeps_reference = False
     capabilities: frozenset[str] = frozenset()
     settles_after = timedelta(days=1)
 

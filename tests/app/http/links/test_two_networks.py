@@ -8,12 +8,14 @@ from contextlib import contextmanager
 
 import pytest
 
+from app.bootstrap.container import Container
 from app.settings import WAITING_MAX
+from domain.links.networks import DRAINED
 from domain.provider_errors import Unavailable
 from projections.audit.auditor import check_log
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Service
+from tests.app.http.service import Service, fields_of
 from tests.domain.buying import Gate
 from tests.faulty_network import FaultyNetwork
 from tests.installation import wait_until
@@ -126,3 +128,32 @@ def test_a_network_whose_host_is_gone_holds_up_nothing_else(
 
 def answer_of(call: Callable[[], object]) -> int:
     return call().status_code  # type: ignore[attr-defined]  # Of a reply.
+
+
+def test_a_process_hears_within_seconds_that_a_provider_is_drained(service: Service) -> None:
+    shop = on_second(service)
+    link = shop.link(SECOND)
+    operator = Container(service.container.settings)
+
+    def offered() -> list[str]:
+        listed = shop.get(f"{LINKS}/{link['id']}/topup-plans").json["data"]
+        return [each["name"] for each in listed]
+
+    def say(name: str, *, drained: bool) -> None:
+        operator.drains.switch(name, service.cause(), drained=drained)
+
+    try:
+        assert offered() == [SECOND]
+        say(SECOND, drained=True)
+        wait_until(lambda: shop.create(SECOND).status_code == 422)
+        assert fields_of(shop.create(SECOND)) == {"plan_id": [DRAINED]}
+        assert (offered(), shop.create(FREE).status_code) == ([], 201)
+        say(SECOND, drained=False)
+        wait_until(lambda: shop.create(SECOND).status_code == 201)
+        say("offline", drained=True)
+        wait_until(lambda: shop.look_up("+14155550123").status_code == 503)
+        assert service.client.get("/number-lookup/health").status_code == 503
+        say("offline", drained=False)
+        wait_until(lambda: shop.look_up("+14155550123").status_code == 200)
+    finally:
+        operator.close()
