@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from fractions import Fraction
 from itertools import islice
 from typing import Any
@@ -70,7 +71,7 @@ def sync(
         rules = SyncRules(network, container.settings.currency, rule)
         supplied = _supplied(container, network)
         synced = container.catalogue.sync(supplied, rules, cause, dry_run=dry_run)
-    _show(synced, dry_run=dry_run, as_json=as_json)
+    _show(synced, cause.at, dry_run=dry_run, as_json=as_json)
 
 
 def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan]:
@@ -91,13 +92,13 @@ def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan]:
     return supplied
 
 
-def _show(synced: Synced, *, dry_run: bool, as_json: bool) -> None:
+def _show(synced: Synced, now: datetime, *, dry_run: bool, as_json: bool) -> None:
     rows: Mapping[str, list[Row]] = {
-        "created": _plans(synced.created),
-        "updated": _plans(each.plan for each in synced.updated),
-        "costs": [_cost(each) for each in synced.updated if each.has_other_cost],
-        "below_cost": _plans(synced.below_cost),
-        "withdrawn": _plans(synced.withdrawn),
+        "created": _plans(synced.created, now),
+        "updated": _plans((each.plan for each in synced.updated), now),
+        "costs": [_cost(each, now) for each in synced.updated if each.has_other_cost],
+        "below_cost": _plans(synced.below_cost, now),
+        "withdrawn": _plans(synced.withdrawn, now),
         "skipped": [
             {"provider_plan_id": each.provider_plan_id, "name": each.name, "reason": each.reason}
             for each in synced.skipped
@@ -114,12 +115,12 @@ def _show(synced: Synced, *, dry_run: bool, as_json: bool) -> None:
             show_list(those, as_json=False)
 
 
-def _plans(plans: Iterable[Plan]) -> list[Row]:
-    return [_facts(plan) for plan in plans]
+def _plans(plans: Iterable[Plan], now: datetime) -> list[Row]:
+    return [_facts(plan, now) for plan in plans]
 
 
-def _facts(plan: Plan) -> Row:
-    terms = plan.terms
+def _facts(plan: Plan, now: datetime) -> Row:
+    terms = plan.terms.at(now)
     price = None if terms.unpriced else format_amount(terms.retail_price_micros)
     return {
         "id": plan.id,
@@ -131,8 +132,8 @@ def _facts(plan: Plan) -> Row:
     }
 
 
-def _cost(updated: Updated) -> Row:
-    return {**_facts(updated.plan), "cost_before": _shown(updated.before.cost)}
+def _cost(updated: Updated, now: datetime) -> Row:
+    return {**_facts(updated.plan, now), "cost_before": _shown(updated.before.cost)}
 
 
 def _shown(cost: Cost | None) -> str | None:

@@ -77,11 +77,16 @@ class Updated:
 
 @dataclass
 class Synced:
-    """What a sync does to the catalogue. `withdrawn` are on sale, and the network has none."""
+    """What a sync does to the catalogue, and what it finds among the plans that are on sale.
+
+    Of these the network no longer has the `withdrawn`, and those `below_cost` bring less than they
+    cost.
+    """
 
     created: list[Plan] = field(default_factory=list)
     updated: list[Updated] = field(default_factory=list)
     unchanged: int = 0
+    below_cost: list[Plan] = field(default_factory=list)
     withdrawn: list[Plan] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
 
@@ -89,12 +94,6 @@ class Synced:
     def changed(self) -> list[Plan]:
         """The plans with new events."""
         return [*self.created, *(each.plan for each in self.updated)]
-
-    @property
-    def below_cost(self) -> list[Plan]:
-        """Of these the plans on sale that now cost more than they bring."""
-        on_sale = (each for each in self.changed if each.enabled)
-        return [each for each in on_sale if each.terms.loses(each.terms.retail_price_micros)]
 
 
 def sync(
@@ -114,8 +113,10 @@ def sync(
             reason = _bring(log, each, known.get(each.provider_plan_id, ()), rules, cause, found)
         if reason is not None:
             found.skipped.append(Skipped(each.provider_plan_id, each.name, reason))
-    gone = (plan for id_, plans in known.items() if id_ not in listed for plan in plans)
-    found.withdrawn = [plan for plan in gone if plan.enabled]
+    on_sale = [plan for plans in (*known.values(), found.created) for plan in plans if plan.enabled]
+    found.withdrawn = [plan for plan in on_sale if plan.terms.provider_plan_id not in listed]
+    now = ((plan, plan.terms.at(cause.at)) for plan in on_sale)
+    found.below_cost = [plan for plan, terms in now if terms.loses(terms.retail_price_micros)]
     return found
 
 

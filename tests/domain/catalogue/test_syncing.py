@@ -14,7 +14,7 @@ from domain.catalogue.syncing import Markup, Synced, SyncRules
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import NotPossible
-from tests.installation import Process
+from tests.installation import Installation, Process, SetClock
 from tests.plan_files import covering, import_plans, plan, stored, topics
 
 pytestmark = pytest.mark.any_database
@@ -134,6 +134,21 @@ def test_prices_to_come_stay(process: Process) -> None:
     )
     (updated,) = sync(process, SMALL, rules=SIMULATED).updated
     assert updated.plan.terms.later_prices == [later]
+
+
+def test_what_is_on_sale_below_its_cost_is_told_each_time_and_by_the_price_of_now(
+    installation: Installation,
+) -> None:
+    process = installation.process(clock := SetClock())
+    (small,) = sync(process, SMALL, rules=PRICED).created
+    cause, later = Cause(clock.now, "x"), clock.now + timedelta(days=1)
+    process.catalogue.price(small.id, 1, cause, starts_at=later, below_cost=True)
+    assert sync(process, SMALL).below_cost == []
+    clock.now = later
+    for _ in range(2):
+        assert [each.id for each in sync(process, SMALL).below_cost] == [small.id]
+    process.catalogue.switch(small.id, Cause(clock.now, "x"), enabled=False)
+    assert sync(process, SMALL).below_cost == []
 
 
 def test_what_the_network_no_longer_has_is_told_and_stays(process: Process) -> None:
