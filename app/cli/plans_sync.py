@@ -43,17 +43,34 @@ class Share(click.ParamType[Fraction, str]):
         return Fraction(match["number"]) / 100
 
 
+class Rate(click.ParamType[tuple[str, Fraction], str]):
+    """What one unit of a currency is in that of the installation."""
+
+    name = "currency=rate"
+    _form = re.compile(r"(?P<currency>[A-Z]{3})=(?P<rate>[0-9]{1,9}(?:\.[0-9]{1,9})?)", re.ASCII)
+
+    def convert(
+        self, value: str, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Fraction]:
+        match = self._form.fullmatch(value)
+        if match is None or not (rate := Fraction(match["rate"])):
+            self.fail(f"{value!r} is not a currency and a rate such as USD=0.92", param, ctx)
+        return match["currency"], rate
+
+
 @click.command()
 @click.argument("network", metavar="NETWORK")
 @click.option("--markup", type=Share(), help="Price plans that have none: cost and so much more.")
 @click.option("--round", "step_micros", type=ABOVE_ZERO, help="Up to a multiple; default: 0.01.")
+@click.option("--rate", "rates", type=Rate(), multiple=True, help="Of costs in that currency.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and do nothing.")
 @as_json_option
-def sync(
+def sync(  # noqa: PLR0913  # Each argument is an option of the command.
     *,
     network: str,
     markup: Fraction | None,
     step_micros: int | None,
+    rates: Sequence[tuple[str, Fraction]],
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -62,10 +79,10 @@ def sync(
     New plans are disabled until they have a price, by `plans price` or by --markup. Prices that
     there are never change here. Plans that the network no longer has are told, and stay.
     """
-    if markup is None and step_micros is not None:
-        message = "--round is for prices that --markup makes"
+    if markup is None and (step_micros is not None or rates):
+        message = "--round and --rate are for prices that --markup makes"
         raise click.UsageError(message)
-    rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS)
+    rule = None if markup is None else Markup(markup, step_micros or CENT_MICROS, dict(rates))
     with installation() as container:
         cause = cause_of(container)
         rules = SyncRules(network, container.settings.currency, rule)

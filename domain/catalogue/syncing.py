@@ -36,13 +36,23 @@ TOO_DEAR = "costs more than a plan can"
 
 @dataclass(frozen=True)
 class Markup:
-    """How a plan without a price gets one: its cost and a share of it, up to the next step."""
+    """How a plan without a price gets one: its cost and a share of it, up to the next step.
+
+    `rates` tell what one unit of another currency is in ours.
+    """
 
     share: Fraction
     step_micros: int
+    rates: Mapping[str, Fraction] = field(default_factory=dict)
 
-    def price_of(self, cost_micros: int) -> int:
-        return ceil(cost_micros * (1 + self.share) / self.step_micros) * self.step_micros
+    def price_of(self, cost: Cost, currency: str) -> int | None:
+        """Return a price in our currency; None where there is no rate."""
+        rate = Fraction(1) if cost.currency == currency else self.rates.get(cost.currency)
+        if rate is None:
+            return None
+        return (
+            ceil(cost.amount_micros * rate * (1 + self.share) / self.step_micros) * self.step_micros
+        )
 
 
 @dataclass(frozen=True)
@@ -178,10 +188,10 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
 
 
 def _price(cost: Cost | None, rules: SyncRules) -> int | None:
-    """Return the price by rule; None without a rule, a cost, or a rate between two currencies."""
-    if cost is None or rules.markup is None or cost.currency != rules.currency:
+    """Return the price by rule; None without a rule or a cost."""
+    if cost is None or rules.markup is None:
         return None
-    return rules.markup.price_of(cost.amount_micros)
+    return rules.markup.price_of(cost, rules.currency)
 
 
 def _publish(

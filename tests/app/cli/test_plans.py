@@ -294,6 +294,9 @@ def test_a_sync_brings_what_the_network_supplies(
         (["--markup", "30"], "30%"),
         (["--markup", "-5%"], "30%"),
         (["--round", "0.50"], "--markup"),
+        (["--rate", "USD=1"], "--markup"),
+        (["--markup", "30%", "--rate", "USD"], "USD=0.92"),
+        (["--markup", "30%", "--rate", "USD=0"], "USD=0.92"),
         (["--markup", "30%", "--round", "0"], "above 0"),
     ],
 )
@@ -334,5 +337,5 @@ def test_the_catalogue_of_a_provider_is_brought_whole_or_not_at_all(shell: Shell
         assert (first["cost"], first["retail_price"]) == ("2.00", "3.00")
         assert (first["provider_plan_id"], first["network"]) == ("esim_0GB", "esimgo")
         assert [each["country_code"] for each in first["coverage"]] == ["DE", "FR", "IT"]
-        again = shell.json("plans", "sync", "esimgo", "--markup", "90%")
+        again = shell.json("plans", "sync", "esimgo", "--markup", "90%", "--rate", "EUR=1.1")
         assert (again["unchanged"], again["updated"], again["withdrawn"]) == (150, [], [])

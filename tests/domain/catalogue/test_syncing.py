@@ -29,6 +29,10 @@ SIMULATED = SyncRules("simulated", "USD", MARKUP)
 PRICED = SyncRules("far", "USD", MARKUP)
 
 
+def rated(**rates: Fraction) -> SyncRules:
+    return SyncRules("far", "USD", Markup(MARKUP.share, MARKUP.step_micros, rates))
+
+
 def sync(
     process: Process, *supplied: SuppliedPlan, rules: SyncRules = NO_PRICE, dry_run: bool = False
 ) -> Synced:
@@ -84,6 +88,14 @@ def test_without_a_cost_in_our_currency_no_rule_makes_a_price(
 ) -> None:
     (made,) = sync(process, replace(SMALL, cost=cost), rules=PRICED).created
     assert (made.terms.unpriced, made.enabled, made.terms.cost) == (True, False, cost)
+
+
+def test_a_cost_in_another_currency_is_priced_by_the_rate_that_is_given(process: Process) -> None:
+    rules = rated(EUR=Fraction("1.08"))
+    abroad = replace(SMALL, cost=Cost(2_000_000, "EUR"))
+    made = sync(process, abroad, LARGE, rules=rules).created
+    # 2.00 EUR are 2.16 USD, and with 30 % 2.808.
+    assert [each.terms.retail_price_micros for each in made] == [3_000_000, 9_500_000]
 
 
 def test_the_same_catalogue_again_changes_nothing_in_whatever_order_it_comes(

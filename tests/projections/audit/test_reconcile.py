@@ -129,6 +129,9 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(
             "2026-04-01"[: len(here[0].reference)]
         ]
     assert [*sums_of(process.log, "far", "day")] == []
+    installation.environment["COST_PER_LOOKUP"] = "offline=0"
+    look_up(installation.process(clock), acme, "+14155550105")
+    assert [*sums_of(process.log, "offline", "month")] == here, "what is free is on no invoice"
 
 
 def test_a_reference_that_is_no_date_is_told() -> None:
