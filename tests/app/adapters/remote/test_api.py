@@ -26,6 +26,7 @@ from tests.support.providers.server import FaultKind
 NUMBER = "+34612345678"
 READ = f"/numbers/{NUMBER}"
 ITEM = {"item": "plan-of-89340000000000000001"}
+SOON_S = 10.0  # Far less than a fault lasts or a call may take, and enough for a crowded machine.
 
 MakeApi = Callable[..., RemoteApi]
 
@@ -114,14 +115,14 @@ def test_a_change_that_is_refused_is_the_adapters_business(api: RemoteApi, tiny:
 
 def test_success_after_the_time_out_is_an_unknown_outcome(api: RemoteApi, tiny: Tiny) -> None:
     tiny.fault(FaultKind.DELAY)
-    assert seconds_of(lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.2)) < 0.6
+    assert seconds_of(lambda: api.change("POST", "/orders", json=ITEM, timeout_s=0.2)) < SOON_S
     tiny.heal()
 
 
 @pytest.mark.parametrize("kind", [FaultKind.DELAY, FaultKind.LATE_REPLY, FaultKind.DRIBBLE])
 def test_no_server_holds_a_read_for_longer(api: RemoteApi, tiny: Tiny, kind: FaultKind) -> None:
     tiny.fault(kind, times=9)
-    assert 0.2 <= seconds_of(lambda: api.read("GET", READ, timeout_s=0.3)) < 0.6
+    assert 0.2 <= seconds_of(lambda: api.read("GET", READ, timeout_s=0.3)) < SOON_S
 
 
 def test_a_dribbling_head_is_cut_off_too(make_api: MakeApi) -> None:
@@ -129,7 +130,7 @@ def test_a_dribbling_head_is_cut_off_too(make_api: MakeApi) -> None:
         thread = threading.Thread(target=dribble, args=(server,), daemon=True)
         thread.start()
         api = make_api(f"http://127.0.0.1:{server.getsockname()[1]}")
-        assert seconds_of(lambda: api.read("GET", READ, timeout_s=0.3)) < 0.6
+        assert seconds_of(lambda: api.read("GET", READ, timeout_s=0.3)) < SOON_S
     thread.join()
 
 
@@ -146,10 +147,10 @@ def dribble(server: socket.socket) -> None:
 
 
 def test_silence_ends_a_try_before_its_time(make_api: MakeApi, tiny: Tiny) -> None:
-    api = make_api(rules=RemoteRules(silence_s=0.1))
+    api = make_api(rules=RemoteRules(silence_s=0.5))
     tiny.fault(FaultKind.DELAY)
-    assert api.read("GET", READ, timeout_s=5).status == 200
-    assert len(tiny.requests) == 2
+    assert api.read("GET", READ, timeout_s=15).status == 200
+    assert len(tiny.requests) >= 2
 
 
 def test_nobody_there_is_certain(make_api: MakeApi, calls: Calls) -> None:
@@ -163,7 +164,7 @@ def test_nobody_there_is_certain(make_api: MakeApi, calls: Calls) -> None:
     assert calls == [("tiny", "unreachable")] * 4  # A read tries three times.
 
 
-def test_a_full_backlog_drops_syn_and_costs_2_s_at_most(make_api: MakeApi) -> None:
+def test_a_full_backlog_drops_syn_and_costs_far_less_than_the_time(make_api: MakeApi) -> None:
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)
@@ -176,7 +177,7 @@ def test_a_full_backlog_drops_syn_and_costs_2_s_at_most(make_api: MakeApi) -> No
         spent_s = seconds_of(lambda: api.read("GET", READ, timeout_s=30))
         for each in waiting:
             each.close()
-    assert spent_s < 2.5
+    assert spent_s < SOON_S
 
 
 def test_a_name_that_cannot_be_resolved_is_certain(make_api: MakeApi) -> None:
@@ -237,7 +238,7 @@ def test_nobody_is_asked_while_it_says_wait(
     tiny.fault(FaultKind.RATE_LIMITED, headers=headers)
     with pytest.raises(Busy):
         api.change("POST", "/orders", json=ITEM, timeout_s=5)
-    assert seconds_of(lambda: api.read("GET", READ, timeout_s=5)) < 0.2
+    assert seconds_of(lambda: api.read("GET", READ, timeout_s=30)) < SOON_S
     assert len(tiny.requests) == 1
     assert calls == [("tiny", "limited"), ("tiny", "held")]
 

@@ -23,7 +23,7 @@ from tests.plan_files import import_plans, plan
 from tests.second_network import SECOND, add_to
 
 PLACES = WAITING_MAX // 2  # Of each of two networks.
-SOON_S = 2.0  # Tens of milliseconds on a quiet machine; a call of a network may take 5 s.
+SOON_S = 4.5  # Tens of milliseconds on a quiet machine; a call of a network may take 5 s.
 
 VALID = "+14155550100"
 
