@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Ten calls within any second, for all processes at one address. A page of the catalogue is large,
 # because each of its bundles names all of its countries.
-ESIMGO = RemoteRules(calls_per_s=8, burst=2, body_bytes_max=4 << 20)
+ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_turn_s=1.5, body_bytes_max=4 << 20)
 SEED = "carrier-links"  # For the simulator: the same installation gets the same eSIMs again.
 
 

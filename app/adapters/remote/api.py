@@ -62,14 +62,16 @@ class RemoteRules:
     """What is known of a provider's API.
 
     `calls_per_s` is what it allows all our processes together, None where it does not count; after
-    a pause `burst` calls may come at once. `silence_s` is how long it may send nothing during a
-    read. A connection that was idle for `idle_s` is not used again, because a server may close it
-    at any time.
+    a pause `burst` calls may come at once. A read waits for its turn at most `read_turn_s`, so that
+    many reads keep no change from its own in time. `silence_s` is how long it may send nothing
+    during a read. A connection that was idle for `idle_s` is not used again, because a server may
+    close it at any time.
     """
 
     calls_max: int = 32  # At once, of one process.
     calls_per_s: float | None = None
     burst: int = 1
+    read_turn_s: float = inf
     attempts_max: int = 3  # Of a read.
     body_bytes_max: int = 1 << 20
     silence_s: float | None = None
@@ -167,7 +169,7 @@ class RemoteApi:
         request = self._request(method, path, query, json, None, headers)
         for attempt in count(1):
             began_s = time.monotonic()
-            found = self._try(request, ends_s)
+            found = self._try(request, ends_s, self._rules.read_turn_s)
             if isinstance(found, Reply):
                 return found
             if found.outcome == "unreachable" and time.monotonic() - began_s > DEAF_S:
@@ -195,7 +197,7 @@ class RemoteApi:
         it was sent and there is no whole reply, or one of 5xx.
         """
         request = self._request(method, path, query, json, form, headers)
-        found = self._try(request, time.monotonic() + timeout_s)
+        found = self._try(request, time.monotonic() + timeout_s, inf)
         if isinstance(found, Reply):
             return found
         if found.sent:
@@ -238,9 +240,9 @@ class RemoteApi:
         url = self._base + path + (f"?{urlencode(query)}" if query else "")
         return Request(method, url, body, sent)
 
-    def _try(self, request: Request, ends_s: float) -> Reply | _Failed:
+    def _try(self, request: Request, ends_s: float, turn_s: float) -> Reply | _Failed:
         """Send once, when the limits allow it."""
-        held = self._closing.is_set() or not self._has_turn(ends_s)
+        held = self._closing.is_set() or not self._has_turn(ends_s, turn_s)
         if held or not self._places.acquire(timeout=_left_s(ends_s)):
             self._tell(self.name, "held", 0.0)
             return FAILURES["held"]
@@ -259,13 +261,16 @@ class RemoteApi:
             self._record(request, reply, seconds)
         return found
 
-    def _has_turn(self, ends_s: float) -> bool:
-        """Wait until the limits allow a call; False if they do not before its end."""
+    def _has_turn(self, ends_s: float, turn_s: float) -> bool:
+        """Wait until the limits allow a call; False if they do not before its end.
+
+        `turn_s` is the longest wait for a turn at the pace that all processes share.
+        """
         if time.monotonic() >= ends_s:  # A change without time could only be lost.
             return False
         wait_s, rules = self._hold.left_s(), self._rules
         if rules.calls_per_s is not None and wait_s < _left_s(ends_s):
-            paced_s = self._pace(rules.calls_per_s, rules.burst, _left_s(ends_s))
+            paced_s = self._pace(rules.calls_per_s, rules.burst, min(_left_s(ends_s), turn_s))
             wait_s = inf if paced_s is None else max(wait_s, paced_s)
         if wait_s >= _left_s(ends_s):
             return False

@@ -111,6 +111,7 @@ class ScriptedServer:
     def __init__(self, certificate: Path | None = None) -> None:
         """Listen; with a file of key and certificate, by TLS."""
         self.requests: list[Request] = []
+        self.ended = 0  # Requests that were answered, or cut off.
         self.accepted = 0  # Connections so far.
         self.delay_s = 0.0  # Of every reply; a caller of another connection does not wait for it.
         self.lock = threading.RLock()
@@ -212,6 +213,17 @@ class ScriptedServer:
                     self._faults.remove(fault)
         return handler, fault
 
+    def end(self) -> None:
+        """Note that a request has had its effect, if it has one, and its reply."""
+        with self.lock:
+            self.ended += 1
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request that has come in may still have an effect."""
+        with self.lock:
+            return self.ended == len(self.requests)
+
     def wait(self, seconds: float) -> None:
         """Wait until healed, at most so long."""
         if seconds:
@@ -258,6 +270,12 @@ class _Connection(BaseHTTPRequestHandler):
     def answer(self) -> None:
         """Play the fault of the next request, or answer it."""
         request = self._request()
+        try:
+            self._answer(request)
+        finally:
+            self.provider.end()
+
+    def _answer(self, request: Request) -> None:
         handler, fault = self.provider.take(request)
         kind = fault.kind if fault else None
         if kind is FaultKind.DELAY and fault:

@@ -275,6 +275,20 @@ def test_a_pace_decides_when_a_call_is_sent(make_api: MakeApi, tiny: Tiny) -> No
     assert len(tiny.requests) == 1
 
 
+def test_a_read_gives_up_its_turn_sooner_than_a_change(make_api: MakeApi) -> None:
+    within: list[float] = []
+
+    def pace(_rate: float, _burst: int, within_s: float) -> float:
+        within.append(within_s)
+        return 0.0
+
+    api = make_api(rules=RemoteRules(calls_per_s=5, read_turn_s=1.5), pace=pace)
+    api.read("GET", READ, timeout_s=5)
+    api.change("POST", "/orders", json=ITEM, timeout_s=5)
+    assert within[0] == 1.5
+    assert within[1] > 4
+
+
 def test_the_request_id_is_passed_on(api: RemoteApi, tiny: Tiny) -> None:
     begin_work(request_id="request-7")
     try:

@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
+from domain.links.plan_change import PlanChange
 from projections.audit.auditor import check_log
-from tests.installation import Installation, Process
+from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.support.providers.esimgo import KEY, EsimGoServer
 from tests.workers.link_checks import Books, check_money
 from tests.workers.link_lab import DEPOSIT, PRICE, Lab
@@ -34,6 +35,9 @@ class EsimGoLab(Lab):
         }
         super().__init__(installation)
         server.clock = self.clock
+        self.process.networks.default.probe(
+            timeout_s=PATIENCE_S
+        )  # It loads the client and connects.
 
     def _begin(self, process: Process) -> None:
         process.publisher = self
@@ -56,7 +60,11 @@ class EsimGoLab(Lab):
 
     def settle(self) -> None:
         """Let late effects come, then time pass and the sweep do its work, to the end."""
+        begun = (Link.OrderRequested, PlanChange.PlanAdditionStarted)
+        intents = sum(isinstance(each, begun) for each in self.books.events)
+        wait_until(lambda: len(self.server.asked("order")) >= intents)
         self.server.heal()
+        wait_until(lambda: self.server.is_idle)
         for tick in TICKS:
             self.sweep()
             if not self.unfinished():
@@ -75,7 +83,7 @@ class EsimGoLab(Lab):
     def check(self, strays: int = 0) -> None:
         """Expect that all has ended, and that log, money and eSIM Go's own books agree.
 
-        `strays`: what eSIM Go has sold twice by itself; nobody here can know of it.
+        `strays`: what eSIM Go may have sold twice by itself; nobody here can know of it.
         """
         books = self.books
         links = books.every(Link)
@@ -106,4 +114,4 @@ class EsimGoLab(Lab):
         given = Counter((s.iccid, s.offer.name) for s in self.server.sales if s.given_back)
         surplus = sold - (removed - given) - delivered
         assert delivered <= sold
-        assert surplus.total() == strays, surplus
+        assert surplus.total() <= strays, surplus

@@ -12,12 +12,14 @@ from app.adapters.networks.esimgo.notifications import Notification
 from app.adapters.remote.reply import Reply, decode
 from domain.cost import Cost
 from domain.links.network import AddonUsage
+from tests.support.providers.esimgo import KEY, EsimGoServer
+from tests.support.providers.server import Request
 
 NOW = datetime(2024, 12, 20, tzinfo=UTC)
 BUNDLE = "esim_1GB_7D_GB_V2"
 
 # From the OpenAPI document of v2.5 (`Order`, as placed and as read again).
-PLACED = {
+PLACED: dict[str, Any] = {
     "order": [
         {
             "type": "bundle",
@@ -81,7 +83,7 @@ QUEUED = {
     "bundleState": "queued",
     "unlimited": False,
 }
-BUNDLES = {
+BUNDLES: dict[str, Any] = {
     "bundles": [
         {
             "name": BUNDLE,
@@ -163,6 +165,25 @@ FIRST_USE = {
 FIRST_ATTACHMENT = {"alertType": "FirstAttachment", "iccid": "8944538532008160222"}
 
 
+CATALOGUED: dict[str, Any] = {
+    "name": "esim_UL_7D_REUP_V2",
+    "description": "eSIM, Unlimited, 7 Days, Europe+",
+    "groups": ["Standard Unlimited Lite"],
+    "countries": [{"name": "Europe+", "region": "Europe", "iso": "Europe+"}],
+    "dataAmount": -1,
+    "duration": 7,
+    "speed": ["3G", "4G"],
+    "autostart": True,
+    "unlimited": True,
+    "roamingEnabled": [{"name": "France", "region": "Europe", "iso": "FR"}],
+    "price": 12.5,
+    "billingType": "FixedCost",
+    "profileName": "Profile 1",
+    "allowances": [{"type": "DATA", "service": "STANDARD", "amount": -1, "unit": "MB"}],
+}
+NETWORK = {"name": "Orange F", "brandName": "Orange", "mcc": "208", "mnc": "01", "tagid": "FRAF1"}
+
+
 def read(told: Any, kind: Any) -> Any:
     return decode(reply(told), kind)
 
@@ -198,9 +219,9 @@ def test_the_list_of_orders_in_both_of_its_documented_forms(told: Any) -> None:
     [
         {"status": "processing"},
         {"order": []},
-        {"order": [PLACED["order"][0], PLACED["order"][0]]},  # type: ignore[index]  # As above.
-        {"order": [{**PLACED["order"][0], "quantity": 2}]},  # type: ignore[index]  # As above.
-        {"order": [{**PLACED["order"][0], "iccids": ["8900000000000000002"]}]},  # type: ignore[index]  # As above.
+        {"order": [PLACED["order"][0], PLACED["order"][0]]},
+        {"order": [{**PLACED["order"][0], "quantity": 2}]},
+        {"order": [{**PLACED["order"][0], "iccids": ["8900000000000000002"]}]},
         {"order": [{"type": "topup", "quantity": 1}]},
         {"order": [{"type": "bundle", "item": "esim_data_plan_2", "iccids": ["no digits"]}]},
         {"createdDate": ""},
@@ -326,21 +347,7 @@ def test_amounts_are_read_without_binary_fractions() -> None:
 
 def test_the_catalogue() -> None:
     # Its document tells the fields but has no example; this one is made of them.
-    told = {
-        "name": "esim_UL_7D_REUP_V2",
-        "description": "eSIM, Unlimited, 7 Days, Europe+",
-        "groups": ["Standard Unlimited Lite"],
-        "countries": [{"name": "Europe+", "region": "Europe", "iso": "Europe+"}],
-        "dataAmount": -1,
-        "duration": 7,
-        "speed": ["3G", "4G"],
-        "autostart": True,
-        "unlimited": True,
-        "roamingEnabled": [{"name": "France", "region": "Europe", "iso": "FR"}, "DE"],
-        "price": 12.5,
-        "billingType": "FixedCost",
-        "allowances": [{"type": "DATA", "service": "STANDARD", "amount": -1, "unit": "MB"}],
-    }
+    told = {**CATALOGUED, "roamingEnabled": [*CATALOGUED["roamingEnabled"], "DE"]}
     for form in ([told], {"bundles": [told], "pageCount": 1, "rows": 1}):
         (bundle,) = wire.catalogue_of(reply(form))
 
@@ -353,9 +360,8 @@ def test_the_catalogue() -> None:
 
 
 def test_the_operators_of_a_country() -> None:
-    network = {"name": "Orange F", "brandName": "Orange", "mcc": "208", "mnc": "01"}
     for name in ("speed", "speeds"):
-        country = {"name": "FR", "networks": [{**network, "tagid": "FRAF1", name: ["4G"]}]}
+        country = {"name": "FR", "networks": [{**NETWORK, name: ["4G"]}]}
         told = read({"countryNetworks": [country]}, wire.Coverage)
         assert told.by_country == {"FR": (("Orange", ("4G",)),)}
 
@@ -364,3 +370,66 @@ def test_callbacks() -> None:
     for told in (UTILISATION, FIRST_USE, FIRST_ATTACHMENT):
         assert str(read(told, Notification).iccid).startswith("89445385320081")
     assert read({"alertType": "LowBalance"}, Notification).iccid is None
+
+
+# What the document tells beside the examples.
+BEGUN_TOO = {**QUEUED, **BEGAN}
+DOCUMENTED = {
+    "order": {**PLACED, "sourceIP": "127.0.0.1", "runningBalance": "10.00"},
+    "orders": [{**PLACED, "sourceIP": "127.0.0.1"}],
+    "bundles": {"bundles": [{**BUNDLES["bundles"][0], "assignments": [BEGUN_TOO]}]},
+    "esim": DETAILS,
+    "location": LOCATION,
+    "organisation": ORGANISATION,
+    "revoke": REVOKED,
+    "suspend": SUSPENDED,
+    "catalogue": [CATALOGUED],
+    "networks": {"countryNetworks": [{"name": "FR", "networks": [{**NETWORK, "speed": ["4G"]}]}]},
+}
+
+
+def test_the_scripted_server_speaks_as_the_documents_do(server: EsimGoServer) -> None:
+    server.offer(BUNDLE)
+    line = {"type": "bundle", "quantity": 1, "item": BUNDLE}
+    body = msgspec.json.encode({"type": "transaction", "assign": True, "order": [line]})
+    told = {"order": answer(server, "POST", "/orders", body)}
+    (iccid,) = server.held
+    server.use(iccid, 1_000)
+    for route, method, path, sent in (
+        ("orders", "GET", "/orders", b""),
+        ("bundles", "GET", f"/esims/{iccid}/bundles", b""),
+        ("esim", "GET", f"/esims/{iccid}", b""),
+        ("location", "GET", f"/esims/{iccid}/location", b""),
+        ("organisation", "GET", "/organisation", b""),
+        ("suspend", "POST", f"/esims/{iccid}/suspend", b'{"suspend": true}'),
+        ("catalogue", "GET", "/catalogue", b""),
+        ("networks", "GET", "/networks", b""),
+        ("revoke", "DELETE", f"/esims/{iccid}/bundles/{BUNDLE}/assignments/200000001", b""),
+    ):
+        told[route] = answer(server, method, path, sent)
+
+    assert told.keys() == DOCUMENTED.keys()
+    for route, reply in told.items():
+        assert strangers(reply, DOCUMENTED[route], route) == []
+
+
+def answer(server: EsimGoServer, method: str, path: str, body: bytes) -> Any:
+    request = Request(method, f"{server.prefix}{path}", {}, {"x-api-key": KEY}, body)
+    handle, _ = server.take(request)
+    status, told, _ = handle(request)
+    assert status in {200, 201}, (path, told)
+    return told
+
+
+def strangers(told: Any, documented: Any, where: str) -> list[str]:
+    """Name what a reply has that the document does not tell, or tells as something else."""
+    if isinstance(told, dict) and isinstance(documented, dict):
+        unknown = [f"{where}.{name}" for name in told.keys() - documented.keys()]
+        for name in told.keys() & documented.keys():
+            unknown += strangers(told[name], documented[name], f"{where}.{name}")
+        return unknown
+    if isinstance(told, list) and isinstance(documented, list):
+        return [each for item in told for each in strangers(item, documented[0], f"{where}[]")]
+    numbers = (int, float)
+    same = type(told) is type(documented)
+    return [] if same or (type(told) in numbers and type(documented) in numbers) else [where]
