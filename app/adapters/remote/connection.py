@@ -10,7 +10,7 @@ import logging
 import socket
 import ssl
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Any, cast
 
@@ -30,6 +30,9 @@ CHUNK_BYTES = 65_536
 
 # It logs addresses with their query, which holds phone numbers.
 logging.getLogger("urllib3").setLevel(logging.CRITICAL)
+
+
+Resolve = Callable[[float], Sequence[str] | None]
 
 
 class NotConnected(HTTPError):
@@ -87,16 +90,16 @@ class _TimedSocket:
 
 
 class _Bounded:
-    """What plain and TLS connections have in common; `asker` resolves the name of the host."""
+    """What plain and TLS connections have in common; `resolve` finds addresses by a moment."""
 
-    asker: Asker[Sequence[str]]
+    resolve: Resolve
     silence_s: float | None
     idle_s: float
 
     def open_socket(self, port: int, options: Any, connect_s: float) -> socket.socket:
         """Connect to the first address that answers, in `connect_s` altogether."""
         ends_s = time.monotonic() + connect_s
-        addresses = answer_of(self.asker.begin(), ends_s)
+        addresses = self.resolve(ends_s)
         if not addresses:
             message = "the name cannot be resolved"
             raise NotConnected(message)
@@ -158,8 +161,11 @@ class Transport:
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:
         host, port = origin.host, origin.port
         self._bytes_max = rules.body_bytes_max
-        asker = Asker(f"addresses of {host}", lambda: _addresses(host))
-        own = {"asker": asker, "silence_s": rules.silence_s, "idle_s": rules.idle_s}
+        own = {
+            "resolve": staticmethod(_resolver(host)),
+            "silence_s": rules.silence_s,
+            "idle_s": rules.idle_s,
+        }
         kept = rules.calls_max
         if origin.scheme == "https":
             # Made once: loading the certificates of all authorities takes longer than a handshake.
@@ -214,9 +220,16 @@ class Transport:
         return Reply(answer.status, headers, bytes(body))
 
 
-def _addresses(host: str) -> Sequence[str]:
+def _resolver(host: str) -> Resolve:
     try:
-        return [str(ip_address(host.strip("[]")))]
+        fixed = [str(ip_address(host.strip("[]")))]
     except ValueError:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        return list(dict.fromkeys(str(each[4][0]) for each in found))[:ADDRESSES_MAX]
+        # In a thread of its own, because nothing else bounds it.
+        asker = Asker(f"addresses of {host}", lambda: _addresses(host))
+        return lambda ends_s: answer_of(asker.begin(), ends_s)
+    return lambda _: fixed
+
+
+def _addresses(host: str) -> Sequence[str]:
+    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(each[4][0]) for each in found))[:ADDRESSES_MAX]

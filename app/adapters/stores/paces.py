@@ -4,6 +4,7 @@ Losing it costs a provider's refusal (429), which callers bear anyway.
 """
 
 from datetime import timedelta
+from threading import Lock
 
 from sqlalchemy import BigInteger, Column, MetaData, String, Table, text
 
@@ -37,6 +38,8 @@ class SqlPaces:
         self._database = database
         self._clock = clock
         self._faults = faults
+        # They would queue for the row anyway, and each would hold a connection meanwhile.
+        self._one_at_a_time = Lock()
         self.metadata = MetaData()
         Table(
             "provider_paces",
@@ -50,7 +53,15 @@ class SqlPaces:
 
         `burst` calls may come at once after a pause. If the store fails, now is fine.
         """
-        step, now = round(SECOND / calls_per_s), self._clock()
+        if not self._one_at_a_time.acquire(timeout=within_s):
+            return None
+        try:
+            return self._turn(provider, round(SECOND / calls_per_s), burst, within_s)
+        finally:
+            self._one_at_a_time.release()
+
+    def _turn(self, provider: str, step: int, burst: int, within_s: float) -> float | None:
+        now = self._clock()
         with self._faults.swallowed("take a turn"):
             found = self._database.rows(
                 _TURN,

@@ -60,6 +60,11 @@ def test_connections_are_used_again(api: RemoteApi, tiny: Tiny) -> None:
     assert tiny.accepted <= 8
 
 
+def test_names_are_resolved(make_api: MakeApi, tiny: Tiny) -> None:
+    api = make_api(tiny.url.replace("127.0.0.1", "localhost"))
+    assert api.read("GET", READ, timeout_s=5).status == 200
+
+
 def test_a_form_and_a_redirect_are_taken_as_they_are(api: RemoteApi) -> None:
     sent = api.change("POST", "/forms", form={"a": "1 2"}, timeout_s=5)
     assert msgspec.json.decode(sent.body) == {"a": "1 2"}
@@ -367,3 +372,6 @@ def test_tls_works_with_an_authority_that_is_known(
         assert api.read("GET", READ, timeout_s=5).status == 200
         assert api.change("POST", "/orders", json=ITEM, timeout_s=5).status == 201
         assert tiny.accepted == 1
+        other_name = make_api(tiny.url.replace("127.0.0.1", "localhost"))
+        with pytest.raises(Unreachable):
+            other_name.read("GET", READ, timeout_s=5)
