@@ -194,12 +194,13 @@ def test_while_one_is_down_the_next_answers_and_the_events_say_so(
 def test_a_number_that_one_does_not_know_is_asked_of_the_next_and_opens_no_circuit(
     installation: Installation, servers: dict[str, ScriptedLookups]
 ) -> None:
-    for number in VALID:
+    unknown = numbers(2 * circuit.FAILURES_MAX, 500)
+    for number in unknown:
         servers["twilio"].know(number, line_type_intelligence=line(None, error_code=60601))
+        servers["telnyx"].know(number, carrier=carrier("voip"))
     buyer = Buyer(installation, servers, "twilio,telnyx")
-    for _ in range(circuit.FAILURES_MAX):
-        answers = [buyer.ask(number) for number in VALID]
-    assert {each.answer.provider for each in answers if each} == {"telnyx"}
+    found = [buyer.process.answers.one(buyer.organization_id, number) for number in unknown]
+    assert {each.provider for each in found} == {"telnyx"}
     assert buyer.process.provider.is_up()
     assert all(each.is_up() for each in buyer.process.lookups)
 
