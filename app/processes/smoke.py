@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 from uuid import UUID, uuid4
 
+from msgspec.structs import replace
+
 from app.bootstrap.container import Container
 from domain.cost import Cost
 from domain.errors import NotPossible
@@ -90,8 +92,10 @@ def _look_up(
     _require_cheap(cost, spend_max_micros)
     smoked = Smoked(cost=cost)
     found = smoked.do("look up", lambda: provider.look_up(NOBODY, number))
-    if found is not None and found.cost is not None:
-        smoked.cost = found.cost
+    if found is not None:
+        known_as = found.told.reference if found.told is not None else None
+        cost = found.cost or cost
+        smoked.cost = replace(cost, reference=cost.reference or known_as)
     return smoked
 
 

@@ -34,8 +34,9 @@ class Carrier(Struct):
     name: Annotated[
         str | UnsetType,
         means(
-            "The carrier that holds the number range. Where numbers can be ported (107 of 245 "
-            "regions) the number may be served by another carrier now.",
+            "The carrier that serves the number, where the provider knows the porting. Else the "
+            "one that holds the number range: where numbers can be ported (107 of 245 regions), "
+            "another carrier may serve it now.",
             example="Etisalat",
         ),
     ] = UNSET

@@ -13,7 +13,10 @@ from app.processes.provider_checks import NEVER_RUN
 from domain.cause import utc_now
 from tests.app.cli.shell import ROOT, Shell
 from tests.support.providers.esimgo import KEY, EsimGoServer
+from tests.support.providers.lookups import ScriptedLookups
 from tests.support.providers.server import FaultKind
+from tests.support.providers.telnyx import ScriptedTelnyx
+from tests.support.providers.twilio import ScriptedTwilio
 
 
 @pytest.fixture
@@ -100,6 +103,26 @@ def test_smoke_looks_up_one_number_and_drives_a_stock(shell: Shell) -> None:
     assert "no plan of simulated" in priced.refusal(
         "providers", "smoke", "simulated", "--spend-max", "1"
     )
+
+
+@pytest.mark.parametrize("kind", [ScriptedTwilio, ScriptedTelnyx])
+def test_smoke_of_a_remote_lookup_is_known_by_its_call_and_keeps_no_secret(
+    shell: Shell, kind: type[ScriptedLookups], tmp_path: Path
+) -> None:
+    with kind() as server:
+        far = shell.having(**server.settings, COST_PER_LOOKUP=f"{server.name}=0.008 USD")
+        (row,) = far.json("providers", "check", server.name)["data"]
+        command = ("providers", "smoke", server.name, "--transcripts", tmp_path)
+        number = "+34612345678"
+        done = far.json(*command, "--spend-max", "0.01", "--number", number)
+        asked = server.asked("look up")[-1]
+    assert (row["balance"], row["verified"]) == ("10.00 USD", NEVER_RUN)
+    assert (done["ok"], done["spent"], server.charged) == (True, "0.008", 1)
+    assert asked.parts["number"] == number
+    assert done["reference"]
+    kept = Path(done["transcript"]).read_text("utf-8")
+    assert number[1:] not in kept
+    assert "secret" not in kept
 
 
 def test_who_may_not_spend_may_not_smoke(sold: Shell, far: EsimGoServer) -> None:
