@@ -16,7 +16,7 @@ from tests.workers.link_checks import Books, check_money
 from tests.workers.link_lab import DEPOSIT, PRICE, Lab
 from tests.workers.places import watch_commits, watch_reads
 
-SIMS = 12
+SIMS = 40
 
 
 class BicsLab(Lab):
@@ -33,6 +33,10 @@ class BicsLab(Lab):
         watch_commits(process, self.commits)
         watch_reads(process, self.reads)
         self.process = process
+
+    def other_process(self) -> Process:
+        """Open the files as another process would, which runs beside this one."""
+        return self.installation.process(self.clock)
 
     def plan(
         self, provider_plan_id: str = "eu-1", price: str = PRICE, sponsors: Sequence[str] = ()

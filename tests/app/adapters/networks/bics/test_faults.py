@@ -24,6 +24,18 @@ from tests.support.providers.bics import BicsServer
 from tests.support.providers.server import FaultKind
 
 SHORT_S = 0.2
+IN_THE_LONG_RUN = {  # Their like is always run.
+    FaultKind.DRIBBLE,
+    FaultKind.HUGE,
+    FaultKind.HUGE_GZIP,
+    FaultKind.HTML,
+    FaultKind.UNAVAILABLE,
+    FaultKind.DUPLICATE,
+}
+KINDS = [
+    pytest.param(kind, marks=[pytest.mark.soak] if kind in IN_THE_LONG_RUN else [], id=kind.name)
+    for kind in FaultKind
+]
 SLOW = {FaultKind.DELAY, FaultKind.LATE_REPLY, FaultKind.DRIBBLE}
 
 
@@ -101,7 +113,7 @@ def stage(network: BicsNetwork, server: BicsServer) -> Stage:
     return Stage(network, server, endpoint_id, addon.addon_id, a_free_esim(network))
 
 
-@pytest.mark.parametrize("kind", FaultKind)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", CALLS)
 def test_what_is_said_of_a_change_is_true_and_what_is_open_can_be_found_out(
     stage: Stage, name: str, kind: FaultKind

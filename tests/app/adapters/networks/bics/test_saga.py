@@ -1,8 +1,10 @@
 """Links on BICS from the request to the end, whatever happens to a request on the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -18,13 +20,15 @@ from tests.support.providers import bics
 from tests.support.providers.bics import BicsServer
 from tests.support.providers.server import FaultKind
 from tests.workers.link_lab import DEPOSIT
+from tests.workers.places import Happening, Places, When, die
 
 pytestmark = [
     pytest.mark.any_database,
     sqlite_only("it is about what happens on the wire"),
 ]
 
-CALL = timedelta(seconds=0.3)  # Real seconds pass in a call that meets its time-out.
+PLACES_MAX = 40  # Far more than there are.
+CALL = timedelta(seconds=0.7)  # Real seconds pass in a call that meets its time-out.
 SECRETS = (bics.PASSWORD, "eyJ.token", "LPA:1$")
 
 # How a creation ends that meets a fault at its request. A request that was cut before it had an
@@ -179,9 +183,52 @@ def test_an_esim_is_quarantined_until_a_lost_creation_can_no_longer_come(lab: Bi
 
     iccids = {lab.link(other.id).iccid for other in others} - {None}
     assert lab.link(link.id).iccid not in iccids
-    assert len(iccids) == SIMS // 2 - 1  # Of one sponsor; the last ones found no eSIM.
+    assert 1 < len(iccids) < SIMS // 2  # Of one sponsor; the last ones found no eSIM.
     settle(lab)
     lab.check()
+
+
+@pytest.mark.parametrize("happening", ["it dies", "another works too", "nobody waits any more"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("kind", ["commits", pytest.param("reads", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("what", ["a link", "a plan"])
+def test_a_worker_may_be_stopped_anywhere(
+    lab: BicsLab, what: str, kind: str, when: When, happening: str
+) -> None:
+    places: Places = getattr(lab, kind)
+    for number in range(1, PLACES_MAX):
+        work, otherwise = begun(lab, what)
+        places.at(number, when, die if happening == "it dies" else otherwise[happening])
+        lab.live(work)
+        was_reached = not places.is_waiting
+        places.forget()
+        lab.settle()
+        lab.check()
+        if not was_reached:
+            return
+        lab.restart()
+    pytest.fail("the work has no end")
+
+
+def begun(lab: BicsLab, what: str) -> tuple[Happening, dict[str, Happening]]:
+    """Ask for a link or a plan; return the work for it, and what may come between."""
+    rival = lab.other_process()
+
+    def too_late(expire: Callable[[UUID], object], wanted: UUID) -> None:
+        lab.clock.forward(seconds=15)
+        expire(wanted)
+
+    if what == "a link":
+        link_id = lab.request()
+        return partial(lab.process.provisioning.work, link_id), {
+            "another works too": partial(rival.provisioning.work, link_id),
+            "nobody waits any more": partial(too_late, lab.expire, link_id),
+        }
+    change_id = lab.request_change(lab.create().id, (), [lab.plan("eu-2", "1.00")])
+    return partial(lab.process.plan_changes.work, change_id), {
+        "another works too": partial(rival.plan_changes.work, change_id),
+        "nobody waits any more": partial(too_late, lab.expire_change, change_id),
+    }
 
 
 def test_an_endpoint_that_is_not_ours_is_neither_adopted_nor_removed(lab: BicsLab) -> None:
