@@ -1,6 +1,7 @@
 """A link is bought in one request: what is checked, in which order, and what it comes to."""
 
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from domain.links.link import Stage
 from domain.links.network import NoEndpoint
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import Buyer, NewBuyer
+from tests.installation import SetClock
 from tests.plan_files import profile
 
 pytestmark = pytest.mark.any_database
@@ -62,6 +64,26 @@ def test_a_link_is_what_was_bought_whatever_becomes_of_the_plan(buyer: Buyer) ->
     assert bought.countries == ["DE"]
     [activation] = link.current_activations
     assert (activation.plan, activation.bought_at) == (bought, link.activated_at)
+
+
+def test_a_price_is_paid_from_the_moment_on_at_which_it_takes_effect(new_buyer: NewBuyer) -> None:
+    clock = SetClock()
+    buyer = new_buyer("20.00", clock=clock)
+    buyer.hire()
+    plan_id, starts_at = buyer.sell("Europe"), clock.now + timedelta(minutes=1)
+    buyer.process.catalogue.price(
+        plan_id, 5_000_000, buyer.process.cause(), starts_at=starts_at, below_cost=False
+    )
+    buyer.process.projector.catch_up()
+    clock.now = starts_at - timedelta(microseconds=1)
+    before, _ = buyer.create(plan_id, key="key-1")
+    clock.now = starts_at
+    after, _ = buyer.create(plan_id)
+    buyer.change(after.id, add=[plan_id])
+    prices = [each.requested.plan.price_micros for each in (before, after)]
+    assert (prices, buyer.balance_micros) == ([4_000_000, 5_000_000], 6_000_000)
+    assert buyer.create(plan_id, key="key-1") == (buyer.link(before.id), True)
+    buyer.check()
 
 
 def test_a_free_link_needs_no_wallet(new_buyer: NewBuyer) -> None:
