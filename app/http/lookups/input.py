@@ -71,15 +71,16 @@ def _errors(numbers: list[Any]) -> dict[Any, Any]:
 
 
 class BodyAge(fields.Integer):
-    """Whole seconds as a JSON number."""
+    """Whole seconds as a JSON number; 60.0 is one too (JSON Schema, `integer`)."""
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
     ) -> int:
         _ = attr, data, kwargs
-        if type(value) is not int or not 0 <= value <= MAX_AGE_S:
+        seconds = int(value) if type(value) is float and value.is_integer() else value
+        if type(seconds) is not int or not 0 <= seconds <= MAX_AGE_S:
             raise ValidationError(NOT_AN_AGE)
-        return value
+        return seconds
 
 
 class QueryAge(BodyAge):

@@ -26,7 +26,7 @@ from werkzeug.test import TestResponse
 from app.http.catalogue.input import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.links.input import NO_CHANGE, TOO_MANY
-from app.http.lookups.input import MISSING
+from app.http.lookups.input import MAX_AGE_S, MISSING
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
 from domain.links.change_plans import NOT_THERE
@@ -219,10 +219,15 @@ REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
 )
 
 
+def _is_age(name: str, value: object) -> bool:
+    return name == "max_age" and type(value) is int and 0 <= value <= MAX_AGE_S
+
+
 def _query_wins(case: Case) -> bool:
     """A number in the query makes that of the body ignored, whatever it is."""
     number = (case.query or {}).get("phone_number")
-    others = case.body.keys() - {"phone_number"} if isinstance(case.body, dict) else {"a body"}
+    body = case.body if isinstance(case.body, dict) else {"a body": case.body}
+    others = {name for name in body if name != "phone_number" and not _is_age(name, body[name])}
     is_lookup = case.operation.label == "POST /number-lookup"
     return is_lookup and isinstance(number, str) and is_e164(number) and not others
 

@@ -205,7 +205,7 @@ def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) 
     metas = [ask(), ask(), ask(max_age=60), ask(max_age=0)]
     assert [each["source"] for each in metas] == ["live", "cache", "cache", "live"]
     assert [each["provider"] for each in metas] == ["scripted"] * 4
-    in_body = {"phone_number": NUMBER, "max_age": 0}
+    in_body = {"phone_number": NUMBER, "max_age": 0.0}  # A whole number, as JSON writes it.
     assert remote.post("/number-lookup", json=in_body).json["meta"]["source"] == "live"
     both = {"query_string": {"max_age": 60}, "json": in_body}
     assert remote.post("/number-lookup", **both).json["meta"]["source"] == "cache"
