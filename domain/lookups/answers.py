@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Literal
 from uuid import UUID
 
 import msgspec
@@ -19,7 +20,7 @@ from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
 from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts, Told
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
@@ -41,7 +42,9 @@ class Answer(msgspec.Struct, frozen=True):
     told: Told | None = None
 
 
-Ask = Callable[[str], Answer | None]
+# False: who was asked is well and has no answer, so that asking again would not help.
+Outcome = Answer | Literal[False] | None
+Ask = Callable[[str], Outcome]
 Carry = Callable[[Ask], Ask]
 
 
@@ -94,12 +97,13 @@ class Answers:
 
         An answer of the cache is not older than `max_age`; with zero the provider is asked.
         """
-        answer = self._cached(organization_id, [phone_number], max_age).get(phone_number)
-        if answer is None:
-            answer = self._ask(organization_id, phone_number)
-            if answer is None:
-                raise NumberLookupUnavailable
-            self._keep(organization_id, [answer])
+        kept = self._cached(organization_id, [phone_number], max_age).get(phone_number)
+        if kept is not None:
+            return kept
+        answer = self._ask(organization_id, phone_number)
+        if not answer:
+            raise NumberLookupUnavailable
+        self._keep(organization_id, [answer])
         return answer
 
     def count(self, source: Source | None) -> None:
@@ -110,18 +114,20 @@ class Answers:
         self._rules.tell(source or UNAVAILABLE, 1)
 
     def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Answer | None]:
-        """Answer numbers in their order; None where the provider was unavailable each time."""
+        """Answer numbers in their order; None where nobody has an answer, or was available."""
         answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
+        missing = [number for number in phone_numbers if number not in answers]
         for attempt in range(ATTEMPTS_MAX):
-            missing = [number for number in phone_numbers if number not in answers]
             if not missing:
                 break
             if attempt > 0:
                 jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
-            live = self._ask_all(organization_id, missing)
+            asked = self._ask_all(organization_id, missing)
+            live = [found for found in asked if found]
             self._keep(organization_id, live)
             answers.update((answer.facts.phone_number, answer) for answer in live)
+            missing = [each for each, found in zip(missing, asked, strict=True) if found is None]
         found = [answers.get(number) for number in phone_numbers]
         sources = Counter(UNAVAILABLE if each is None else each.source for each in found)
         for source, count in sources.items():
@@ -156,23 +162,23 @@ class Answers:
         kept = self._provider.remote and bool(self._oldest)
         return kept and not self._rules.uncached(number)
 
-    def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Answer]:
+    def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
         """Ask in rounds, so that behind one slice another waits for a round and not for all."""
         ask = partial(self._ask, organization_id)
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
             rounds = (numbers[start : start + size] for start in range(0, len(numbers), size))
             there = self._rules.carry(ask)
-            asked = [found for some in rounds for found in self._pool.map(there, some)]
-        else:
-            asked = [ask(number) for number in numbers]
-        return [found for found in asked if found is not None]
+            return [found for some in rounds for found in self._pool.map(there, some)]
+        return [ask(number) for number in numbers]
 
-    def _ask(self, organization_id: UUID, phone_number: str) -> Answer | None:
+    def _ask(self, organization_id: UUID, phone_number: str) -> Outcome:
         if self._provider.remote:
             may_wait()
         try:
             found = self._provider.look_up(organization_id, phone_number)
+        except NotAnswered:
+            return False
         except Unavailable:
             return None
         cost = found.cost or self._rules.costs.get(found.provider)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 
 
 class ChainedLookup:
@@ -40,11 +40,12 @@ class ChainedLookup:
         """Return None: each provider has a balance of its own."""
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
-        """Return the first answer; raises the last Unavailable if there is none."""
-        *others, last = self._providers
-        for each in others:
+        """Return the first answer; NotAnswered if all are well and none has one."""
+        trouble: list[Unavailable] = []
+        for each in self._providers:
             try:
                 return each.look_up(organization_id, phone_number)
-            except Unavailable:
-                continue
-        return last.look_up(organization_id, phone_number)
+            except Unavailable as error:
+                trouble.append(error)
+        # Who was not reached may have an answer later.
+        raise min(trouble, key=lambda error: isinstance(error, NotAnswered))

@@ -14,6 +14,7 @@ from domain.errors import NumberLookupUnavailable
 from domain.lookups.answers import ATTEMPTS_MAX, AnswerRules, Answers, asked_of
 from domain.lookups.bulk_job import Asked
 from domain.lookups.ports import Portability, Told
+from domain.provider_errors import NotAnswered
 from tests.installation import PATIENCE_S, CountingProvider, Process, SetClock, numbers, wait_until
 
 ORGANIZATION = UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60")
@@ -195,6 +196,14 @@ def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> N
     first, second = desk.pauses
     assert 0.1 <= first <= 0.3
     assert 0.2 <= second <= 0.6
+
+
+def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
+    desk.provider.bug = NotAnswered()
+    assert desk.sources(NUMBER, OTHER) == [None, None]
+    assert (desk.provider.asked, desk.pauses) == ([NUMBER, OTHER], [])
+    with pytest.raises(NumberLookupUnavailable):
+        desk.answers.one(ORGANIZATION, NUMBER)
 
 
 def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:

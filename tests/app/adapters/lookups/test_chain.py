@@ -10,7 +10,7 @@ import pytest
 from app.adapters.circuit import CircuitBreaker, GuardedLookup
 from app.adapters.lookups.chain import ChainedLookup
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotAnswered, Unavailable
 from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
 from tests.installation import CountingProvider
 
@@ -63,6 +63,25 @@ def test_an_outage_of_all_is_an_outage(
     second.play(Fault.REFUSES)
     with pytest.raises(Unavailable):
         ask(chain)
+
+
+class Ignorant(ScriptedLookup):
+    """One that is well and knows no number."""
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
+        raise NotAnswered
+
+
+@pytest.mark.parametrize("first_is_down", [True, False])
+def test_nobody_has_an_answer_only_if_all_were_reached(
+    first: ScriptedLookup, *, first_is_down: bool
+) -> None:
+    first.play(Fault.TIMES_OUT)
+    reached = [Ignorant(), Ignorant()]
+    chain = ChainedLookup([first, *reached] if first_is_down else reached)
+    with pytest.raises(Unavailable) as caught:
+        ask(chain)
+    assert isinstance(caught.value, NotAnswered) is not first_is_down
 
 
 def test_it_is_up_and_can_be_probed_while_one_is_up() -> None:
