@@ -18,7 +18,7 @@ class Tiny(ScriptedServer):
 
     def __init__(self, certificate: Path | None = None) -> None:
         super().__init__(certificate)
-        self.sold = 0
+        self.bought: list[str] = []
         self.route("look up", "GET", r"/numbers/(?P<number>[^/]+)", self._look_up)
         self.route("buy", "POST", r"/orders", self._buy)
         self.route("form", "POST", r"/forms", lambda request: (200, request.form(), {}))
@@ -28,12 +28,16 @@ class Tiny(ScriptedServer):
         return 200, {"number": request.parts["number"], "mcc": 214, "names": ["a"]}, {}
 
     def _buy(self, request: Request) -> Answer:
-        assert request.json()["item"]
-        self.sold += 1
+        self.bought.append(request.json()["item"])
         return 201, {"order": f"order-{self.sold}"}, {}
+
+    @property
+    def sold(self) -> int:
+        return len(self.bought)
 
 
 Calls = list[tuple[str, str]]
+MakeApi = Callable[..., RemoteApi]
 
 
 @pytest.fixture
@@ -49,7 +53,7 @@ def calls() -> Calls:
 
 
 @pytest.fixture
-def make_api(tiny: Tiny, calls: Calls) -> Iterator[Callable[..., RemoteApi]]:
+def make_api(tiny: Tiny, calls: Calls) -> Iterator[MakeApi]:
     made: list[RemoteApi] = []
 
     def make(url: str = "", **rest: Any) -> RemoteApi:
@@ -64,5 +68,5 @@ def make_api(tiny: Tiny, calls: Calls) -> Iterator[Callable[..., RemoteApi]]:
 
 
 @pytest.fixture
-def api(make_api: Callable[..., RemoteApi]) -> RemoteApi:
+def api(make_api: MakeApi) -> RemoteApi:
     return make_api()

@@ -18,7 +18,7 @@ from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable, decod
 from app.watch.logging import begin_work, end_work
 from domain.cause import utc_now
 from domain.provider_errors import OutcomeUnknown, Unavailable
-from tests.app.adapters.remote.conftest import Calls, Tiny
+from tests.app.adapters.remote.conftest import Calls, MakeApi, Tiny
 from tests.installation import wait_until
 from tests.support.certificate import certificate
 from tests.support.providers.server import FaultKind
@@ -27,8 +27,6 @@ NUMBER = "+34612345678"
 READ = f"/numbers/{NUMBER}"
 ITEM = {"item": "plan-of-89340000000000000001"}
 SOON_S = 10.0  # Far less than a fault lasts or a call may take, and enough for a crowded machine.
-
-MakeApi = Callable[..., RemoteApi]
 
 
 class Found(msgspec.Struct):
