@@ -27,7 +27,7 @@ pytestmark = [
     sqlite_only("it is about what happens on the wire"),
 ]
 
-CALL = timedelta(seconds=0.3)  # Real seconds pass in a call that meets its time-out.
+CALL = timedelta(seconds=1)  # Real time: less than a fault lasts, and enough to be sent.
 SECRETS = (KEY, "LPA:1$", "MATCH-")
 SHOWN_LATE = timedelta(seconds=40)
 
@@ -73,7 +73,7 @@ def lab(
 def test_a_creation_is_delivered_or_paid_back_whatever_happens_to_its_order(
     lab: EsimGoLab, kind: FaultKind
 ) -> None:
-    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=3)
 
     link = lab.create()
     lab.settle()
@@ -88,7 +88,7 @@ def test_an_order_that_is_listed_too_late_is_given_back_or_an_incident(
     lab: EsimGoLab, kind: FaultKind, *, refunds: bool
 ) -> None:
     lab.server.shown_after, lab.server.refunds = SHOWN_LATE, refunds
-    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=3)
 
     link = lab.create()
     lab.settle()
@@ -110,7 +110,7 @@ def test_a_creation_is_delivered_or_paid_back_whatever_happens_around_it(
 ) -> None:
     lab.server.shown_after = SHOWN_LATE
     lab.server.fault(FaultKind.RESET_AFTER, on="order")
-    lab.server.fault(kind, on=route, times=2, headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on=route, times=2, headers={"Retry-After": "0"}, seconds=3)
 
     lab.create()
     lab.create("esim_2GB")
@@ -138,7 +138,7 @@ def test_a_topup_is_done_or_paid_back_whatever_happens_to_its_order(
     lab: EsimGoLab, kind: FaultKind
 ) -> None:
     link = lab.create()
-    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on="order", headers={"Retry-After": "0"}, seconds=3)
 
     lab.change(link.id, add=["esim_3GB"])
     lab.settle()
@@ -153,7 +153,7 @@ def test_a_removal_is_done_or_left_whatever_happens_to_its_request(
     link = lab.create()
     lab.server.install(link.iccid or "")
     (first,) = link.current_activations
-    lab.server.fault(kind, on="revoke", headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on="revoke", headers={"Retry-After": "0"}, seconds=3)
 
     lab.change(link.id, [first.id])
     lab.settle()
@@ -169,7 +169,7 @@ def test_a_status_is_in_the_end_that_of_the_network(
     link = lab.create()
     if target == "active":
         lab.switch(link.id, "suspended")
-    lab.server.fault(kind, on="suspend", headers={"Retry-After": "0"}, seconds=1)
+    lab.server.fault(kind, on="suspend", headers={"Retry-After": "0"}, seconds=3)
 
     lab.switch(link.id, target)
     lab.clock.forward(seconds=15)
