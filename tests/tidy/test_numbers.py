@@ -6,10 +6,12 @@ from datetime import timedelta
 import pytest
 
 from app.adapters.lookups.sandbox import SLOW_S
+from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
+from app.bootstrap.providers import ESIMGO
 from app.http.accounts import input as account_input
 from app.http.catalogue import input as catalogue_input
 from app.http.edge import calling, front, idempotency
@@ -23,7 +25,7 @@ from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
-from domain.links import readings, status
+from domain.links import notifications, readings, status
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from domain.places import share_of
 from tests.tidy.source import ROOT
@@ -38,6 +40,8 @@ def _most(pattern: str) -> int:
 
 
 PROVIDERS = "docs/providers/README.md"
+ESIMGO_PAGE = "docs/providers/esimgo.md"
+NUMERALS = {3: "three", 8: "eight", 10: "ten"}
 IN_WORDS = {3: "three", 5: "five"}
 ORDINALS = {4: "fourth", 5: "fifth", 6: "sixth"}
 DEFAULTS = Settings.from_env({})
@@ -70,6 +74,13 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
+        (ESIMGO_PAGE, f"waits for its turn no longer than {ESIMGO.read_turn_s:g} s"),
+        (ESIMGO_PAGE, f"{NUMERALS[ESIMGO.calls_per_s]} on average"),
+        (ESIMGO_PAGE, f"at most {NUMERALS[ESIMGO.calls_per_s + ESIMGO.burst]} in any second"),
+        (ESIMGO_PAGE, f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
+        ("ARCHITECTURE.md", f"at most every {NUMERALS[notifications.FRESH.seconds]} seconds"),
+        (ESIMGO_PAGE, f"{NUMERALS[esimgo.CONNECTED_FOR.seconds // 3600]} hours old"),
+        (ESIMGO_PAGE, f"may take {NUMERALS[esimgo.SETTLES_AFTER.seconds // 60]} minutes"),
         (PROVIDERS, f"the handshake get {connection.CONNECT_S:g} s"),
         (PROVIDERS, f"{limits.HOLD_S_MAX / 60:g} minutes at most"),
         (PROVIDERS, f"at most {RemoteRules().calls_max} calls under way"),

@@ -178,6 +178,10 @@ def test_an_esim_is_connected_when_its_network_has_just_heard_of_it(
     assert status.network is not None
     assert (status.network.country_code, status.network.operator) == ("FR", "Orange France")
 
+    network.suspend(iccid, timeout_s=TIMEOUT_S)
+    assert not network.status(iccid, timeout_s=TIMEOUT_S).connected
+    network.resume(iccid, timeout_s=TIMEOUT_S)
+
     clock.forward(seconds=CONNECTED_FOR.total_seconds() + 1)
     status = network.status(iccid, timeout_s=TIMEOUT_S)
     assert (status.connected, status.network, status.last_seen_at) == (False, None, seen_at)
