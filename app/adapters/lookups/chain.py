@@ -14,10 +14,9 @@ class ChainedLookup:
     behind a circuit of its own, so one that is down costs nothing.
     """
 
-    name = "chain"
-
     def __init__(self, providers: Sequence[LookupProvider]) -> None:
         assert providers, "a chain of none"
+        self.name = providers[0].name  # Under which a sandbox around it answers.
         self.remote = any(each.remote for each in providers)
         self._providers = providers
 

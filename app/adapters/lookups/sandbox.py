@@ -69,7 +69,7 @@ class SandboxLookup:
         elif self._attempts.count(organization_id, phone_number) == 1:
             message = "the sandbox plays a provider that fails on the first attempt"
             raise Unavailable(message)
-        return Found(_facts(phone_number), self.name)
+        return Found(_facts(phone_number), self.name, free=True)  # No provider was asked.
 
 
 def _facts(phone_number: str) -> NumberFacts:

@@ -71,6 +71,15 @@ def test_the_slow_number_answers_after_three_seconds(sandbox: Sandbox) -> None:
     )
 
 
+def test_what_is_played_costs_nothing(sandbox: Sandbox) -> None:
+    played = sandbox.lookup.look_up(ORGANIZATION, "+15005550002")
+    asked = sandbox.lookup.look_up(ORGANIZATION, VALID_MOBILE)
+    assert [(each.provider, each.free) for each in (played, asked)] == [
+        ("scripted", True),
+        ("scripted", False),
+    ]
+
+
 def test_the_second_attempt_of_an_organization_is_answered(sandbox: Sandbox) -> None:
     with pytest.raises(Unavailable):
         sandbox.ask("+15005550004")
