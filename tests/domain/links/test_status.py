@@ -316,9 +316,13 @@ class Slow:
     def __init__(self, inner: EsimNetwork, patience: Patience) -> None:
         self._inner, self._patience = inner, patience
 
-    def __getattr__(self, call: str) -> Callable[..., Any]:
+    def __getattr__(self, call: str) -> Any:
+        reached = getattr(self._inner, call)
+        if not callable(reached):
+            return reached
+
         def called(*args: Any, timeout_s: float) -> Any:
-            answer = getattr(self._inner, call)(*args, timeout_s=timeout_s)
+            answer = reached(*args, timeout_s=timeout_s)
             self._patience.ahead_s += timeout_s
             return answer
 
