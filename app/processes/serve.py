@@ -24,6 +24,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
 
     Raises WrongSetting when a port is not available.
     """
+    stop = stop_on_signals()  # First, for whoever sees it listen may tell it to stop.
     ensure_keys(container)
     for line in note_keys(container):
         logger.warning(line)
@@ -31,7 +32,6 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     listeners = bind(settings.host, settings.port)
     listen(listeners, settings.host, settings.port)
     background.listen(container, "serve", keys=partial(missing_keys, container))
-    stop = stop_on_signals()
     runtime = Runtime(container)
     try:
         container.complete()
