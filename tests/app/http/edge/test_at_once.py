@@ -135,6 +135,7 @@ class House:
             return self.begun == [True]
 
         assert wait_for(is_warm, PATIENCE_S)
+        self.service.until_projected("transactions")  # A read waits for them for 0.25 s only.
 
 
 class Reply:
@@ -372,6 +373,7 @@ def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatc
     monkeypatch.undo()
     assert wait_for(lambda: house.ask(tenant).status == 200, PATIENCE_S)
     # What was taken may be committed, and is; what still waited was withdrawn.
+    house.service.until_projected("transactions")
     assert len(tenant.transactions(kind="lookup")) == before + 2
 
 
