@@ -266,9 +266,13 @@ class Provisioning:
         )
         if not isinstance(taken, Refused):
             return self._create_endpoint(*taken)
-        link = self.log.get(Link, link.id)
-        if link.version == version:  # Otherwise another worker is further.
-            self._fail(link, taken, outcome_known=True)
+        return self._refuse(link.id, version, taken)
+
+    def _refuse(self, link_id: UUID, version: int, refusal: Refused) -> bool:
+        """End a link of which nothing was taken, unless another worker is further meanwhile."""
+        link = self.log.get(Link, link_id)
+        if link.version == version:
+            self._fail(link, refusal, outcome_known=True)
         return True
 
     def _create(self, link: Link) -> bool:
@@ -334,9 +338,10 @@ class Provisioning:
     def _order(self, link: Link) -> bool:
         """State the intent, the first one with the charge, and only then order."""
         if link.stage is Stage.REQUESTED:
+            version = link.version
             refusal = self.reservation.pay(link, self._begin_order)
             if refusal is not None:
-                return self._fail(self.log.get(Link, link.id), refusal, outcome_known=True)
+                return self._refuse(link.id, version, refusal)
         else:
             self._begin_order(link, self._cause(link))
             self.log.append(link)

@@ -1,17 +1,20 @@
 """Whatever happens to an order, it becomes a link, goes back to the network, or is an incident."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from itertools import product
 
 import pytest
 
-from domain.errors import InsufficientBalance, ProvisioningError
+from domain.cause import Cause
+from domain.errors import InsufficientBalance, ProvisioningError, Refused
 from domain.links.link import Link, Stage
 from domain.provider_errors import OutcomeUnknown
 from tests.order_network import SETTLES_AFTER, SHOWN_LATE
 from tests.workers.network_faults import KILLS, REFUSALS, UNKNOWN, arm
 from tests.workers.order_lab import OrderLab, Orders, check_order_lab
+from workers.links import EsimReservation
 
 pytestmark = pytest.mark.any_database
 
@@ -81,6 +84,30 @@ def test_a_link_that_nobody_can_pay_is_not_ordered(orders: Orders) -> None:
     assert link.failure is not None
     assert link.failure.code == InsufficientBalance.code
     assert (lab.network.count("order"), lab.book.orders) == (0, [])
+    check_order_lab(lab)
+
+
+def test_a_refusal_of_the_wallet_does_not_fail_a_link_that_another_has_ordered(
+    orders: Orders,
+) -> None:
+    lab = orders()
+    late = lab.other_process().provisioning
+    network = late.networks.of("simulated")
+    link = lab.link(lab.request())
+
+    class Refusing(EsimReservation):
+        def pay(self, link: Link, begin: Callable[[Link, Cause], None]) -> Refused | None:
+            assert begin is not None
+            lab.network.after("order", OutcomeUnknown("lost"))
+            assert lab.work(link.id).stage is Stage.ORDERING
+            return InsufficientBalance(2, 1, "USD")
+
+    here = late.provisioning(network)
+    parts = here.reservation
+    slow = Refusing(parts.log, parts.committer, parts.network, parts.rules, parts.clock)
+    replace(here, reservation=slow).work(link)
+    lab.settle()
+    assert lab.link(link.id).stage is Stage.ACTIVE
     check_order_lab(lab)
 
 
