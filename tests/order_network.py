@@ -50,6 +50,7 @@ class OrderBook:
     lag: Callable[[], timedelta] = timedelta
     is_down: bool = False
     late_at: datetime | None = None  # When a call that was delayed has its effect.
+    resells: bool = False  # Whether an eSIM that was taken back is sold again.
     added: int = 0  # Plans on eSIMs that were there.
     lock: Lock = field(default_factory=Lock)
 
@@ -64,9 +65,11 @@ class OrderBook:
         """Sell an eSIM; also to somebody else, who has no adapter."""
         with self.lock:
             number, now = len(self.orders) + 1, at or self.late_at or self.clock()
+            returned = [each.order.iccid for each in self.orders if each.taken_back]
+            again = self.resells and len(returned) == 1
             order = Order(
                 f"order-{number}",
-                str(FIRST_ICCID + number),
+                returned[0] if again else str(FIRST_ICCID + number),
                 plan.provider_plan_id,
                 now,
                 reference if keeps_it else None,

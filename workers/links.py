@@ -32,7 +32,7 @@ from domain.links.create import ProvisioningRules
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.lost_order import LostOrder, is_claimed, listed_since
+from domain.links.lost_order import LostOrder, claim, is_claimed, listed_since
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
@@ -398,8 +398,7 @@ class Provisioning:
         endpoint = Endpoint(order.iccid, order.iccid, reference, order.addon_id, cost=cost)
         endpoint, usage = self._with_addon(link, endpoint)
         cause = self._cause(link)
-        esim = Esim.register(self.network.name, order.iccid, cause)
-        esim.reserve(link.id, cause)
+        esim = claim(self.log, self.network.name, order, link.id, cause)
         link.note_order_placed(order, cause, adopted=not own)
         link.activate(endpoint, lpa, cause, adopted=adopted)
         was_lost = not own or link.attempts > 1  # What a call of this link has done is not known.

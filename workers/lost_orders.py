@@ -6,7 +6,15 @@ from uuid import UUID
 
 from domain.cause import Cause, Clock
 from domain.links.esim import Esim, esim_id
-from domain.links.lost_order import LostOrder, LostStep, is_claimed, is_of, listed_since, next_step
+from domain.links.lost_order import (
+    LostOrder,
+    LostStep,
+    claim,
+    is_claimed,
+    is_of,
+    listed_since,
+    next_step,
+)
 from domain.links.networks import Networks
 from domain.log.log import Log
 from domain.provider_errors import ProviderError
@@ -63,8 +71,7 @@ class LostOrders:
             of_this = is_of(lost, order, by_reference=network.keeps_reference)
             if of_this and not is_claimed(self.log, lost.opened.network, order):
                 cause = self._cause(lost)
-                esim = Esim.register(lost.opened.network, order.iccid, cause)
-                esim.reserve(lost.opened.link_id, cause)
+                esim = claim(self.log, lost.opened.network, order, lost.opened.link_id, cause)
                 lost.note_found(order, cause)
                 self.log.append(lost, esim)
                 return True

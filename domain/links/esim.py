@@ -26,7 +26,7 @@ class Esim(Root):
 
         def apply(self, aggregate: "Esim") -> None:
             aggregate.iccid = self.iccid
-            aggregate.link_id = None
+            aggregate.link_id = aggregate.freed_at = None
             aggregate.quarantined_until = None
 
     class Reserved(Root.Event):
@@ -55,10 +55,12 @@ class Esim(Root):
 
         def apply(self, aggregate: "Esim") -> None:
             aggregate.link_id = None
+            aggregate.freed_at = self.timestamp
             aggregate.quarantined_until = None
 
     iccid: str
     link_id: UUID | None
+    freed_at: datetime | None  # When a link last gave it up.
     quarantined_until: datetime | None
 
     @classmethod

@@ -12,6 +12,7 @@ from uuid import UUID
 
 from domain.cause import Cause
 from domain.cost import Cost
+from domain.errors import Conflict
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
@@ -65,6 +66,7 @@ class LostOrder(Root):
         def apply(self, aggregate: "LostOrder") -> None:
             aggregate.opened = self
             aggregate.found = None
+            aggregate.ended = frozenset()
             aggregate.is_settled = False
 
     class Found(Event):
@@ -90,6 +92,7 @@ class LostOrder(Root):
 
         def apply(self, aggregate: "LostOrder") -> None:
             aggregate.found = None
+            aggregate.ended |= {self.order_reference}
 
     class LeftOver(Event):
         """An incident: we have bought an eSIM that nobody has, and the network keeps the money."""
@@ -103,6 +106,7 @@ class LostOrder(Root):
 
         def apply(self, aggregate: "LostOrder") -> None:
             aggregate.found = None
+            aggregate.ended |= {self.order_reference}
 
     class Settled(Event):
         """Nothing more can come of the call."""
@@ -114,6 +118,7 @@ class LostOrder(Root):
 
     opened: Opened
     found: Found | None
+    ended: frozenset[str]  # The references of the orders that were found and dealt with.
     is_settled: bool
 
     @classmethod
@@ -210,15 +215,33 @@ def listed_since(called_at: datetime, *, by_reference: bool) -> datetime:
 
 
 def is_claimed(log: Log, network: str, order: Order) -> bool:
-    """Tell whether a link has taken the eSIM of an order, or a lost order has claimed it."""
-    return log.find(Esim, esim_id(network, order.iccid)) is not None
+    """Tell whether a link has taken the eSIM of an order, or a lost order has claimed it.
+
+    A network may sell an eSIM again that it has taken back; that order is younger.
+    """
+    esim = log.find(Esim, esim_id(network, order.iccid))
+    if esim is None:
+        return False
+    return esim.freed_at is None or esim.link_id is not None or order.placed_at <= esim.freed_at
+
+
+def claim(log: Log, network: str, order: Order, link_id: UUID, cause: Cause) -> Esim:
+    """Give the eSIM of an order to a link; raises Conflict when another one has it."""
+    known = log.find(Esim, esim_id(network, order.iccid))
+    if known is not None and known.link_id is not None:
+        raise Conflict(known.id)
+    esim = known or Esim.register(network, order.iccid, cause)
+    esim.reserve(link_id, cause)
+    return esim
 
 
 def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
-    """Tell whether the call may have placed an order; `by_reference` where the network keeps ours.
+    """Tell whether the call may have placed an order that was not dealt with yet.
 
-    Else it is told by its time alone.
+    `by_reference` where the network keeps ours; else it is told by its time alone.
     """
+    if order.order_reference in lost.ended:
+        return False
     if by_reference:
         return order.reference == str(lost.opened.link_id)
     return lost.opened.since - APART <= order.placed_at <= lost.opened.until

@@ -70,13 +70,14 @@ def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -
     `foreign` are references of orders that somebody else has placed; nobody touches them.
     """
     links = [each for each in books.every(Link) if each.stage is Stage.ACTIVE]
-    held = [link.iccid for link in links]
-    assert len({*held}) == len(held)
+    assert len({link.iccid for link in links}) == len(links)
+    held = [e.order_reference for e in books.events if isinstance(e, Link.OrderPlaced)]
+    assert len({*held}) == len(held) == len(links)
     left = [e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)]
     assert len({*left}) == len(left)
 
     def ends_of(bought: Bought) -> list[str]:
-        ends = ["delivered"] * (bought.order.iccid in held)
+        ends = ["delivered"] * (bought.order.order_reference in held)
         ends += ["taken back"] * bought.taken_back
         return ends + ["left over"] * (bought.order.order_reference in left)
 

@@ -252,3 +252,23 @@ def test_a_clock_that_was_set_ahead_settles_nothing(orders: Orders) -> None:
     lab.settle()
     assert [each.taken_back for each in lab.book.orders] == [True]
     check_order_lab(lab)
+
+
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_an_esim_that_was_taken_back_may_be_sold_to_us_again(
+    orders: Orders, *, is_lost: bool
+) -> None:
+    lab = orders()
+    lab.book.resells = True
+    lab.book.lag = lambda: SHOWN_LATE
+    lose(lab)
+    lab.settle()
+    (bought,) = lab.book.orders
+    assert bought.taken_back
+    lab.book.lag = timedelta
+    lab.clock.forward(seconds=1)
+    link = lose(lab) if is_lost else lab.create()
+    lab.settle()
+    link = lab.link(link.id)
+    assert (link.stage, link.iccid) == (Stage.ACTIVE, bought.order.iccid)
+    check_order_lab(lab)
