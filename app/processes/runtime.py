@@ -166,7 +166,7 @@ class Runtime:
     def _purge(self) -> object:
         """Delete what own stores no longer need; a large cache in several goes."""
         container = self._container
-        oldest = container.clock() - container.settings.lookup_cache_ttl
+        oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)

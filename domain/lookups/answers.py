@@ -72,6 +72,11 @@ class AnswerRules:
     concurrency: int = 32
     carry: Carry = _as_it_is
 
+    @property
+    def oldest(self) -> timedelta:
+        """How long any answer is kept."""
+        return max([self.cache_ttl, *self.cache_ttls.values()])
+
     def ttl_of(self, provider: str) -> timedelta:
         return self.cache_ttls.get(provider, self.cache_ttl)
 
@@ -86,7 +91,7 @@ class Answers:
         self._cache = cache
         self._clock = clock
         self._rules = rules
-        self._oldest = max([rules.cache_ttl, *rules.cache_ttls.values()])
+        self._oldest = rules.oldest
         # Shared by all slices that are worked on; threads start when they are needed.
         self._pool = ThreadPoolExecutor(rules.concurrency, thread_name_prefix=provider.name)
 
