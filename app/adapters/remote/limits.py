@@ -66,7 +66,7 @@ def _seconds(text: str, now: datetime) -> float:
 
 def _moment(text: str) -> datetime | None:
     for read in (parsedate_to_datetime, datetime.fromisoformat):
-        with suppress(ValueError):
+        with suppress(ValueError, OverflowError):
             moment = read(text)
             return moment if moment.tzinfo is not None else None
     return None

@@ -248,7 +248,8 @@ def test_nobody_is_asked_while_it_says_wait(
 
 def test_a_header_that_says_nothing_holds_nobody(make_api: MakeApi, tiny: Tiny) -> None:
     api = make_api()
-    for wrong in ("soon", "nan", "-1", "Mon, 99 Foo 2026"):
+    never = f"Thu, 01 Jan {'9' * 20} 00:00:00 GMT"
+    for wrong in ("soon", "nan", "-1", "Mon, 99 Foo 2026", never):
         tiny.fault(FaultKind.RATE_LIMITED, headers={"Retry-After": wrong})
         assert api.read("GET", READ, timeout_s=5).status == 200
 
