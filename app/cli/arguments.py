@@ -88,11 +88,11 @@ def moment_of(text: str) -> datetime | None:
     """Read a time with its offset, or a date as its first instant in UTC; None if it is none."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        if len(text) == len("2026-01-01"):
+            moment = moment.replace(tzinfo=UTC)
+        return moment.astimezone(UTC) if moment.tzinfo is not None else None
+    except (ValueError, OverflowError):
         return None
-    if len(text) == len("2026-01-01"):
-        moment = moment.replace(tzinfo=UTC)
-    return moment.astimezone(UTC) if moment.tzinfo is not None else None
 
 
 class Point(click.ParamType[datetime | int, str]):

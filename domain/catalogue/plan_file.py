@@ -1,6 +1,7 @@
 """The plan file of operators, read as entries for the catalogue or refused with all its errors."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -241,13 +242,11 @@ def _currency(value: Any) -> str:
 
 
 def _moment(value: Any) -> datetime:
-    try:
+    with suppress(TypeError, ValueError, OverflowError):
         moment = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise Wrong(((), "must be a time with its offset, such as 2026-12-01T00:00:00Z"))
-    return moment.astimezone(UTC)
+        if moment.tzinfo is not None:
+            return moment.astimezone(UTC)
+    raise Wrong(((), "must be a time with its offset, such as 2026-12-01T00:00:00Z"))
 
 
 def _at_most(highest: int, check_list: Check[list[T]]) -> Check[list[T]]:

@@ -118,7 +118,7 @@ def test_a_price_is_set_now_and_for_later(shell: Shell, file: Path) -> None:
     assert "5.00 from 2099-01-01T00:00:00Z" in shell.run("plans", "list").stdout
     assert "has passed" in shell.refusal("plans", "price", plan_id, "5", "--from", "2020-01-01")
     assert "below the cost of 4.40 USD" in shell.refusal("plans", "price", plan_id, "4.39")
-    for wrong in ("noon", "2099-01-01T00:00:00"):
+    for wrong in ("noon", "2099-01-01T00:00:00", "9999-12-31T23:59:59-05:00"):
         refused = shell.refusal("plans", "price", plan_id, "5", "--from", wrong, status=2)
         assert "--from" in refused
     said = shell.json("plans", "price", plan_id, "4.39", "--below-cost")

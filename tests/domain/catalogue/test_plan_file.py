@@ -358,6 +358,6 @@ def test_prices_to_come_and_none_yet_are_told_by_a_file() -> None:
     for more in ({"enabled": True}, {"enabled": False, "later_prices": prices}):
         refused = lines(written(plan("A", retail_price=None, **more)))
         assert refused == [f'plans[0] "A": retail_price: {nothing}']
-    for value in ("2027-01-01T00:00:00", "soon", 1, None):
+    for value in ("2027-01-01T00:00:00", "9999-12-31T23:59:59-05:00", "soon", 1, None):
         (told,) = lines(written(plan("A", later_prices=[{**prices[0], "from": value}])))
         assert "later_prices[0].from: must be a time with its offset" in told
