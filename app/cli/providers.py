@@ -15,7 +15,7 @@ from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list, written
 from app.processes import provider_checks as checks
-from app.processes.smoke import Smoked, smoke
+from app.processes.smoke import Smoked, Step, smoke
 from domain.errors import NotPossible
 from domain.money import format_amount
 
@@ -142,13 +142,20 @@ def _require_configured(container: Container, name: str | None) -> None:
 def _keep(
     exchanges: Sequence[Mapping[str, Any]], name: str, done: Smoked, at: datetime, directory: Path
 ) -> Path | None:
-    """Write the transcript, if a provider was called at all; one of the same day is replaced."""
+    """Write the transcript, if a provider was called at all; one of the same day is replaced.
+
+    If that fails it is one more step, because what was bought must be told all the same.
+    """
     if not exchanges:
         return None
     path = directory / f"{name}-{at:%Y-%m-%d}.json"
-    directory.mkdir(parents=True, exist_ok=True)
     steps = [{"step": each.step, "ok": each.ok} for each in done.steps]
     told = {"provider": name, "ok": done.ok, "steps": steps, "exchanges": exchanges}
-    with written(path) as file:
-        file.write(json.dumps(told, indent=1, ensure_ascii=False).encode() + b"\n")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with written(path) as file:
+            file.write(json.dumps(told, indent=1, ensure_ascii=False).encode() + b"\n")
+    except OSError as error:
+        done.steps.append(Step("keep the transcript", ok=False, ms=0, told=error.strerror))
+        return None
     return path

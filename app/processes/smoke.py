@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from app.bootstrap.container import Container
 from domain.cost import Cost
 from domain.errors import NotPossible
-from domain.links.network import EsimNetwork, OrderNetwork, ProviderPlan, StockNetwork
+from domain.links.esim import holder_of
+from domain.links.network import Endpoint, EsimNetwork, OrderNetwork, ProviderPlan, StockNetwork
 from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
 from domain.provider_errors import ProviderError
@@ -53,6 +54,8 @@ class Smoked:
             result = call()
         except ProviderError as error:
             told = str(error) or type(error).__name__
+        except Exception as error:  # noqa: BLE001  # What was bought is told and given back even so.
+            told = type(error).__name__
         ms = round((time.monotonic() - began_s) * 1000, 1)
         self.steps.append(Step(step, told is None, ms, told))
         return result
@@ -139,7 +142,9 @@ def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smok
     order = smoked.do("order", lambda: network.order(plan, reference, timeout_s=CHANGE_S))
     if order is None:
         seen = smoked.do("list orders", lambda: network.orders(plan, since, timeout_s=READ_S))
-        smoked.given_back = None if seen == [] else False  # Somebody must look at its own pages.
+        smoked.given_back = False  # Somebody must look at its own pages.
+        if seen == []:
+            smoked.cost = smoked.given_back = None
         return
     smoked.cost = order.cost or smoked.cost
     _read(network, order.iccid, order.iccid, smoked)
@@ -155,26 +160,43 @@ def _create(
         "list free eSIMs",
         lambda: network.available_esims(plan, None, rules.product, page=0, timeout_s=READ_S),
     )
-    if not free:
+    nobodys = (
+        each.iccid
+        for each in free or ()
+        if holder_of(container.log, [network.name], each.iccid) is None
+    )
+    iccid, reference = next(nobodys, None), str(uuid4())
+    if iccid is None:
         smoked.steps.append(Step("take one of them", ok=False, ms=0, told="there is none"))
+        smoked.cost = None
         return
-    iccid, reference = free[0].iccid, str(uuid4())
     made = smoked.do(
         "create endpoint",
         lambda: network.create_endpoint(
             iccid, plan, rules.base_plan, reference, timeout_s=CHANGE_S
         ),
-    ) or smoked.do("find endpoint", lambda: network.find_endpoint(iccid, timeout_s=READ_S))
-    smoked.given_back = False
-    if made is not None:
-        smoked.cost = made.cost or smoked.cost
-        _read(network, made.endpoint_id, iccid, smoked)
-        smoked.do(
-            "remove endpoint",
-            lambda: network.remove_endpoint(made.endpoint_id, timeout_s=CHANGE_S),
-        )
+    ) or _find(network, iccid, reference, smoked)
+    if made is None:
+        return
+    smoked.cost = made.cost or smoked.cost
+    _read(network, made.endpoint_id, iccid, smoked)
+    smoked.do(
+        "remove endpoint",
+        lambda: network.remove_endpoint(made.endpoint_id, timeout_s=CHANGE_S),
+    )
     smoked.do("release eSIM", lambda: network.release_esim(iccid, timeout_s=CHANGE_S))
     smoked.given_back = all(each.ok for each in smoked.steps[-2:])
+
+
+def _find(network: StockNetwork, iccid: str, reference: str, smoked: Smoked) -> Endpoint | None:
+    """Return what a creation has made whose reply was lost; a link may have taken the eSIM."""
+    found = smoked.do("find endpoint", lambda: network.find_endpoint(iccid, timeout_s=READ_S))
+    if found is not None and found.reference == reference:
+        return found
+    smoked.given_back = False  # Somebody must look at its own pages.
+    if smoked.steps[-1].ok:
+        smoked.cost = smoked.given_back = None
+    return None
 
 
 def _read(network: EsimNetwork, endpoint_id: str, iccid: str, smoked: Smoked) -> None:
