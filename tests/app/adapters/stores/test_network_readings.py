@@ -3,6 +3,7 @@
 import json
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from threading import get_ident
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -116,10 +117,11 @@ def test_many_links_are_read_in_one_statement(
     for link_id in links:
         process.readings.keep_status(ORGANIZATION, link_id, status())
     asked: list[HotStatement] = []
-    read = HotReads.rows
+    ours, read = get_ident(), HotReads.rows
 
     def noted(reads: HotReads, hot: HotStatement, values: Any) -> Any:
-        asked.append(hot)
+        if get_ident() == ours:  # A process that still ends elsewhere may read as well.
+            asked.append(hot)
         return read(reads, hot, values)
 
     monkeypatch.setattr(HotReads, "rows", noted)
