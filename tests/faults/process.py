@@ -10,7 +10,6 @@ import os
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Event, Thread
 from typing import Any
 
 from pika.adapters.blocking_connection import BlockingChannel
@@ -31,10 +30,10 @@ from tests.faults.failpoints import (
     MovingPositions,
     Passing,
 )
+from tests.faults.parent import end_with_parent
 from workers.fees import MonthlyFees
 from workers.sweep import JOBS_MAX, Sweep
 
-LOOK_S = 0.5
 FEES_S = 2.0  # Instead of a minute: debtors come all the while.
 NETWORK_CALLS = (
     "available_esims",
@@ -110,14 +109,6 @@ class Container(app.bootstrap.container.Container):
         return QuickSweep(self.log, self.views, self.jobs, self.publisher, self.clock)
 
 
-def end_with_parent(parent: int) -> None:
-    """End at once when the tests are gone, because nobody else would end this process."""
-    never = Event()
-    while os.getppid() == parent:
-        never.wait(LOOK_S)
-    os._exit(1)
-
-
 app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before anybody else imports it.
 workers.sweep.IDLE = idle  # The first of the pauses between two sweeps of one job.
 BlockingChannel.basic_ack = passing.wrap(BlockingChannel.basic_ack, "ack")
@@ -127,5 +118,5 @@ if __name__ == "__main__":
     from app.cli.root import main
 
     app.processes.runtime.MONTHLY_FEES_S = FEES_S
-    Thread(target=end_with_parent, args=(os.getppid(),), daemon=True).start()
+    end_with_parent()
     sys.exit(main())

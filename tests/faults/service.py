@@ -42,13 +42,13 @@ class Reply:
 class Service:
     """One life of the service; it ends with `kill` or `stop`, or when the `with` block is left."""
 
-    def __init__(self, installation: Installation) -> None:
+    def __init__(self, installation: Installation, module: str = "app", **changes: str) -> None:
         self._port = int(installation.environment["PORT"])
         self._lines = (installation.directory / "serve.log").open("ab")
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "app", "serve"],
+            [sys.executable, "-m", module, "serve"],
             cwd=ROOT,
-            env=child_environment(installation),
+            env={**child_environment(installation), **changes},
             stdout=self._lines,
             stderr=self._lines,
             start_new_session=True,
