@@ -126,14 +126,16 @@ class SellingByOrder:
             raise Rejected
         return self.book.buy(plan, reference, keeps_it=self.keeps_reference)
 
-    def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
+    def orders(
+        self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float
+    ) -> Sequence[Order]:
         self._reach(timeout_s)
         item, now = plan.provider_plan_id, self.book.clock()
         shown = [
             each.order
             for each in self.book.orders
             if each.order.provider_plan_id == item
-            and each.order.placed_at >= since
+            and since <= each.order.placed_at <= until
             and each.shown_at <= now
         ]
         return sorted(shown, key=lambda order: order.placed_at)

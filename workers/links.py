@@ -32,7 +32,7 @@ from domain.links.create import ProvisioningRules
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.lost_order import LostOrder, claim, is_claimed, listed_since
+from domain.links.lost_order import LostOrder, claim, is_claimed, listed
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
@@ -373,9 +373,10 @@ class Provisioning:
             by_reference = network.keeps_reference
             if not by_reference and lies_ahead(link.intent.until, now):
                 return False
-            since = listed_since(link.ordered_since, by_reference=by_reference)
+            until = link.intent.until + network.settles_after
+            span = listed(link.ordered_since, until, by_reference=by_reference)
             plan = link.requested.plan.at_provider
-            orders = network.orders(plan, since, timeout_s=self._call_s(link))
+            orders = network.orders(plan, *span, timeout_s=self._call_s(link))
         except ProviderError:
             return False
         for order in orders:

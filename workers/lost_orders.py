@@ -12,7 +12,7 @@ from domain.links.lost_order import (
     claim,
     is_claimed,
     is_of,
-    listed_since,
+    listed,
     next_step,
 )
 from domain.links.networks import Networks
@@ -63,12 +63,13 @@ class LostOrders:
         plan = lost.opened.plan.at_provider
         try:
             network = by_order(self.networks.of(lost.opened.network))
-            since = listed_since(lost.opened.since, by_reference=network.keeps_reference)
-            orders = network.orders(plan, since, timeout_s=CALL.total_seconds())
+            by_reference = network.keeps_reference
+            span = listed(lost.opened.since, lost.opened.until, by_reference=by_reference)
+            orders = network.orders(plan, *span, timeout_s=CALL.total_seconds())
         except ProviderError:
             return False
         for order in orders:
-            of_this = is_of(lost, order, by_reference=network.keeps_reference)
+            of_this = is_of(lost, order, by_reference=by_reference)
             if of_this and not is_claimed(self.log, lost.opened.network, order):
                 cause = self._cause(lost)
                 esim = claim(self.log, lost.opened.network, order, lost.opened.link_id, cause)

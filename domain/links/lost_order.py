@@ -206,12 +206,13 @@ def next_step(lost: LostOrder, now: datetime) -> LostStep:
     return LostStep.WAIT if now < lost.opened.settled_at else LostStep.LOOK
 
 
-def listed_since(called_at: datetime, *, by_reference: bool) -> datetime:
-    """Return from when on the orders of a network are looked at, by its clock, for a call of ours.
+def listed(since: datetime, until: datetime, *, by_reference: bool) -> tuple[datetime, datetime]:
+    """Return between which moments of a network's clock the orders of our calls are looked for.
 
     Where our reference tells an order, the clock need not be right.
     """
-    return called_at - (WIDE if by_reference else APART)
+    apart = WIDE if by_reference else APART
+    return since - apart, until + apart
 
 
 def is_claimed(log: Log, network: str, order: Order) -> bool:

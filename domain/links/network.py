@@ -272,8 +272,10 @@ class OrderNetwork(Network, Protocol):
         """
         ...
 
-    def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
-        """Return the orders of a plan that were placed at `since` or later, oldest first.
+    def orders(
+        self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float
+    ) -> Sequence[Order]:
+        """Return the orders of a plan that were placed from `since` to `until`, oldest first.
 
         All that the network shows by now, whoever placed them. One may be shown only some time
         after it was placed, but within `settles_after` of the start of its call. Raises

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -35,7 +35,9 @@ READS: dict[str, Callable[[Ask], object]] = {
     "probe": lambda ask: ask.network.probe(timeout_s=ask.timeout_s),
     "balance": lambda ask: ask.network.balance(timeout_s=ask.timeout_s),
     "supplied": lambda ask: [*ask.network.supplied(timeout_s=ask.timeout_s)],
-    "orders": lambda ask: ask.network.orders(PLAN, ask.order.placed_at, timeout_s=ask.timeout_s),
+    "orders": lambda ask: ask.network.orders(
+        PLAN, *[ask.order.placed_at] * 2, timeout_s=ask.timeout_s
+    ),
     "usage": lambda ask: ask.network.usage(ask.order.iccid, timeout_s=ask.timeout_s),
     "status": lambda ask: ask.network.status(ask.order.iccid, timeout_s=ask.timeout_s),
     "lpa": lambda ask: ask.network.lpa(ask.order.iccid, timeout_s=ask.timeout_s),
@@ -63,8 +65,14 @@ def buy(network: OrderNetwork, plan: ProviderPlan = PLAN, reference: str = "link
     return network.order(plan, reference, timeout_s=TIMEOUT_S)
 
 
-def listed(network: OrderNetwork, since: Order, plan: ProviderPlan = PLAN) -> list[str]:
-    orders = network.orders(plan, since.placed_at, timeout_s=TIMEOUT_S)
+def listed(
+    network: OrderNetwork,
+    since: Order,
+    plan: ProviderPlan = PLAN,
+    until: datetime | None = None,
+) -> list[str]:
+    until = until or since.placed_at + timedelta(hours=1)
+    orders = network.orders(plan, since.placed_at, until, timeout_s=TIMEOUT_S)
     return [order.order_reference for order in orders]
 
 
@@ -108,7 +116,8 @@ def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
     assert listed(network, bought[1]) == [second, last]
     assert listed(far_side.connect(), bought[2]) == [last]
     assert listed(network, bought[0], OTHER_PLAN) == [other]
-    (shown,) = network.orders(PLAN, bought[3].placed_at, timeout_s=TIMEOUT_S)
+    assert listed(network, bought[0], until=bought[1].placed_at) == [first, second]
+    (shown,) = network.orders(PLAN, *[bought[3].placed_at] * 2, timeout_s=TIMEOUT_S)
     assert shown.iccid == bought[3].iccid
     assert shown.cost == bought[3].cost
     assert shown.reference == ("link-1" if network.keeps_reference else None)

@@ -21,7 +21,7 @@ import msgspec
 
 from app.adapters.remote.limits import Hold
 from app.adapters.remote.reply import Busy, Malformed, Reply, Unreachable
-from app.adapters.remote.request import Origin, Outcome, Request
+from app.adapters.remote.request import Origin, Outcome, Query, Request
 from app.watch.logging import request_id_here
 from domain.cause import Clock
 from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
@@ -156,7 +156,7 @@ class RemoteApi:
         method: str,
         path: str,
         *,
-        query: Mapping[str, str] | None = None,
+        query: Query | None = None,
         json: object = None,
         headers: Mapping[str, str] | None = None,
         timeout_s: float,
@@ -185,7 +185,7 @@ class RemoteApi:
         method: str,
         path: str,
         *,
-        query: Mapping[str, str] | None = None,
+        query: Query | None = None,
         json: object = None,
         form: Mapping[str, str] | None = None,
         headers: Mapping[str, str] | None = None,
@@ -220,7 +220,7 @@ class RemoteApi:
         self,
         method: str,
         path: str,
-        query: Mapping[str, str] | None,
+        query: Query | None,
         json: object,
         form: Mapping[str, str] | None,
         headers: Mapping[str, str] | None,
@@ -237,7 +237,7 @@ class RemoteApi:
             sent["Content-Type"] = "application/x-www-form-urlencoded"
         if request_id := request_id_here():
             sent["X-Request-Id"] = request_id
-        url = self._base + path + (f"?{urlencode(query)}" if query else "")
+        url = self._base + path + (f"?{urlencode(query, doseq=True)}" if query else "")
         return Request(method, url, body, sent)
 
     def _try(self, request: Request, ends_s: float, turn_s: float) -> Reply | _Failed:

@@ -1,5 +1,6 @@
 """A request to a provider, and how a call can end."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -7,6 +8,9 @@ from typing import Literal, NamedTuple
 # `limited` 429, `held` never sent because of a limit, `unreachable` never connected, `lost` sent
 # and no whole reply, `malformed` more bytes than allowed.
 Outcome = Literal["answered", "failed", "limited", "held", "unreachable", "lost", "malformed"]
+
+
+Query = Mapping[str, str | Sequence[str]]  # A name with several values is sent once for each.
 
 
 class Origin(NamedTuple):

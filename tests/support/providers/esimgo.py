@@ -23,6 +23,7 @@ SMDP = "http://rsp.esim.example"
 GB = 1_000_000_000
 MB = 1_000_000
 LAPSE = timedelta(days=365)
+EVER, NEVER = datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
 TOKENS = {"catalogue": 5, "networks": 5}  # What a request costs; 1 where nothing is said.
 UNUSED = {"processing", "queued"}
 OVER = {"depleted", "expired", "lapsed", "revoked"}
@@ -132,6 +133,7 @@ class EsimGoServer(ScriptedServer):
         self.esims: dict[str, Esim] = {}
         self.sales: list[Sale] = []
         self.keeps = False  # Whether it refuses to revoke any bundle.
+        self.done_with = 200  # The status of an order that was placed.
         self.limited = 0  # Requests that were refused by `limit`.
         self._numbers = itertools.count(1)
         self._window = (datetime.now(UTC), 0)
@@ -310,7 +312,8 @@ class EsimGoServer(ScriptedServer):
         if asked["type"] == "validate":
             return 200, self._priced(offer, self.clock()) | {"valid": True}, {}
         sale = self._sell(offer, iccids[0] if iccids else None)
-        return 200, {**self._shown(sale), "runningBalance": f"{self.balance}"}, {}
+        told = {**self._shown(sale), "runningBalance": f"{self.balance}"}
+        return self.done_with, told, {}
 
     def _sell(self, offer: Offer, iccid: str | None) -> Sale:
         """Take the money, and put the bundle on this eSIM or on a new one."""
@@ -351,10 +354,13 @@ class EsimGoServer(ScriptedServer):
         }
 
     def _orders(self, request: Request) -> Answer:
-        _, _, text = request.query.get("createdAt", "").partition(":")
-        since = datetime.fromisoformat(text) if text else datetime.min.replace(tzinfo=UTC)
+        limits = [each.partition(":") for each in request.queries.get("createdAt", [])]
+        at = {operator: datetime.fromisoformat(text) for operator, _, text in limits}
+        since, until = at.get("gte", EVER), at.get("lte", NEVER)
         now = self.clock()
-        listed = [each for each in self.sales if each.shown_at <= now and each.placed_at >= since]
+        listed = [
+            each for each in self.sales if each.shown_at <= now and since <= each.placed_at <= until
+        ]
         return 200, [self._shown(each) for each in page_of(listed[::-1], request, "limit")], {}
 
     def _esim(self, _: Request, esim: Esim) -> Answer:

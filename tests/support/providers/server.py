@@ -80,6 +80,7 @@ class Request:
     route: str = ""
     parts: dict[str, str] = field(default_factory=dict)
     fault: FaultKind | None = None
+    queries: dict[str, list[str]] = field(default_factory=dict)  # Of each name all values.
 
     def json(self) -> Any:
         """Return the body; None if there is none."""
@@ -304,7 +305,9 @@ class _Connection(BaseHTTPRequestHandler):
         length = int(self.headers.get("Content-Length") or 0)
         body = self.rfile.read(length)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        return Request(self.command, url.path, _single(url.query), headers, body)
+        queries = parse_qs(url.query, keep_blank_values=True)
+        query = _single(url.query)
+        return Request(self.command, url.path, query, headers, body, queries=queries)
 
     def _reset(self) -> None:
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NOW)

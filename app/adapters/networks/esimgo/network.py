@@ -15,6 +15,7 @@ from urllib.parse import quote
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.notifications import iccid_of
 from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.request import Query
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -38,12 +39,13 @@ SETTLES_AFTER = timedelta(minutes=10)
 # make themselves heard every one to three hours (3GPP TS 24.301, T3412).
 CONNECTED_FOR = timedelta(hours=3)
 ORDERS_PER_PAGE = 100
-ORDER_PAGES_MAX = 20  # 2,000 orders since an intent; more cannot be looked through in time.
+ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a lost one we place 1,200 at most.
+SECONDS = "%Y-%m-%dT%H:%M:%S"
 CATALOGUE_PER_PAGE = 50
 CATALOGUE_PAGES_MAX = 400
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
-DONE = {HTTPStatus.OK, HTTPStatus.CREATED}
+DONE = range(200, 300)  # Of a change; what else it tells, its reader judges.
 NO_SUCH_ESIM = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,
@@ -105,23 +107,25 @@ class EsimGo:
             raise OutcomeUnknown
         return order
 
-    def orders(self, plan: ProviderPlan, since: datetime, *, timeout_s: float) -> Sequence[Order]:
+    def orders(
+        self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float
+    ) -> Sequence[Order]:
         """Return the orders of one bundle on one eSIM, oldest first.
 
         Orders of a bundle for an eSIM that is there already look the same.
         """
-        until = _deadline(timeout_s)
+        left_s = _deadline(timeout_s)
         found: list[Order] = []
         for page in range(1, ORDER_PAGES_MAX + 1):
             query = {
                 "includeIccids": "true",
                 "page": str(page),
                 "limit": str(ORDERS_PER_PAGE),
-                "createdAt": f"gte:{since:%Y-%m-%dT%H:%M:%S}.000Z",
+                "createdAt": (f"gte:{since:{SECONDS}}.000Z", f"lte:{until:{SECONDS}}.999Z"),
             }
-            reply = self._read("/orders", until(), query)
+            reply = self._read("/orders", left_s(), query)
             listed = wire.orders_of(reply)
-            found += wire.matching(listed, plan.provider_plan_id, since)
+            found += wire.matching(listed, plan.provider_plan_id, since, until)
             if len(listed) < ORDERS_PER_PAGE:
                 return sorted(found, key=lambda order: order.placed_at)
         message = "more orders than can be looked through"
@@ -261,7 +265,7 @@ class EsimGo:
         query = {"includeUsed": "true", "limit": str(ASSIGNMENTS_MAX)}
         return decode(self._known(f"{_path(iccid)}/bundles", timeout_s, query), wire.Bundles)
 
-    def _known(self, path: str, timeout_s: float, query: Mapping[str, str] | None = None) -> Reply:
+    def _known(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
         """Read about an eSIM; raises NoSuchEndpoint if it is not ours, or no longer."""
         until = _deadline(timeout_s)
         reply = self._api.read("GET", path, query=query, timeout_s=until())
@@ -271,7 +275,7 @@ class EsimGo:
             raise NoSuchEndpoint
         return _answer(reply)
 
-    def _read(self, path: str, timeout_s: float, query: Mapping[str, str] | None = None) -> Reply:
+    def _read(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
         return _answer(self._api.read("GET", path, query=query, timeout_s=timeout_s))
 
     def _require_key(self, timeout_s: float) -> None:

@@ -359,7 +359,9 @@ def moment(text: str | None) -> datetime | None:
     return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
 
 
-def matching(orders: Sequence[Placed], bundle: str, since: datetime) -> list[Order]:
-    """Return the orders of one eSIM with a bundle that were placed at `since` or later."""
+def matching(
+    orders: Sequence[Placed], bundle: str, since: datetime, until: datetime
+) -> list[Order]:
+    """Return the orders of one eSIM with a bundle that were placed from `since` to `until`."""
     read = [order for each in orders if (order := each.read(bundle)) is not None]
-    return [order for order in read if order.placed_at >= since]
+    return [order for order in read if since <= order.placed_at <= until]

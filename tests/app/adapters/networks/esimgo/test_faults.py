@@ -38,7 +38,9 @@ CALLS = {
     "balance": Call(lambda it, _, s: it.balance(timeout_s=s), "organisation"),
     "supplied": Call(lambda it, _, s: [*it.supplied(timeout_s=s)], "catalogue"),
     "operators": Call(lambda it, _, s: [*it.supplied(timeout_s=s)], "networks"),
-    "orders": Call(lambda it, order, s: it.orders(PLAN, order.placed_at, timeout_s=s), "orders"),
+    "orders": Call(
+        lambda it, order, s: it.orders(PLAN, *[order.placed_at] * 2, timeout_s=s), "orders"
+    ),
     "usage": Call(lambda it, order, s: it.usage(order.iccid, timeout_s=s), "bundles"),
     "life cycle": Call(lambda it, order, s: it.usage(order.iccid, timeout_s=s), "esim"),
     "status": Call(lambda it, order, s: it.status(order.iccid, timeout_s=s), "location"),

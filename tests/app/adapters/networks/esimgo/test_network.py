@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import pytest
 
+from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE, EsimGo
 from app.adapters.remote.api import RemoteRules
 from domain.cause import utc_now
@@ -85,7 +86,7 @@ def test_a_lost_order_is_shown_when_the_list_shows_it(
         bought(network)
 
     def listed() -> list[str]:
-        orders = network.orders(PLAN, since, timeout_s=TIMEOUT_S)
+        orders = network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
         return [order.iccid for order in orders]
 
     assert listed() == []
@@ -101,13 +102,42 @@ def test_orders_come_from_all_pages_oldest_first(
         bought(network, OTHER_PLAN if number % 10 == 0 else PLAN)
         clock.forward(seconds=1)
 
-    orders = network.orders(PLAN, since, timeout_s=TIMEOUT_S)
+    orders = network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
 
     sold = [sale.reference for sale in server.sales if sale.offer.name == PLAN.provider_plan_id]
     assert [order.order_reference for order in orders] == sold
     assert len(server.asked("orders")) == 2
-    late = network.orders(PLAN, since + timedelta(seconds=100, milliseconds=1), timeout_s=TIMEOUT_S)
+    moment = since + timedelta(seconds=100, milliseconds=1)
+    late = network.orders(PLAN, moment, clock.now, timeout_s=TIMEOUT_S)
     assert [order.order_reference for order in late] == sold[-4:]
+    early = network.orders(PLAN, since, moment, timeout_s=TIMEOUT_S)
+    assert [order.order_reference for order in early] == sold[:-4]
+
+
+def test_an_order_is_found_however_many_were_placed_since(
+    network: EsimGo, server: EsimGoServer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(esimgo, "ORDERS_PER_PAGE", 2)
+    monkeypatch.setattr(esimgo, "ORDER_PAGES_MAX", 2)
+    since = clock.now
+    lost = bought(network)
+    until = clock.now + timedelta(seconds=5)
+    for _ in range(4):
+        clock.forward(seconds=10)
+        bought(network)
+
+    assert network.orders(PLAN, since, until, timeout_s=TIMEOUT_S) == [lost]
+    with pytest.raises(Unavailable):
+        network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
+    assert len(server.sales) == 5
+
+
+@pytest.mark.parametrize("status", [201, 202, 206])
+def test_an_order_is_placed_under_any_status_of_success(
+    network: EsimGo, server: EsimGoServer, status: int
+) -> None:
+    server.done_with = status
+    assert bought(network).iccid in server.held
 
 
 def test_a_topup_is_a_bundle_more_and_tells_its_cost(network: EsimGo, server: EsimGoServer) -> None:
