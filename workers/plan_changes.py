@@ -193,6 +193,8 @@ class PlanChanges:
             return settled and self._save(change, outcomes.finish)
         try:
             self._take_off(link, seen.addon_id)
+        except Rejected:  # Final, as when it is in use; the link must not wait for it for ever.
+            logger.error("a plan of failed change %s stays on its link, unpaid", change.id)  # noqa: TRY400  # Its text is the network's.
         except ProviderError:
             return False
         return self._save(change, outcomes.finish)

@@ -7,6 +7,7 @@ import pytest
 
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
 from domain.links.plan_change import PlanChange
+from domain.provider_errors import Rejected
 from tests.workers.link_checks import check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
@@ -175,6 +176,20 @@ def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(
     lab.settle()
     assert lab.network.count("remove_plan") == 1
     check(lab)
+
+
+def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_change(
+    lab: Lab, link_id: UUID, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.late.later("add_plan", 17)
+    arm(lab.network, "add_plan", FAULTS["rejected"], after_calls=1)
+    change = lab.change(link_id, add=["t3"])
+    lab.network.before("remove_plan", *[Rejected("used")] * 100)
+    lab.settle()
+    assert lab.plan_change(change.id).finished_at is not None
+    assert lab.network.count("remove_plan") == 1
+    assert f"a plan of failed change {change.id} stays on its link" in caplog.text
+    assert code_of(lab.change(link_id, add=["t4"])) is None
 
 
 @pytest.mark.parametrize(
