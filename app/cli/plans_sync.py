@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
-from itertools import islice
 from typing import Any
 
 import click
@@ -13,16 +12,14 @@ from app.bootstrap.container import Container
 from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show, show_list
+from app.processes.supplied import supplied_by
 from domain.catalogue.plan import Plan
-from domain.catalogue.plan_file import PLANS_MAX
 from domain.catalogue.supplied import SuppliedPlan
 from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.money import format_amount
-from domain.provider_errors import ProviderError
 
-CALL_S = 30.0  # For each call of the network; a catalogue has many pages.
 CENT_MICROS = 10_000
 
 Row = Mapping[str, Any]
@@ -92,21 +89,11 @@ def sync(  # noqa: PLR0913  # Each argument is an option of the command.
 
 
 def _supplied(container: Container, name: str) -> Sequence[SuppliedPlan]:
-    """Read the whole catalogue of a network before anything is changed."""
     networks = container.networks
     if name not in networks.names:
         message = f"NETWORK_PROVIDER names no {name}, but: {', '.join(networks.names)}"
         raise NotPossible(message)
-    try:
-        listed = networks.of(name).supplied(timeout_s=CALL_S)
-        supplied = [*islice(listed, PLANS_MAX + 1)]
-    except ProviderError as error:
-        message = f"the network {name} does not give its catalogue: {type(error).__name__}"
-        raise NotPossible(message) from error
-    if len(supplied) > PLANS_MAX:
-        message = f"the network {name} lists more than {PLANS_MAX} plans"
-        raise NotPossible(message)
-    return supplied
+    return supplied_by(networks.of(name))
 
 
 def _show(synced: Synced, now: datetime, *, dry_run: bool, as_json: bool) -> None:

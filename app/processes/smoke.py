@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from msgspec.structs import replace
 
 from app.bootstrap.container import Container
+from app.processes.supplied import supplied_by
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.links.esim import holder_of
@@ -109,7 +110,7 @@ def _plan(
     """Return the plan that is named, or the cheapest, of the network's catalogue or of ours."""
     known = [
         (ProviderPlan(each.provider_plan_id, each.data_mb or 0, each.validity_days), each.cost)
-        for each in network.supplied(timeout_s=READ_S)
+        for each in supplied_by(network)
     ] or list(_imported(container, network.name))
     priced = [(plan, cost) for plan, cost in known if cost is not None]
     wanted = [each for each in priced if plan_id in {None, each[0].provider_plan_id}]

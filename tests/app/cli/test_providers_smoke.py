@@ -142,3 +142,10 @@ def test_every_provider_has_a_page_that_says_whether_it_was_tried(name: str) -> 
     (row,) = [line for line in index.splitlines() if line.startswith(f"| [`{name}`]({name}.md) ")]
     for text in (page, row):
         assert (NEVER_RUN in text.lower()) is not tried
+
+
+def test_smoke_buys_nothing_where_no_price_can_be_read(sold: Shell, far: EsimGoServer) -> None:
+    far.fault(FaultKind.SERVER_ERROR, times=99)
+    told = sold.refusal("providers", "smoke", "esimgo", "--spend-max", "3")
+    assert told == "the network esimgo does not give its catalogue: Unavailable"
+    assert far.sales == []
