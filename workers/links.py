@@ -188,7 +188,9 @@ def _charges_of(link: Link) -> list[Charge]:
 
 
 def _stock(network: EsimNetwork) -> StockNetwork:
-    assert network.shape == "stock", network.name
+    """Return a network with a stock; raises Unavailable for one that is not configured."""
+    if network.shape != "stock":
+        raise Unavailable
     return network
 
 
@@ -457,9 +459,10 @@ class Provisioning:
     def _clean_up(self, link: Link) -> bool:
         """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
         assert link.iccid is not None
-        network, timeout_s = _stock(self.network), CALL.total_seconds()
+        timeout_s = CALL.total_seconds()
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
         try:
+            network = _stock(self.network)
             endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
             if endpoint is None or endpoint.reference != str(link.id):
                 step = after_no_endpoint(link, asked_at)

@@ -58,13 +58,13 @@ class Networks:
 
 
 class _NotConfigured:
-    """A network of which nothing is known, so its calls may have an effect for as long as any's."""
+    """A network of which nothing is known here, not even its shape."""
 
     remote = False
-    shape = "stock"
+    shape = None
     adds_once = creates_once = keeps_reference = False
     capabilities: frozenset[str] = frozenset()
-    settles_after = timedelta(days=1)
+    settles_after = timedelta(hours=1)  # More than any network needs, and processes live longer.
 
     def __init__(self, name: str) -> None:
         self.name = name

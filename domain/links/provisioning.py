@@ -20,6 +20,7 @@ An order brings its eSIM, so its stages hold none. What an order may leave behin
 `domain.links.lost_order`.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -55,13 +56,22 @@ UNFINISHED = {
 }
 
 
-def next_step(link: Link, now: datetime, shape: Shape = "stock") -> Step:
-    """Return what must be done at this moment for a link on a network of this shape."""
+BEGIN: Mapping[Shape | None, Step] = {
+    "stock": Step.RESERVE,
+    "order": Step.ORDER,
+    None: Step.WAIT,
+}
+
+
+def next_step(link: Link, now: datetime, shape: Shape | None = "stock") -> Step:
+    """Return what must be done at this moment for a link on a network of this shape.
+
+    None where the network is not configured: another worker may know it.
+    """
     if link.stage in UNFINISHED:
         if now >= link.requested.deadline:
             return Step.FAIL
-        begins_an_order = shape == "order" and link.stage is Stage.REQUESTED
-        return Step.ORDER if begins_an_order else UNFINISHED[link.stage]
+        return BEGIN[shape] if link.stage is Stage.REQUESTED else UNFINISHED[link.stage]
     if link.stage is Stage.FAILED:
         return Step.CLEAN_UP
     if link.stage is Stage.ENDPOINT_REMOVED:

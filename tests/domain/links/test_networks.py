@@ -184,6 +184,21 @@ def test_open_work_waits_until_its_network_is_configured_again(
     buyer.check()
 
 
+def test_a_worker_that_does_not_know_a_network_yet_leaves_its_links_to_others(
+    installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = installation.process()
+    add_to(installation.environment, monkeypatch)
+    buyer = new_buyer()
+    created = buyer.create_later(buyer.sell("Asia", network=SECOND))
+    link_id = _requested(buyer)
+    without.provisioning.work(link_id)
+    assert buyer.link(link_id).stage is Stage.REQUESTED
+    buyer.process.provisioning.work(link_id)
+    assert created.result()[0].stage is Stage.ACTIVE
+    buyer.check()
+
+
 def _requested(buyer: Buyer) -> UUID:
     def found() -> list[UUID]:
         return [
