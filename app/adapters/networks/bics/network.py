@@ -315,11 +315,14 @@ class BicsNetwork:
     def _addons(self, endpoint_id: str, info: Info, deadline: Deadline) -> list[AddonUsage]:
         """Return the plans in the order in which they were added; ids rise with it."""
         benefits = {str(each.unique_id): each for each in info.benefit_info.benefit if each.is_data}
+        plans = info.promotional_plans.plan
+        ended = [each for each in plans if str(each.unique_id) not in benefits]
+        days = self._since_any(endpoint_id, ended, deadline)
         found = []
-        for plan in info.promotional_plans.plan:
+        for plan in plans:
             benefit = benefits.get(str(plan.unique_id))
             if benefit is None:  # Nothing is left of it.
-                used_mb, left_mb = self._used_mb(endpoint_id, plan, deadline), 0.0
+                used_mb, left_mb = _used_mb(plan, days), 0.0
             else:
                 left_mb = _number_of(benefit.balance) / BYTES_PER_MB
                 used_mb = _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb
@@ -327,11 +330,14 @@ class BicsNetwork:
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
         return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))
 
-    def _used_mb(self, endpoint_id: str, plan: PlanOn, deadline: Deadline) -> float:
-        """Return the traffic since a plan began, whichever plan it was counted on."""
-        began = _moment_of(plan.plan_start_date)
-        days = self._traffic(endpoint_id, began, deadline) if began else {}
-        return sum(days.values())
+    def _since_any(
+        self, endpoint_id: str, plans: Iterable[PlanOn], deadline: Deadline
+    ) -> dict[datetime, float]:
+        """Return the MB of each day since the first of these plans began, read once for all."""
+        began = min(
+            filter(None, [_moment_of(each.plan_start_date) for each in plans]), default=None
+        )
+        return self._traffic(endpoint_id, began, deadline) if began else {}
 
     def _traffic(
         self, endpoint_id: str, since: datetime, deadline: Deadline
@@ -422,6 +428,12 @@ def _moment_of(text: str | None, form: str = MOMENT) -> datetime | None:
         return datetime.strptime(text, form).replace(tzinfo=UTC)
     except ValueError:
         raise Malformed(UNREADABLE) from None
+
+
+def _used_mb(plan: PlanOn, days: Mapping[datetime, float]) -> float:
+    """Return the traffic since a plan began, whichever plan it was counted on."""
+    began = _moment_of(plan.plan_start_date)
+    return sum(mb for day, mb in days.items() if began and day.date() >= began.date())
 
 
 def _number_of(amount: Amount) -> float:

@@ -138,6 +138,23 @@ def test_a_plan_that_is_used_up_has_the_traffic_since_it_began(
     assert addon.expires_at - usage.first_used_at == timedelta(days=PLAN.validity_days)
 
 
+def test_traffic_is_read_once_however_many_plans_are_used_up(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    endpoint_id = a_link(network)
+    server.forward(timedelta(days=3))
+    for number in range(3):
+        network.add_plan(endpoint_id, PLAN, f"more-{number}", timeout_s=TIMEOUT_S)
+        server.forward(timedelta(days=3))
+    before = len(server.asked("statistics"))
+
+    addons = network.usage(endpoint_id, timeout_s=TIMEOUT_S).addons
+
+    assert len(server.asked("statistics")) == before + 1
+    assert [each.remaining_mb for each in addons] == [0.0] * 4
+    assert addons[-1].used_mb < addons[0].used_mb
+
+
 def test_traffic_today_is_a_connection(network: BicsNetwork, server: BicsServer) -> None:
     endpoint_id = a_link(network)
     assert not network.status(endpoint_id, timeout_s=TIMEOUT_S).connected
