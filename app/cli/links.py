@@ -87,7 +87,8 @@ def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
 def show_one(*, identifier: UUID | str, as_json: bool) -> None:
     """Show a link by its id or ICCID, with every event about it in order.
 
-    By its id a link is also shown if it has failed or is not active yet.
+    By its id a link is also shown if it has failed or is not active yet, and by an ICCID that no
+    link has, the one that had it last.
     """
     with installation() as container:
         link = _find(container, identifier)
@@ -126,7 +127,7 @@ def _find(container: Container, identifier: UUID | str) -> Link:
     if isinstance(identifier, UUID):
         link_id = identifier
     else:
-        link_id = holder_of(container.log, container.network_names, identifier)
+        link_id = holder_of(container.log, container.network_names, identifier, or_last=True)
     link = container.log.find(Link, link_id) if link_id is not None else None
     if link is None:
         message = "there is no link with this id or ICCID"

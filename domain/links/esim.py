@@ -26,7 +26,7 @@ class Esim(Root):
 
         def apply(self, aggregate: "Esim") -> None:
             aggregate.iccid = self.iccid
-            aggregate.link_id = aggregate.freed_at = None
+            aggregate.link_id = aggregate.freed_at = aggregate.freed_by = None
             aggregate.quarantined_until = None
 
     class Reserved(Root.Event):
@@ -55,12 +55,13 @@ class Esim(Root):
 
         def apply(self, aggregate: "Esim") -> None:
             aggregate.link_id = None
-            aggregate.freed_at = self.timestamp
+            aggregate.freed_at, aggregate.freed_by = self.timestamp, self.link_id
             aggregate.quarantined_until = None
 
     iccid: str
     link_id: UUID | None
-    freed_at: datetime | None  # When a link last gave it up.
+    freed_at: datetime | None  # When a link last gave it up, and which one.
+    freed_by: UUID | None
     quarantined_until: datetime | None
 
     @classmethod
@@ -89,10 +90,17 @@ def esim_id(network: str, iccid: str) -> UUID:
     return derive_id("esim", network, iccid)
 
 
-def holder_of(log: Log, networks: Iterable[str], iccid: str) -> UUID | None:
-    """Return the link that holds an ICCID at one of these networks; no two have the same ICCID."""
+def holder_of(
+    log: Log, networks: Iterable[str], iccid: str, *, or_last: bool = False
+) -> UUID | None:
+    """Return the link that holds an ICCID at one of these networks; no two have the same ICCID.
+
+    `or_last`: if none does, the one that last gave it up, as when nobody has an eSIM we paid for.
+    """
     for network in networks:
         esim = log.find(Esim, esim_id(network, iccid))
-        if esim is not None and esim.link_id is not None:
-            return esim.link_id
+        if esim is None:
+            continue
+        if holder := esim.link_id or (esim.freed_by if or_last else None):
+            return holder
     return None

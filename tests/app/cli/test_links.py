@@ -154,7 +154,8 @@ def test_a_failed_link_is_shown_by_its_id_with_all_that_happened(
     assert told["wallet.refunded"]["amount"] == told["wallet.charged"]["amount"] == "4.00"
     assert told["link.endpoint_removed"]["endpoint_id"] == "endpoint-late"
     assert shell.json("links", "list") == {"data": []}
-    assert "no link" in shell.refusal("links", "show", life.iccid)
+    assert shell.json("links", "show", life.iccid) == shown
+    assert "no link" in shell.refusal("links", "show", "8988000000000000000")
 
 
 def test_a_link_under_way_is_shown_too(
