@@ -19,3 +19,8 @@ class Rejected(ProviderError):
 
 class OutcomeUnknown(ProviderError):
     """Raised when a reply was lost or late; the call may have had its effect, or still have it."""
+
+
+def problem_of(error: Exception) -> str:
+    """Say what went wrong; of an error that nobody foresaw only its type: it may hold numbers."""
+    return (isinstance(error, ProviderError) and str(error)) or type(error).__name__

@@ -1,13 +1,16 @@
 """What we have left at providers, asked by the clock."""
 
+import logging
 from collections.abc import Iterator
 from math import nan
 
 from app.bootstrap.container import Container
 from domain.cost import ProviderBalance
-from domain.provider_errors import ProviderError
+from domain.provider_errors import problem_of
 
 ANSWER_S = 5.0  # Of one provider; they are asked one after the other.
+
+logger = logging.getLogger(__name__)
 
 
 def balance_of(container: Container, name: str) -> ProviderBalance | None:
@@ -31,7 +34,8 @@ def note_balances(container: Container) -> None:
     for name in remote_providers(container):
         try:
             told = balance_of(container, name)
-        except ProviderError:
+        except Exception as error:  # noqa: BLE001  # The others are asked all the same.
+            logger.info("the balance of %s cannot be read: %s", name, problem_of(error))
             metrics.balance(name, nan)
         else:
             metrics.balance(name, nan if told is None else told.amount_micros / 1_000_000)

@@ -11,7 +11,7 @@ from app.bootstrap.container import Container
 from app.processes.balances import balance_of
 from domain.cost import ProviderBalance
 from domain.money import format_amount
-from domain.provider_errors import ProviderError
+from domain.provider_errors import problem_of
 
 ANSWER_S = 5.0
 NEVER_RUN = "never run against the provider"
@@ -70,14 +70,14 @@ def _check(  # noqa: PLR0913  # What is known of a provider.
     began_s, problem, balance = time.monotonic(), None, None
     try:
         probe()
-    except ProviderError as error:
-        problem = str(error) or type(error).__name__
+    except Exception as error:  # noqa: BLE001  # One that is broken hides nothing of the others.
+        problem = problem_of(error)
     latency_ms = round((time.monotonic() - began_s) * 1000, 1)
     if problem is None:
         try:
             balance = _text(balance_of(container, name))
-        except ProviderError as error:
-            problem = f"its balance: {error}"
+        except Exception as error:  # noqa: BLE001  # As above.
+            problem = f"its balance: {problem_of(error)}"
     drained = name in container.drains.look()
     gauge = "lookup_provider_up" if kind == "lookups" else "network_provider_up"
     is_closed = container.providers_up()[gauge, name]

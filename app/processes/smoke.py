@@ -17,7 +17,7 @@ from domain.links.lost_order import listed
 from domain.links.network import Endpoint, EsimNetwork, OrderNetwork, ProviderPlan, StockNetwork
 from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
-from domain.provider_errors import ProviderError
+from domain.provider_errors import problem_of
 
 READ_S = 30.0
 CHANGE_S = 200.0  # The longest that a network allows itself is 180 s.
@@ -54,10 +54,8 @@ class Smoked:
         began_s, told, result = time.monotonic(), None, None
         try:
             result = call()
-        except ProviderError as error:
-            told = str(error) or type(error).__name__
         except Exception as error:  # noqa: BLE001  # What was bought is told and given back even so.
-            told = type(error).__name__
+            told = problem_of(error)
         ms = round((time.monotonic() - began_s) * 1000, 1)
         self.steps.append(Step(step, told is None, ms, told))
         return result

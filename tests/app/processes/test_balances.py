@@ -4,12 +4,15 @@ from math import isnan
 
 import pytest
 
+from app.adapters.lookups.telnyx import TelnyxLookup
 from app.processes.balances import note_balances
+from app.processes.provider_checks import check
 from domain.cause import utc_now
 from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, sqlite_only
 from tests.support.providers.esimgo import KEY, EsimGoServer
 from tests.support.providers.server import FaultKind
+from tests.support.providers.telnyx import ScriptedTelnyx
 
 SHOWN = 'provider_balance{provider="esimgo"}'
 
@@ -28,3 +31,28 @@ def test_a_balance_is_shown_while_it_can_be_asked(installation: Installation) ->
         server.fault(FaultKind.SERVER_ERROR, times=9)
         note_balances(process)
         assert isnan(scrape(process)[SHOWN])
+
+
+@sqlite_only("no storage is involved")
+def test_an_error_that_nobody_foresaw_hides_no_other_provider(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def balance(*_: object, **__: object) -> None:
+        raise KeyError(SHOWN)
+
+    monkeypatch.setattr(TelnyxLookup, "balance", balance)
+    with EsimGoServer(utc_now) as server, ScriptedTelnyx() as telnyx:
+        installation.environment |= {
+            **telnyx.settings,
+            "LOOKUP_PROVIDER": "telnyx",
+            "NETWORK_PROVIDER": "esimgo",
+            "ESIMGO_URL": server.url,
+            "ESIMGO_API_KEY": KEY,
+        }
+        process = installation.process()
+        note_balances(process)
+        told = {each.provider: (each.up, each.problem) for each in check(process)}
+    shown = scrape(process)
+    assert isnan(shown['provider_balance{provider="telnyx"}'])
+    assert shown[SHOWN] == pytest.approx(float(server.balance))
+    assert told == {"telnyx": (False, "KeyError"), "esimgo": (True, None)}
