@@ -125,7 +125,10 @@ class Unfinished(ReadModel):
         each = select(columns.kind, columns.id, columns.due_at)
         page = each.order_by(columns.due_at, columns.id).limit(bindparam("most"))
         self._overdue = page.where(columns.due_at <= bindparam("moment"))
-        self._from_ahead = page.where(columns.due_at > bindparam("moment"))
+        # A lost order may really wait for long, and loses nothing while a clock that was set back
+        # catches up.
+        waits_long = columns.kind == "lost_order"
+        self._from_ahead = page.where(columns.due_at > bindparam("moment"), ~waits_long)
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
@@ -151,7 +154,8 @@ class Unfinished(ReadModel):
     def due(self, connection: Connection, now: datetime, limit: int) -> list[UnfinishedWork]:
         """Return the work that is due, the longest overdue first.
 
-        A due time far ahead was written before a clock was set back, so it counts as due too.
+        A due time far ahead was written before a clock was set back, so it counts as due too, but
+        for lost orders.
         """
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))

@@ -81,14 +81,15 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     life = LinkSteps(process, organization_id, plan=bought(price="0"))
     link, cause = life.link, process.cause()
     link.request_order("simulated", cause.at + timedelta(seconds=INTENT_S), cause, life.id)
-    lost = LostOrder.open(link, timedelta(seconds=45), cause)
+    lost = LostOrder.open(link, timedelta(minutes=10), cause)
     process.log.append(link)
     assert due_in_s(process, life.id) == INTENT_S
     link.fail("PROVISIONING_ERROR", {}, lost.opened.until, cause)
     process.log.append(link, lost)
     assert due_in_s(process, life.id) is None
-    assert due_in_s(process, lost.id) == INTENT_S + 45 + 15
-    assert due(process, clock() + timedelta(minutes=2)) == [("lost_order", lost.id)]
+    assert due_in_s(process, lost.id) == INTENT_S + 600 + 15
+    assert due(process, clock()) == due(process, clock() + timedelta(minutes=10)) == []
+    assert due(process, clock() + timedelta(minutes=11)) == [("lost_order", lost.id)]
     lost.note_found(Order("order-1", life.iccid, "item", cause.at), process.cause())
     process.log.append(lost)
     assert due_in_s(process, lost.id) == SOON_S
