@@ -74,7 +74,8 @@ class PlanChanges:
 
     def work(self, change: PlanChange) -> None:
         """Bring a change as far as it can go now."""
-        do_steps(self.log, change, lambda it: self._do(next_step(it, self.clock()), it))
+        shape = self.network.shape
+        do_steps(self.log, change, lambda it: self._do(next_step(it, self.clock(), shape), it))
 
     def _do(self, step: ChangeStep, change: PlanChange) -> bool:
         """Do one step; True when another one may follow now."""

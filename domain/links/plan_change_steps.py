@@ -3,6 +3,7 @@
 | change | when | step |
 |---|---|---|
 | under way | the deadline has passed | FAIL, with the refunds |
+| no open intent | the network is not configured here | WAIT for another worker |
 | no open intent | else | BEGIN the next step: an intent, then the call |
 | an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
 | failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
@@ -17,7 +18,7 @@ from enum import StrEnum
 
 from domain.cause import Cause, lies_ahead
 from domain.links.link import Link
-from domain.links.network import Addon
+from domain.links.network import Addon, Shape
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.links.provisioning import ATTEMPTS_MAX
 
@@ -33,7 +34,7 @@ class ChangeStep(StrEnum):
     CLEAN_UP = "clean_up"
 
 
-def next_step(change: PlanChange, now: datetime) -> ChangeStep:
+def next_step(change: PlanChange, now: datetime, shape: Shape | None = "stock") -> ChangeStep:
     """Return what must be done for a change at this moment."""
     if change.finished_at is not None:
         return ChangeStep.NOTHING
@@ -41,7 +42,9 @@ def next_step(change: PlanChange, now: datetime) -> ChangeStep:
         return ChangeStep.CLEAN_UP
     if now >= change.requested.deadline:
         return ChangeStep.FAIL
-    return ChangeStep.BEGIN if change.intent is None else ChangeStep.LOOK_UP
+    if change.intent is not None:
+        return ChangeStep.LOOK_UP
+    return ChangeStep.WAIT if shape is None else ChangeStep.BEGIN
 
 
 def after_nothing(change: PlanChange, now: datetime, *, adds_once: bool = True) -> ChangeStep:

@@ -3,6 +3,7 @@
 | stage | when | step |
 |---|---|---|
 | requested | the deadline has passed | FAIL |
+| requested, network not configured | else | WAIT for another worker |
 | requested, of a stock | else | RESERVE an eSIM: with the charge and the intent, then the call |
 | requested, by order | else | ORDER: the charge and the intent, then the call |
 | reserved | the deadline has passed | FAIL, with the refund |

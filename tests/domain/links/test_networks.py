@@ -199,6 +199,26 @@ def test_a_worker_that_does_not_know_a_network_yet_leaves_its_links_to_others(
     buyer.check()
 
 
+def test_a_worker_that_does_not_know_a_network_leaves_changes_to_others(
+    installation: Installation, new_buyer: NewBuyer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without = installation.process()
+    add_to(installation.environment, monkeypatch)
+    buyer = new_buyer()
+    buyer.hire()
+    link = buyer.own("Asia", network=SECOND)
+    buyer.dismiss()
+    changed = buyer.change_later(link.id, add=[link.requested.plan.plan_id])
+    wait_until(lambda: buyer.link(link.id).open_change is not None)
+    change_id = buyer.link(link.id).open_change
+    assert change_id is not None
+    without.plan_changes.work(change_id)
+    assert buyer.link(link.id).open_change == change_id
+    buyer.process.plan_changes.work(change_id)
+    assert changed.result()[0].failure is None
+    buyer.check()
+
+
 def _requested(buyer: Buyer) -> UUID:
     def found() -> list[UUID]:
         return [
