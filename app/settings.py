@@ -340,6 +340,11 @@ class Settings:
         "false",
         _switch,
     )
+    airalo_client_id: str = _setting("our client id at Airalo", "", str)
+    airalo_client_secret: str = _setting("its secret", "", str, secret=True)
+    airalo_url: str = _setting(
+        "the base URL of Airalo's Partner API", "https://partners-api.airalo.com/v2", _url
+    )
     bics_url: str = _setting("the API of the network bics", "https://sft.bics.com/api", _url)
     bics_username: str = _setting("the user of the API of bics", "", str)
     bics_password: str = _setting("its password", "", str, secret=True)

@@ -11,6 +11,7 @@ from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
 from app.adapters.lookups.telnyx import TelnyxLookup, bearer
 from app.adapters.lookups.twilio import TwilioLookup, basic
+from app.adapters.networks.airalo import network as airalo_api
 from app.adapters.networks.bics.network import BicsNetwork, Profiles
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Ten calls within any second, for all processes at one address. A page of the catalogue is large,
 # because each of its bundles names all of its countries.
 ESIMGO = RemoteRules(calls_per_s=8, burst=2, read_turn_s=1.5, body_bytes_max=4 << 20)
+AIRALO = RemoteRules(body_bytes_max=4 << 20)  # Each package has its price in 20 currencies.
 SEED = "carrier-links"  # For the simulator: the same installation gets the same eSIMs again.
 
 
@@ -58,6 +60,19 @@ def esimgo(container: "Container") -> EsimGo:
     headers = {"X-API-Key": key}
     api = container.remote_api(EsimGo.name, settings.esimgo_url, headers=headers, rules=ESIMGO)
     return EsimGo(api, key, container.clock, refunds=settings.esimgo_refunds)
+
+
+def airalo(container: "Container") -> airalo_api.Airalo:
+    """Make the network of Airalo; what eSIMs have on them is read over an API of its own."""
+    settings = container.settings
+    client_id = _needed(settings, "airalo_client_id", "NETWORK_PROVIDER")
+    secret = _needed(settings, "airalo_client_secret", "NETWORK_PROVIDER")
+    api, packages = (
+        container.remote_api(airalo_api.Airalo.name, settings.airalo_url, rules=AIRALO)
+        for _ in range(2)
+    )
+    session = airalo_api.Session(api, client_id, secret)
+    return airalo_api.Airalo(session, packages, container.clock)
 
 
 def bics(container: "Container") -> BicsNetwork:
@@ -114,11 +129,14 @@ LOOKUPS: Mapping[str, Callable[["Container"], LookupProvider]] = {
     "twilio": twilio,
 }
 NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
+    "airalo": airalo,
     "bics": bics,
     "esimgo": esimgo,
     "simulated": simulated,
 }
-BY_ORDER = frozenset({"esimgo"})  # Networks that need no base plan, because they have no stock.
+BY_ORDER = frozenset(
+    {"airalo", "esimgo"}
+)  # Networks that need no base plan, because they have no stock.
 
 
 def require_known(settings: Settings) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from app.adapters.circuit import CircuitBreaker, GuardedNetwork
+from app.adapters.networks.airalo.network import Airalo
 from app.adapters.networks.bics.network import BicsNetwork, Profiles
 from app.adapters.networks.bics.session import Session
 from app.adapters.networks.esimgo.network import EsimGo
@@ -13,12 +14,13 @@ from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.adapters.remote.api import RemoteApi
 from app.adapters.sqlite.database import engine_for
 from domain.cause import Clock
-from domain.links.network import EsimNetwork, Order, ProviderPlan
+from domain.links.network import Capability, EsimNetwork, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown
 from projections.engine.database import Database
 from tests.installation import SetClock
 from tests.order_network import OrderBook, SellingByOrder
 from tests.support.providers import bics
+from tests.support.providers.airalo import AiraloServer, airalo_at
 from tests.support.providers.esimgo import KEY, MB, EsimGoServer
 
 PLAN = ProviderPlan("eu-1gb-7d", data_mb=1_000, validity_days=7)
@@ -201,6 +203,46 @@ class EsimGoSide:
             api.close()
 
 
+class AiraloSide:
+    """The adapter of Airalo over real sockets to its scripted server."""
+
+    slow = ProviderPlan(AiraloServer.slow, data_mb=1_000, validity_days=7)
+    product = ""
+    reactivates = False
+
+    def __init__(self, _: Path) -> None:
+        self.clock = SetClock()
+        self.server = AiraloServer(self.clock)
+        for plan in (PLAN, OTHER_PLAN, self.slow):
+            self.server.offer(plan.provider_plan_id, gb=plan.data_mb // 1_000)
+        self._apis: list[RemoteApi] = []
+
+    def connect(self) -> Airalo:
+        network, api = airalo_at(self.server.url, self.clock)
+        self._apis.append(api)
+        return network
+
+    def forward(self, by: timedelta) -> None:
+        """Devices use data while time passes."""
+        for iccid in self.server.esims:
+            self.server.use(iccid, 10)
+        self.clock.now += by
+
+    def deactivate(self, endpoint_id: str) -> None:
+        self.server.esims[endpoint_id].recycled = True
+
+    def install(self, endpoint_id: str) -> None:
+        """It does not tell whether an eSIM is installed."""
+
+    def break_down(self) -> None:
+        self.server.close()
+
+    def close(self) -> None:
+        self.server.close()
+        for api in self._apis:
+            api.close()
+
+
 class LosingReplies(SellingByOrder):
     """Loses the replies to orders of the slow plan."""
 
@@ -247,10 +289,16 @@ STOCKS: Mapping[str, Callable[[Path], FarSide]] = {
     "bics": BicsSide,
 }
 BY_ORDER: Mapping[str, Callable[[Path], FarSide]] = {
+    "airalo": AiraloSide,
     "esimgo": EsimGoSide,
     "in this process": BookSide,
 }
 NETWORKS = {**STOCKS, **BY_ORDER}
+
+
+def lacks(network: EsimNetwork, *needed: Capability) -> bool:
+    """Tell whether a network lacks what a test is about; then a call is refused, and no more."""
+    return not network.capabilities.issuperset(needed)
 
 
 def a_free_esim(network: EsimNetwork, plan: ProviderPlan = PLAN) -> str:

@@ -3,14 +3,15 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import pytest
 
-from domain.links.network import Order, OrderNetwork, ProviderPlan
+from domain.links.network import Capability, Order, OrderNetwork, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
-from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide
+from tests.contracts.esim_networks import OTHER_PLAN, PLAN, TIMEOUT_S, FarSide, lacks
 from tests.installation import PATIENCE_S
 
 SENT_S = 0.5  # An order has been sent by then, on a crowded machine too.
@@ -55,10 +56,25 @@ CHANGES: dict[str, Callable[[Ask], object]] = {
     "resume": lambda ask: ask.network.resume(ask.order.iccid, timeout_s=ask.timeout_s),
 }
 CALLS = {**READS, **CHANGES}
+NEEDS: dict[str, Capability] = {
+    "remove_plan": "remove_plan",
+    "suspend": "suspend",
+    "resume": "suspend",
+}
 
 
-def may_raise(name: str) -> tuple[type[ProviderError], ...]:
+def may_raise(name: str, network: OrderNetwork) -> tuple[type[ProviderError], ...]:
+    if name in NEEDS and lacks(network, NEEDS[name]):  # What it cannot do it refuses at once.
+        return (Rejected,)
     return (Unavailable,) if name in READS else (Unavailable, OutcomeUnknown)
+
+
+def takes_nothing_back(ask: Ask, name: str) -> bool:
+    """Tell whether a call is `take_back` of a network that cannot; it says so without asking."""
+    if name != "take_back" or not lacks(ask.network, "cancel"):
+        return False
+    assert CALLS[name](ask) is False
+    return True
 
 
 def buy(network: OrderNetwork, plan: ProviderPlan = PLAN, reference: str = "link-1") -> Order:
@@ -119,7 +135,7 @@ def test_orders_are_listed_oldest_first_and_only_those_of_the_plan(
     assert listed(network, bought[0], until=bought[1].placed_at) == [first, second]
     (shown,) = network.orders(PLAN, *[bought[3].placed_at] * 2, timeout_s=TIMEOUT_S)
     assert shown.iccid == bought[3].iccid
-    assert shown.cost == bought[3].cost
+    assert shown.cost in {None, bought[3].cost}
     assert shown.reference == ("link-1" if network.keeps_reference else None)
 
 
@@ -162,7 +178,8 @@ def test_what_is_taken_back_is_so_once_and_for_all(network: OrderNetwork) -> Non
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_works_on_a_network_without_trouble(network: OrderNetwork, name: str) -> None:
-    CALLS[name](Ask(network, buy(network)))
+    with pytest.raises(Rejected) if (Rejected,) == may_raise(name, network) else nullcontext():
+        CALLS[name](Ask(network, buy(network)))
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -171,8 +188,10 @@ def test_a_network_that_answers_nobody_is_a_trouble_of_the_port(
 ) -> None:
     ask = Ask(network, buy(network))
     far_side.break_down()
+    if takes_nothing_back(ask, name):
+        return
 
-    with pytest.raises(may_raise(name)) as caught:
+    with pytest.raises(may_raise(name, network)) as caught:
         CALLS[name](ask)
 
     # The text may reach a log, and so would the text of what caused it.
@@ -184,9 +203,11 @@ def test_a_network_that_answers_nobody_is_a_trouble_of_the_port(
 @pytest.mark.parametrize("name", CALLS)
 def test_a_call_without_time_ends_at_once(network: OrderNetwork, name: str) -> None:
     ask = Ask(network, buy(network), timeout_s=0.0)
+    if takes_nothing_back(ask, name):
+        return
 
     began = time.monotonic()
-    with pytest.raises(may_raise(name)):
+    with pytest.raises(may_raise(name, network)):
         CALLS[name](ask)
 
     assert time.monotonic() - began < PATIENCE_S

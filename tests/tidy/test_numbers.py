@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 
 from app.adapters.lookups.sandbox import SLOW_S
+from app.adapters.networks.airalo import network as airalo
 from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
@@ -40,6 +41,7 @@ def _most(pattern: str) -> int:
 
 
 PROVIDERS = "docs/providers/README.md"
+AIRALO_PAGE = "docs/providers/airalo.md"
 ESIMGO_PAGE = "docs/providers/esimgo.md"
 NUMERALS = {3: "three", 8: "eight", 10: "ten"}
 IN_WORDS = {3: "three", 5: "five"}
@@ -74,6 +76,9 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
+        (AIRALO_PAGE, f"not tried again for {airalo.LOGIN_PAUSE_S:g} s"),
+        (AIRALO_PAGE, f"after {NUMERALS[airalo.SETTLES_AFTER.seconds // 60]} minutes"),
+        (AIRALO_PAGE, f"up to {airalo.ORDERS_PER_PAGE * airalo.ORDER_PAGES_MAX:,} orders"),
         (ESIMGO_PAGE, f"waits for its turn no longer than {ESIMGO.read_turn_s:g} s"),
         (ESIMGO_PAGE, f"{NUMERALS[ESIMGO.calls_per_s]} on average"),
         (ESIMGO_PAGE, f"at most {NUMERALS[ESIMGO.calls_per_s + ESIMGO.burst]} in any second"),

@@ -129,7 +129,9 @@ def test_a_provider_that_cannot_be_warmed_is_a_warning_that_names_the_type_alone
 
 
 REMOTE = {
-    "NETWORK_PROVIDER": "simulated,bics,esimgo",
+    "NETWORK_PROVIDER": "simulated,airalo,bics,esimgo",
+    "AIRALO_CLIENT_ID": "client",
+    "AIRALO_CLIENT_SECRET": "secret",
     "ESIMGO_API_KEY": "key",
     "BICS_USERNAME": "user",
     "BICS_PASSWORD": "password",

@@ -1,0 +1,1 @@
+"""The eSIM network of Airalo, Partner API v2."""

@@ -1,0 +1,326 @@
+"""The adapter of Airalo, Partner API v2: an order network that keeps our reference.
+
+The reference is the `description` of an order, by which a lost one is told. The ICCID is the
+endpoint. Airalo suspends nothing, removes no package and takes back nothing by itself.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from http import HTTPStatus
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
+
+from app.adapters.networks.airalo import wire
+from app.adapters.remote.reply import Malformed, Reply, decode
+from domain.catalogue.supplied import SuppliedPlan
+from domain.cause import Clock
+from domain.cost import ProviderBalance
+from domain.links.network import (
+    Addon,
+    Capability,
+    NetworkStatus,
+    NoSuchEndpoint,
+    Order,
+    ProviderPlan,
+    Usage,
+)
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
+
+if TYPE_CHECKING:
+    from app.adapters.remote.api import RemoteApi
+
+# Nothing is said of how long an order may take; those that may take longer are another call.
+SETTLES_AFTER = timedelta(minutes=10)
+# A login that was refused is not tried again for so long; three a minute are allowed.
+LOGIN_PAUSE_S = 60.0
+ORDERS_PER_PAGE = 100
+ORDER_PAGES_MAX = 20  # 2,000 orders in the days since an intent; more are not looked through.
+AREAS_PER_PAGE = 20
+CATALOGUE_PAGES_MAX = 100
+
+OK = HTTPStatus.OK
+MAINTENANCE = 13  # Of the operator: "try again later".
+UNEXPECTED = 53  # "Something unexpected happened": it may have been done.
+OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Our account or address is refused.
+
+ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
+CANNOT = "Airalo cannot do it"
+
+Send = Callable[[Mapping[str, str], float], Reply]
+
+
+class Session:
+    """Calls with a login, which all threads of a process share; one logs in at a time.
+
+    401 means that nothing was done, so a call is sent once more after a new login.
+    """
+
+    def __init__(self, api: "RemoteApi", client_id: str, client_secret: str) -> None:
+        self._api = api
+        self._form = {"client_id": client_id, "client_secret": client_secret}
+        self._form["grant_type"] = "client_credentials"
+        self._token = ""
+        self._lock = Lock()
+        self._refused_s = -LOGIN_PAUSE_S
+
+    def read(
+        self,
+        path: str,
+        timeout_s: float,
+        query: Mapping[str, str] | None = None,
+        api: "RemoteApi | None" = None,
+    ) -> Reply:
+        """Ask what changes nothing. Raises Unavailable."""
+        of = api or self._api
+        return self._authorized(
+            lambda headers, left_s: of.read(
+                "GET", path, query=query, headers=headers, timeout_s=left_s
+            ),
+            timeout_s,
+        )
+
+    def change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> Reply:
+        """Ask for a change. Raises Unavailable or OutcomeUnknown."""
+        return self._authorized(
+            lambda headers, left_s: self._api.change(
+                "POST", path, json=body, headers=headers, timeout_s=left_s
+            ),
+            timeout_s,
+        )
+
+    def _authorized(self, send: Send, timeout_s: float) -> Reply:
+        until = deadline(timeout_s)
+        token = self._token or self._log_in("", until)
+        reply = send(_bearer(token), until())
+        if reply.status == HTTPStatus.UNAUTHORIZED:
+            reply = send(_bearer(self._log_in(token, until)), until())
+            if reply.status == HTTPStatus.UNAUTHORIZED:
+                self._refused_s = time.monotonic()
+        if reply.status in OURS:
+            raise Unavailable(ACCOUNT_REFUSED)
+        return reply
+
+    def _log_in(self, old: str, until: Callable[[], float]) -> str:
+        """Return a token other than the `old` one; another thread may have fetched it."""
+        if not self._lock.acquire(timeout=until()):
+            message = "the login at Airalo takes too long"
+            raise Unavailable(message)
+        try:
+            if self._token == old:
+                self._token = self._fetch(until())
+            return self._token
+        finally:
+            self._lock.release()
+
+    def _fetch(self, timeout_s: float) -> str:
+        if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
+            raise Unavailable(ACCOUNT_REFUSED)
+        try:
+            reply = self._api.change("POST", "/token", form=self._form, timeout_s=timeout_s)
+        except OutcomeUnknown as error:  # A login that is not used does no harm.
+            message = str(error)
+        else:
+            if reply.status == OK:
+                return decode(reply, wire.Data[wire.Token]).data.access_token
+            self._refused_s, message = time.monotonic(), ACCOUNT_REFUSED
+        raise Unavailable(message)
+
+
+class Airalo:
+    """An order network over Airalo's Partner API.
+
+    `packages` is its API once more, for what an eSIM has on it: Airalo limits those reads for
+    each eSIM, so a partner who reads one too often keeps nobody from buying.
+    """
+
+    name = "airalo"
+    remote = True
+    shape: Literal["order"] = "order"
+    keeps_reference = True
+    adds_once = False
+    settles_after = SETTLES_AFTER
+    capabilities: frozenset[Capability] = frozenset()
+
+    def __init__(self, session: Session, packages: "RemoteApi", clock: Clock) -> None:
+        self._session = session
+        self._packages = packages
+        self._clock = clock
+
+    def probe(self, *, timeout_s: float) -> None:
+        """Read our balance, which costs nothing."""
+        self.balance(timeout_s=timeout_s)
+
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
+        """Return our credit."""
+        reply = _answer(self._session.read("/balance", timeout_s))
+        return decode(reply, wire.Data[wire.Balances]).data.balance
+
+    def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan]:
+        """Return the packages for new eSIMs, by their net price in USD."""
+        for page in range(1, CATALOGUE_PAGES_MAX + 1):
+            query = {"limit": str(AREAS_PER_PAGE), "page": str(page)}
+            reply = _answer(self._session.read("/packages", timeout_s, query))
+            told = decode(reply, wire.CataloguePage)
+            yield from told.plans
+            if page >= told.meta.last_page:
+                return
+        message = "a catalogue without an end"
+        raise Unavailable(message)
+
+    def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
+        """Buy one package on a new eSIM, under our reference."""
+        package = plan.provider_plan_id
+        body = {"quantity": 1, "package_id": package, "type": "sim", "description": reference}
+        order = self._change("/orders", timeout_s, body).read(package)
+        if order is None or order.reference != reference:
+            raise OutcomeUnknown
+        return order
+
+    def orders(
+        self, plan: ProviderPlan, since: datetime, until: datetime, *, timeout_s: float
+    ) -> Sequence[Order]:
+        """Return the completed orders of one package on one new eSIM, oldest first.
+
+        The list can be asked for days only, of a zone that is not said, and tells times in seconds.
+        """
+        left_s, since = deadline(timeout_s), since.replace(microsecond=0)
+        days = (since - timedelta(days=1), until + timedelta(days=1))
+        query = {
+            "include": "sims,status",
+            "filter[created_at]": " - ".join(f"{day:%Y-%m-%d}" for day in days),
+            "limit": str(ORDERS_PER_PAGE),
+        }
+        found: dict[str, Order] = {}  # New orders push others to the next page.
+        for page in range(1, ORDER_PAGES_MAX + 1):
+            reply = _answer(self._session.read("/orders", left_s(), {**query, "page": str(page)}))
+            told = decode(reply, wire.OrderPage)
+            read = [each.read(plan.provider_plan_id) for each in told.data]
+            found |= {each.order_reference: each for each in read if each is not None}
+            if page >= told.meta.last_page:
+                these = [each for each in found.values() if since <= each.placed_at <= until]
+                return sorted(these, key=lambda order: (order.placed_at, order.order_reference))
+        message = "more orders than can be looked through"
+        raise Unavailable(message)
+
+    def take_back(self, order: Order, *, timeout_s: float) -> bool:  # noqa: ARG002  # It takes none.
+        """Take nothing back: Airalo decides on refunds by hand, after days."""
+        return False
+
+    def add_plan(
+        self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
+    ) -> Addon:
+        """Buy the top-up of a package; only `usage` tells the id under which it is there."""
+        until, package = deadline(timeout_s), plan.provider_plan_id
+        topup = package + wire.TOPUP
+        body = {"package_id": topup, "iccid": endpoint_id, "description": reference}
+        try:
+            placed = self._change("/orders/topups", until(), body)
+        except Rejected as error:
+            refused = error
+        else:
+            if not placed.tops_up(package, endpoint_id, reference):
+                raise OutcomeUnknown
+            return Addon(None, placed.cost)
+        self._sim(endpoint_id, until())  # It may not be ours, which is another refusal.
+        raise refused from None
+
+    def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
+        """Raise Rejected: Airalo removes no package."""
+        raise Rejected(CANNOT)
+
+    def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
+        """Return the packages of an eSIM, and whether it was recycled."""
+        until = deadline(timeout_s)
+        now = self._clock()
+        sim = self._sim(endpoint_id, until())
+        path = f"{_path(endpoint_id)}/packages"
+        reply = _known(self._session.read(path, until(), api=self._packages))
+        held = decode(reply, wire.Data[list[wire.Held]]).data
+        begun = [at for each in held if (at := wire.moment(each.activated_at)) is not None]
+        return Usage(
+            status="inactive" if sim.recycled else "active",
+            addons=[each.usage() for each in held],
+            as_of=now,
+            first_used_at=min(begun, default=None),
+        )
+
+    def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
+        """Return whether an eSIM was recycled; Airalo does not tell where it is."""
+        now = self._clock()
+        status: Literal["active", "inactive"] = "active"
+        if self._sim(endpoint_id, timeout_s).recycled:
+            status = "inactive"
+        return NetworkStatus(status, connected=False, network=None, last_seen_at=None, as_of=now)
+
+    def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
+        """Raise Rejected: Airalo suspends nothing."""
+        raise Rejected(CANNOT)
+
+    def resume(self, endpoint_id: str, *, timeout_s: float) -> None:  # noqa: ARG002  # It cannot.
+        """Raise Rejected: Airalo suspends nothing."""
+        raise Rejected(CANNOT)
+
+    def lpa(self, iccid: str, *, timeout_s: float) -> str:
+        """Return the activation code."""
+        code = self._sim(iccid, timeout_s).activation_code
+        if code is None:
+            message = "an eSIM without activation code"
+            raise Unavailable(message)
+        return code
+
+    def _sim(self, iccid: str, timeout_s: float) -> wire.Sim:
+        """Read an eSIM; raises NoSuchEndpoint if it is not ours."""
+        sim = decode(_known(self._session.read(_path(iccid), timeout_s)), wire.Data[wire.Sim]).data
+        if sim.iccid != iccid:
+            message = "Airalo answers about another eSIM"
+            raise Unavailable(message)
+        return sim
+
+    def _change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> wire.Placed:
+        """Place an order; raises Rejected for what was refused, so that nothing happened."""
+        reply = self._session.change(path, timeout_s, body)
+        message = f"Airalo refuses it ({reply.status})"
+        try:
+            if reply.status == OK:
+                return decode(reply, wire.Data[wire.Placed]).data
+            code = decode(reply, wire.Refusal).code
+        except Malformed as error:
+            if reply.status != OK:
+                raise Rejected(message) from None
+            message, code = str(error), UNEXPECTED
+        if code == UNEXPECTED:
+            raise OutcomeUnknown(message)
+        if code == MAINTENANCE:
+            raise Unavailable(message)
+        raise Rejected(message)
+
+
+def deadline(timeout_s: float) -> Callable[[], float]:
+    """Return a function that tells how much is left for the calls of one operation."""
+    ends_s = time.monotonic() + timeout_s
+    return lambda: max(0.0, ends_s - time.monotonic())
+
+
+def _known(reply: Reply) -> Reply:
+    """Return the answer about an eSIM; raises NoSuchEndpoint if it is not ours."""
+    if reply.status == HTTPStatus.NOT_FOUND:
+        raise NoSuchEndpoint
+    return _answer(reply)
+
+
+def _answer(reply: Reply) -> Reply:
+    """Return a reply to a read that has an answer; raises Unavailable for any other."""
+    if reply.status != OK:
+        message = f"Airalo answers with {reply.status}"
+        raise Unavailable(message)
+    return reply
+
+
+def _bearer(token: str) -> Mapping[str, str]:
+    return {"Authorization": f"Bearer {token}"}
+
+
+def _path(iccid: str) -> str:
+    return f"/sims/{quote(iccid, safe='')}"

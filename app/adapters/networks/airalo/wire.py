@@ -1,0 +1,253 @@
+"""What Airalo sends, as its document of v2 says, and what it means in our terms.
+
+Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; with us 1 GB is 1000 MB.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Generic, TypeVar
+
+from msgspec import Struct, ValidationError, convert
+
+from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.cost import Cost, ProviderBalance
+from domain.links.network import AddonUsage, Order
+
+MICROS = 1_000_000
+TOPUP = (
+    "-topup"  # A package for an eSIM that is there has the id of the one for a new eSIM, and this.
+)
+ICCID = re.compile(r"[0-9]{16,22}")
+ISO = re.compile(r"[A-Z]{2}")
+
+T = TypeVar("T")
+
+
+class Data(Struct, Generic[T]):
+    """What every success comes in."""
+
+    data: T
+
+
+class Refusal(Struct):
+    """Why a change was refused; None where a field of the request is wrong."""
+
+    code: int | None = None
+
+
+class Token(Struct):
+    """A login, good for a day."""
+
+    access_token: str
+
+
+class Sim(Struct):
+    """An eSIM. One that is recycled can neither be used nor topped up any more."""
+
+    iccid: str
+    lpa: str | None = None
+    matching_id: str | None = None
+    qrcode: str | None = None
+    recycled: bool = False
+
+    @property
+    def activation_code(self) -> str | None:
+        """The activation code (GSMA SGP.22 §4.1)."""
+        if (self.qrcode or "").startswith("LPA:1$"):
+            return self.qrcode
+        return f"LPA:1${self.lpa}${self.matching_id}" if self.lpa and self.matching_id else None
+
+
+class Status(Struct):
+    """What has become of an order; only the list of orders tells it."""
+
+    slug: str
+
+
+class Placed(Struct):
+    """An order. `price` is what consumers pay, so it is none of our costs and is not read."""
+
+    code: str
+    package_id: str
+    quantity: int
+    type: str
+    created_at: str
+    currency: str | None = None
+    description: str | None = None
+    net_price: Decimal | None = None
+    total_amount_paid: Decimal | None = None
+    sims: list[Sim] | None = None
+    status: Status | None = None
+
+    @property
+    def cost(self) -> Cost | None:
+        """What we pay, where it is told: with a discount the amount paid, else the net price."""
+        paid = self.net_price if self.total_amount_paid is None else self.total_amount_paid
+        return cost_of(paid, self.currency, self.code, estimated=False)
+
+    def read(self, package: str) -> Order | None:
+        """Return the order if it put one package of this name on one new eSIM; else None."""
+        placed_at, sims = moment(self.created_at), self.sims or []
+        done = self.status is None or self.status.slug == "completed"
+        of_one = (self.type, self.package_id, self.quantity, len(sims)) == ("sim", package, 1, 1)
+        if not done or not of_one or placed_at is None or not ICCID.fullmatch(sims[0].iccid):
+            return None
+        iccid, reference = sims[0].iccid, self.description
+        return Order(self.code, iccid, package, placed_at, reference=reference, cost=self.cost)
+
+    def tops_up(self, package: str, iccid: str, reference: str) -> bool:
+        """Tell whether it put this package on this eSIM. Its description may name either."""
+        ours = {iccid, reference} & {*re.findall(r"[\w-]+", self.description or "")}
+        wanted = ("topup", package + TOPUP, 1)
+        return bool(ours) and (self.type, self.package_id, self.quantity) == wanted
+
+
+class Pages(Struct):
+    """How many pages a list has."""
+
+    last_page: int
+
+
+class OrderPage(Struct):
+    """A page of the list of orders."""
+
+    data: list[Placed]
+    meta: Pages
+
+
+class Package(Struct):
+    """A package, as it is sold and as an eSIM has it; `amount` in MB of theirs."""
+
+    id: str
+    amount: float
+    day: int
+    type: str = "sim"
+    is_unlimited: bool | None = False
+    title: str | None = None
+    net_price: Decimal | None = None
+
+
+class Held(Struct):
+    """A package on an eSIM."""
+
+    id: int
+    status: str
+    remaining: float
+    package: Package
+    activated_at: str | None = None
+    expired_at: str | None = None
+
+    def usage(self) -> AddonUsage:
+        """Return what is left. Of a package without a limit Airalo tells no numbers."""
+        initial_mb = ours_mb(self.package.amount)
+        remaining_mb = min(max(0.0, ours_mb(self.remaining)), initial_mb)
+        if self.status == "FINISHED":
+            remaining_mb = 0.0
+        begun = self.activated_at is not None or self.status == "EXPIRED"
+        expires_at = moment(self.expired_at) if begun else None
+        plan = self.package.id.removesuffix(TOPUP)
+        return AddonUsage(str(self.id), plan, initial_mb - remaining_mb, remaining_mb, expires_at)
+
+
+class Country(Struct):
+    """A country in which an operator's packages work."""
+
+    country_code: str
+
+
+class Operator(Struct):
+    """An operator, or a brand of Airalo over several, with its packages."""
+
+    title: str
+    packages: list[Package]
+    countries: list[Country]
+
+
+class Area(Struct):
+    """A country or region of the catalogue."""
+
+    operators: list[Operator]
+
+
+class CataloguePage(Struct):
+    """A page of the catalogue; from the second on its areas are numbered."""
+
+    data: list[Area] | dict[str, Area]
+    meta: Pages
+
+    @property
+    def plans(self) -> Iterator[SuppliedPlan]:
+        """The packages for new eSIMs, with their countries."""
+        areas = self.data.values() if isinstance(self.data, Mapping) else self.data
+        for operator in (each for area in areas for each in area.operators):
+            codes = sorted({each.country_code for each in operator.countries})
+            coverage = tuple(SuppliedCountry(each) for each in codes if ISO.fullmatch(each))
+            for package in operator.packages:
+                if package.type == "sim":
+                    yield SuppliedPlan(
+                        provider_plan_id=package.id,
+                        name=f"{operator.title} {package.title or package.id}",
+                        data_mb=None if package.is_unlimited else round(ours_mb(package.amount)),
+                        validity_days=package.day,
+                        coverage=coverage,
+                        cost=cost_of(package.net_price, "USD", None, estimated=True),
+                    )
+
+
+class Amount(Struct):
+    """An amount of money."""
+
+    amount: Decimal
+    currency: str
+
+
+class Account(Struct, rename="camel"):
+    """An account with its credit."""
+
+    available_balance: Amount
+
+
+class Balances(Struct):
+    """Our account; an empty list if there is none."""
+
+    balances: Account | list[Account]
+
+    @property
+    def balance(self) -> ProviderBalance | None:
+        """What we have left."""
+        told = self.balances if isinstance(self.balances, list) else [self.balances]
+        left = [each.available_balance for each in told]
+        return ProviderBalance(micros(left[0].amount), left[0].currency) if left else None
+
+
+def ours_mb(theirs: float) -> float:
+    """Return an amount of theirs in MB, of which 1000 are what they call 1 GB."""
+    return theirs * 1000 / 1024
+
+
+def cost_of(
+    amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool
+) -> Cost | None:
+    """Return an amount as a cost; None if it is not told or can be none."""
+    if amount is None or not amount.is_finite() or amount < 0:
+        return None
+    if not re.fullmatch("[A-Z]{3}", currency or ""):
+        return None
+    assert currency is not None
+    return Cost(micros(amount), currency, reference, estimated)
+
+
+def micros(amount: Decimal) -> int:
+    """Return an amount in micro-units, rounded half to even."""
+    return int((amount * MICROS).to_integral_value())
+
+
+def moment(text: str | None) -> datetime | None:
+    """Return a time in UTC, with a space or T and with or without a zone; None if it is none."""
+    try:
+        told = convert((text or "").replace(" ", "T", 1), datetime)
+    except ValidationError:
+        return None
+    return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)

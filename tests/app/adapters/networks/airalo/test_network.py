@@ -1,0 +1,214 @@
+"""Airalo in its own words: what is told apart, and what comes of it."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from app.adapters.networks.airalo import network as adapter
+from app.adapters.networks.airalo.network import Airalo
+from app.adapters.networks.airalo.wire import OrderPage, Placed, Sim
+from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.cost import Cost, ProviderBalance
+from domain.links.network import NoSuchEndpoint, Order
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+from tests.app.adapters.networks.airalo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
+from tests.installation import SetClock
+from tests.support.providers.airalo import AiraloServer
+
+
+def buy(network: Airalo, reference: str = "link-1") -> Order:
+    return network.order(PLAN, reference, timeout_s=TIMEOUT_S)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        (11, Rejected),
+        (13, Unavailable),
+        (23, Rejected),
+        (33, Rejected),
+        (34, Rejected),
+        (43, Rejected),
+        (53, OutcomeUnknown),
+    ],
+)
+def test_a_code_says_whether_it_is_final(
+    network: Airalo, server: AiraloServer, code: int, expected: type[ProviderError]
+) -> None:
+    order = buy(network)
+    server.refuses = code
+
+    with pytest.raises(expected) as ordering:
+        buy(network)
+    with pytest.raises(expected) as adding:
+        network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+    assert {type(ordering.value), type(adding.value)} == {expected}
+
+
+def test_a_recycled_esim_takes_no_package_and_is_inactive(
+    network: Airalo, server: AiraloServer
+) -> None:
+    order = buy(network)
+    server.esims[order.iccid].recycled = True
+
+    with pytest.raises(Rejected) as caught:
+        network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+    assert not isinstance(caught.value, NoSuchEndpoint)
+    assert network.usage(order.iccid, timeout_s=TIMEOUT_S).status == "inactive"
+
+
+@pytest.mark.parametrize(
+    "other", [{"description": "link-2"}, {"package_id": "x"}, {"quantity": 2}, {"sims": []}]
+)
+def test_the_reply_of_another_call_is_no_outcome(
+    network: Airalo, server: AiraloServer, other: dict[str, Any]
+) -> None:
+    server.tells = other
+    with pytest.raises(OutcomeUnknown):
+        buy(network)
+
+
+def test_a_topup_told_of_another_esim_is_no_outcome(network: Airalo, server: AiraloServer) -> None:
+    order = buy(network)
+    server.tells = {"description": "Topup (8945)"}
+    with pytest.raises(OutcomeUnknown):
+        network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+
+def test_costs_are_what_the_replies_told(network: Airalo, server: AiraloServer) -> None:
+    order = buy(network)
+    addon = network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+    first, second = (each.code for each in server.sales)
+    assert order.cost == Cost(2_300_000, "USD", first, estimated=False)
+    assert addon.cost == Cost(6_100_000, "USD", second, estimated=False)
+    assert network.balance(timeout_s=TIMEOUT_S) == ProviderBalance(991_600_000, "USD")
+
+
+def test_orders_are_looked_through_page_by_page(
+    network: Airalo, server: AiraloServer, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "ORDERS_PER_PAGE", 2)
+    clock.now = clock.now.replace(microsecond=700_000)  # The list tells seconds.
+    bought = [buy(network, f"link-{number}") for number in range(5)]
+    network.add_plan(bought[0].iccid, PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+    found = network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
+
+    assert [each.reference for each in found] == [f"link-{number}" for number in range(5)]
+    assert len(server.asked("orders")) == 3
+    monkeypatch.setattr(adapter, "ORDER_PAGES_MAX", 2)
+    with pytest.raises(Unavailable):
+        network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
+
+
+@pytest.mark.usefixtures("server")
+def test_the_catalogue_is_told_in_our_terms_also_where_its_areas_are_numbered(
+    network: Airalo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adapter, "AREAS_PER_PAGE", 1)
+
+    first, second = network.supplied(timeout_s=TIMEOUT_S)
+
+    where, cost = (SuppliedCountry("DE"), SuppliedCountry("FR")), Cost(2_300_000, "USD")
+    name = "Brand 1 GB - 7 Days"
+    assert first == SuppliedPlan(PLAN.provider_plan_id, name, 1_000, 7, where, cost)
+    assert (second.provider_plan_id, second.data_mb) == (OTHER_PLAN.provider_plan_id, 3_000)
+
+
+def test_one_thread_logs_in_for_all_and_again_when_the_token_is_over(
+    network: Airalo, server: AiraloServer
+) -> None:
+    with ThreadPoolExecutor(6) as pool:
+        assert len({each.iccid for each in pool.map(lambda _: buy(network), range(6))}) == 6
+    assert len(server.tokens) == 1
+
+    server.tokens[:] = ["another"]
+    buy(network)
+
+    assert len(server.tokens) == 2
+    assert len(server.sales) == 7
+
+
+def test_a_login_that_was_refused_is_not_tried_again_at_once(
+    connect: Connect, server: AiraloServer
+) -> None:
+    network = connect("wrong")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            network.probe(timeout_s=TIMEOUT_S)
+    assert len(server.asked("token")) == 1
+
+
+def test_a_package_begins_with_its_first_use_and_ends_after_its_days(
+    network: Airalo, server: AiraloServer, clock: SetClock
+) -> None:
+    order = buy(network)
+    began = clock.now
+    server.use(order.iccid, 512)
+    clock.forward(days=8)
+
+    usage = network.usage(order.iccid, timeout_s=TIMEOUT_S)
+
+    (addon,) = usage.addons
+    assert (addon.used_mb, addon.remaining_mb) == (500, 500)
+    assert (usage.first_used_at, addon.expires_at) == (began, began + timedelta(days=7))
+    server.use(order.iccid, 512)
+    assert network.usage(order.iccid, timeout_s=TIMEOUT_S).addons[0].remaining_mb == 0
+
+
+def test_an_activation_code_is_the_qr_code_or_its_two_parts() -> None:
+    parts = Sim("8945", lpa="lpa.example", matching_id="X")
+    assert parts.activation_code == "LPA:1$lpa.example$X"
+    assert Sim("8945", qrcode="LPA:1$other$Y").activation_code == "LPA:1$other$Y"
+    assert Sim("8945").activation_code is None
+
+
+# The forms of the provider's document, shortened to what is read.
+LISTED = b"""{"data": [{"id": 9666, "created_at": "2023-02-27 14:09:55", "code": "20230227-009666",
+ "description": null, "type": "sim", "package_id": "kallur-digital-7days-1gb", "quantity": 1,
+ "esim_type": "Prepaid", "validity": "7", "price": "9.50", "data": "1 GB", "currency": "USD",
+ "sims": [{"id": 11047, "iccid": "891000000000009125", "lpa": "lpa.airalo.com", "imsis": null,
+ "matching_id": "TEST", "qrcode": "LPA:1$lpa.airalo.com$TEST"}],
+ "status": {"name": "%s", "slug": "%s"}}],
+ "meta": {"message": "success", "current_page": 1, "last_page": 1, "per_page": "50"}}"""
+DISCOUNTED = b"""{"id": 619, "code": "20251118-000619", "package_id": "change-7days-1gb-topup",
+ "currency": "USD", "quantity": 1, "type": "topup", "description": "Topup (873000000000042542)",
+ "price": 10, "pricing_model": "discount_pricing", "discount_percentage": 10,
+ "discount_amount": 1, "unit_paid_price": 9, "total_amount_paid": 9, "net_price": null,
+ "created_at": "2025-11-18 13:37:07"}"""
+
+
+@pytest.mark.parametrize(("name", "is_read"), [(b"completed", True), (b"refunded", False)])
+def test_an_order_of_the_list_counts_when_it_is_completed(name: bytes, *, is_read: bool) -> None:
+    page = msgspec.json.decode(LISTED % (name, name), type=OrderPage)
+
+    order = page.data[0].read("kallur-digital-7days-1gb")
+
+    assert (order is not None) == is_read
+    if order is not None:
+        assert (order.iccid, order.reference, order.cost) == ("891000000000009125", None, None)
+        assert order.placed_at.isoformat() == "2023-02-27T14:09:55+00:00"
+
+
+def test_what_is_paid_with_a_discount_is_the_cost() -> None:
+    placed = msgspec.json.decode(DISCOUNTED, type=Placed)
+
+    assert placed.tops_up("change-7days-1gb", "873000000000042542", "c-1")
+    assert not placed.tops_up("change-7days-1gb", "873000000000042543", "c-1")
+    assert placed.cost == Cost(9_000_000, "USD", "20251118-000619", estimated=False)
+
+
+def test_an_order_asks_for_what_the_document_says(network: Airalo, server: AiraloServer) -> None:
+    buy(network)
+    assert server.asked("order")[0].json() == {
+        "quantity": 1,
+        "package_id": PLAN.provider_plan_id,
+        "type": "sim",
+        "description": "link-1",
+    }
