@@ -166,17 +166,19 @@ class PlanChanges:
 
     def _look_up(self, change: PlanChange) -> bool:
         link = self.log.get(Link, change.link_id)
-        timeout_s = self._left_s(change.requested.deadline)
+        timeout_s, step = self._left_s(change.requested.deadline), change.next
+        assert step is not None
         try:
-            if isinstance(change.next, Removal):
-                if self._addon_of(link, change.next, timeout_s) is None:
+            if isinstance(step, Removal):
+                if self._addon_of(link, step, timeout_s) is None:
                     return self._note_removed(change)
             elif (found := self._new_addon(link, change, timeout_s)) is not None:
-                return self._note_added(change, Addon(found.addon_id), adopted=True)
+                cost = step.plan.cost_of(found.order_reference or found.addon_id)
+                return self._note_added(change, Addon(found.addon_id, cost), adopted=True)
         except ProviderError:
             return False
-        step = after_nothing(change, self.clock(), adds_once=self.network.adds_once)
-        return step is not ChangeStep.WAIT and self._do(step, change)
+        then = after_nothing(change, self.clock(), adds_once=self.network.adds_once)
+        return then is not ChangeStep.WAIT and self._do(then, change)
 
     def _clean_up(self, change: PlanChange) -> bool:
         """Find out what happened to a failed step with an unknown outcome; then end the change."""

@@ -91,7 +91,7 @@ class AddonUsage(msgspec.Struct, frozen=True):
     """A data plan on an endpoint and what is left of it, in MB (fractional).
 
     `expires_at` is None until the plan is first used. An expired plan may or may not be listed; a
-    removed one is never listed.
+    removed one is never listed. `order_reference` is what an invoice calls it, if not `addon_id`.
     """
 
     addon_id: str
@@ -99,6 +99,7 @@ class AddonUsage(msgspec.Struct, frozen=True):
     used_mb: float
     remaining_mb: float
     expires_at: datetime | None = None
+    order_reference: str | None = None
 
 
 class Usage(msgspec.Struct, frozen=True):

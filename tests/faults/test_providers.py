@@ -42,6 +42,7 @@ from tests.support.providers.telnyx import ScriptedTelnyx, carrier
 from tests.workers.link_checks import Books
 
 DEPOSIT = "100000.00"
+COST = "0.10"  # Of a bundle at eSIM Go, and as the plan file has it.
 SIMS = 4_000
 ROUNDS = 12  # Kills of the long run.
 SEED = 2_027
@@ -88,7 +89,7 @@ class Providers:
         }
         self.esimgo.shown_after = LAGS
         for name in ("esim_1", "esim_2"):
-            self.esimgo.offer(name, "0.10")
+            self.esimgo.offer(name, COST)
         for number in KNOWN:
             self.telnyx.know(number, country_code="ES", carrier=carrier("mobile", "MOVISTAR"))
 
@@ -138,8 +139,9 @@ class Market:
         for name, plan_id in self.plans.items():
             network = "esimgo" if name.startswith("esim") else "bics"
             sponsors = [profile(bics.SPONSORS[0])] if network == "bics" else []
-            terms = {"provider_plan_id": name, "network": network, "sponsor_profiles": sponsors}
-            import_plans(outside, {**plan(name, **terms), "id": plan_id}, request_id=name)
+            terms = {"provider_plan_id": name, "network": network, "cost": COST}
+            terms |= {"id": plan_id, "sponsor_profiles": sponsors}
+            import_plans(outside, plan(name, **terms), request_id=name)
 
     def _live(self, stop: Event, work: Callable[[str], None]) -> None:
         """Do this again and again, each time with a key of its own, until told."""

@@ -94,6 +94,7 @@ class Assignment(Struct, rename="camel"):
     initial_quantity: float
     remaining_quantity: float
     assignment_date_time: str | None = None
+    assignment_reference: str | None = None
     start_time: str | None = None
     end_time: str | None = None
     unlimited: bool = False
@@ -113,13 +114,16 @@ class Assignment(Struct, rename="camel"):
         initial_mb = self.initial_quantity / MB
         remaining_mb = min(max(0.0, self.remaining_quantity / MB), initial_mb)
         used_mb = initial_mb - remaining_mb
+        expires_at = self._expires_at()
         if state == "lapsed":
-            return AddonUsage(self.id, bundle, used_mb, 0.0, self._lapsed_at(now))
-        if state == "depleted" and not self.unlimited:
+            expires_at, remaining_mb = self._lapsed_at(now), 0.0
+        elif state == "depleted" and not self.unlimited:
             used_mb, remaining_mb = initial_mb, 0.0
         elif self.unlimited:
             remaining_mb = initial_mb
-        return AddonUsage(self.id, bundle, used_mb, remaining_mb, self._expires_at())
+        # Of an order and the number of its line, counted from 0.
+        order, _, _ = (self.assignment_reference or "").rpartition("-")
+        return AddonUsage(self.id, bundle, used_mb, remaining_mb, expires_at, order or None)
 
     def _expires_at(self) -> datetime | None:
         used = moment(self.start_time) is not None or self.bundle_state.lower() == "expired"

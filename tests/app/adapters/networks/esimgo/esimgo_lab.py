@@ -8,6 +8,7 @@ from uuid import UUID
 
 from msgspec.structs import replace
 
+from domain.cost import Cost
 from domain.links.link import Link, Stage
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
@@ -57,7 +58,8 @@ class EsimGoLab(Lab):
         """Offer a bundle of eSIM Go; return the id of its plan."""
         self.server.offer(provider_plan_id)
         plan_id = super().plan(provider_plan_id, price, sponsors)
-        self._plans[plan_id] = replace(self._plans[plan_id], network=self.name)
+        cost = Cost(2_280_000, "USD", estimated=True)
+        self._plans[plan_id] = replace(self._plans[plan_id], network=self.name, cost=cost)
         return plan_id
 
     def create(self, provider_plan_id: str = "esim_1GB", price: str = PRICE) -> Link:

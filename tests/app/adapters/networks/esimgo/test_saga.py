@@ -193,6 +193,17 @@ def test_the_cost_of_an_order_and_of_a_topup_is_what_their_replies_told(lab: Esi
     assert not any(each.estimated for each in costs if each)
 
 
+def test_a_topup_whose_reply_was_lost_is_known_as_on_the_invoice(lab: EsimGoLab) -> None:
+    link = lab.create()
+    lab.server.fault(FaultKind.RESET_AFTER, on="order")
+    lab.change(link.id, add=["esim_3GB"])
+    lab.settle()
+
+    [cost] = [each.cost for each in lab.books.events if isinstance(each, Link.PlanAdded)]
+    assert cost is not None
+    assert (cost.amount_micros, cost.reference) == (2_280_000, lab.server.sales[-1].reference)
+
+
 def test_what_our_balance_cannot_pay_is_not_charged(lab: EsimGoLab) -> None:
     lab.server.balance = Decimal("1.00")
 

@@ -73,13 +73,14 @@ READ_AGAIN = {
     "createdDate": "2023-06-15T10:30:45.123456789Z",
     "assigned": True,
 }
+ORDERED = "3a6e2e40-c674-45e9-b289-b35027bf72a9"
 QUEUED = {
     "id": "215009266",
     "callTypeGroup": "data",
     "initialQuantity": 1000000000,
     "remainingQuantity": 1000000000,
     "assignmentDateTime": "2024-12-11T10:47:00.34523Z",
-    "assignmentReference": "3a6e2e40-c674-45e9-b289-b35027bf72a9-0",
+    "assignmentReference": f"{ORDERED}-0",
     "bundleState": "queued",
     "unlimited": False,
 }
@@ -243,7 +244,9 @@ def test_the_bundles_of_an_esim() -> None:
 
     ((name, assignment),) = bundles.present
 
-    assert assignment.usage(name, NOW) == AddonUsage("215009266", BUNDLE, 0.0, 1000.0)
+    assert assignment.usage(name, NOW) == AddonUsage(
+        "215009266", BUNDLE, 0.0, 1000.0, order_reference=ORDERED
+    )
     assert bundles.first_used_at is None
 
 
@@ -275,7 +278,7 @@ def test_each_state_of_a_bundle(
 ) -> None:
     usage = read({**QUEUED, **change}, wire.Assignment).usage(BUNDLE, NOW)
 
-    assert usage == AddonUsage("215009266", BUNDLE, used_mb, remaining_mb, expires_at)
+    assert usage == AddonUsage("215009266", BUNDLE, used_mb, remaining_mb, expires_at, ORDERED)
 
 
 def test_a_bundle_that_lapsed_is_over_a_year_after_it_was_bought() -> None:
