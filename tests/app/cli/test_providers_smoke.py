@@ -12,6 +12,7 @@ from app.processes import provider_checks as checks
 from app.processes.provider_checks import NEVER_RUN
 from domain.cause import utc_now
 from tests.app.cli.shell import ROOT, Shell
+from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
 from tests.support.providers.esimgo import KEY, EsimGoServer
 from tests.support.providers.lookups import ScriptedLookups
 from tests.support.providers.server import FaultKind
@@ -71,6 +72,28 @@ def test_smoke_buys_reads_and_gives_back(sold: Shell, far: EsimGoServer, tmp_pat
         assert secret not in kept
     (row,) = sold.json("providers", "check", "esimgo", "--transcripts", tmp_path)["data"]
     assert row["verified"] == f"on {utc_now():%Y-%m-%d}"
+
+
+def test_smoke_keeps_neither_the_login_nor_the_token_of_a_network(
+    shell: Shell, tmp_path: Path
+) -> None:
+    with AiraloServer(utc_now) as server:
+        server.offer("brand-7days-1gb", "2.30")
+        sold = shell.having(
+            NETWORK_PROVIDER="simulated,airalo",
+            AIRALO_URL=server.url,
+            AIRALO_CLIENT_ID=CLIENT_ID,
+            AIRALO_CLIENT_SECRET=CLIENT_SECRET,
+        )
+        command = ("providers", "smoke", "airalo", "--transcripts", tmp_path, "--spend-max", "3")
+        done = sold.json(*command)
+        (sale,) = server.sales
+        kept = Path(done["transcript"]).read_text("utf-8")
+
+    assert (done["spent"], done["given_back"], done["reference"]) == ("2.30", False, sale.code)
+    assert "/v2/token" in kept
+    for secret in (CLIENT_ID, CLIENT_SECRET, *server.tokens, sale.iccid, sale.description):
+        assert secret not in kept
 
 
 def test_smoke_refuses_what_costs_more(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
