@@ -13,6 +13,7 @@ import pytest
 from domain.links import lost_order, provisioning
 from domain.links.lost_order import LostOrder, LostStep
 from domain.links.provisioning import Step
+from projections.models import unfinished
 from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
 from tests.simulation.order_world import OrderWorld
 from tests.simulation.simulation import Failed, Simulation
@@ -72,6 +73,8 @@ def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatc
 
     patch.setattr(lost_orders, "next_step", at_once)
     patch.setattr(Steadiness, "lasts", lambda *_: True)
+    due = {**unfinished.DUE, LostOrder.Opened: lambda event: event.timestamp}
+    patch.setattr(unfinished, "DUE", due)
 
 
 # Each with seeds that have found it.
