@@ -6,7 +6,8 @@ number and no secret stands in what others may see.
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
@@ -18,9 +19,11 @@ from prometheus_client import generate_latest
 
 from app.adapters import circuit
 from app.adapters.lookups import telnyx, twilio
+from app.adapters.remote.api import RemoteApi
 from app.bootstrap import container as bootstrap
 from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
+from domain.cause import utc_now
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk import SLICE_ITEMS, BulkRequest
 from domain.lookups.bulk_job import BulkJob
@@ -44,6 +47,8 @@ from tests.support.providers.twilio import ScriptedTwilio, line
 
 ABOUT_THE_PROVIDER = "what is tried is the provider"
 DEPOSIT_MICROS = 100_000_000
+JOB_NUMBERS = 1_000
+KINDS = (*FaultKind,)
 VALID = [f"+3461234567{digit}" for digit in range(4)]
 INVALID = numbers(2)
 WANTED = [*VALID, *INVALID]
@@ -149,19 +154,28 @@ def assert_nothing_is_told(process: Process, caplog: pytest.LogCaptureFixture) -
 
 
 @sqlite_only(ABOUT_THE_PROVIDER)
-@pytest.mark.parametrize("name", ["twilio", "telnyx"])
+@pytest.mark.parametrize(
+    "sweep",
+    [
+        pytest.param(("twilio", KINDS[::2]), id="twilio"),
+        pytest.param(("telnyx", KINDS[1::2]), id="telnyx"),
+        pytest.param(("twilio", KINDS[1::2]), id="twilio, the rest", marks=pytest.mark.soak),
+        pytest.param(("telnyx", KINDS[::2]), id="telnyx, the rest", marks=pytest.mark.soak),
+    ],
+)
 def test_whatever_a_provider_does_only_answers_are_paid(
     installation: Installation,
     servers: dict[str, ScriptedLookups],
-    name: str,
+    sweep: tuple[str, Sequence[FaultKind]],
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.INFO)
     for adapter in (twilio, telnyx):
         monkeypatch.setattr(adapter, "LOOKUP_S", 0.12)
+    name, kinds = sweep
     server = servers[name]
-    for kind in FaultKind:
+    for kind in kinds:
         buyer = Buyer(installation, servers, name)
         server.fault(kind, times=3, seconds=0.3)
         answered = [each for each in map(buyer.ask, WANTED) if each is not None]
@@ -256,14 +270,18 @@ def test_each_call_of_a_job_carries_the_id_of_the_request_that_made_it(
 
 @pytest.mark.soak
 @sqlite_only(ABOUT_THE_PROVIDER)
-def test_a_job_of_a_thousand_numbers_through_a_slow_provider_takes_four_seconds(
+def test_a_job_through_a_slow_provider_takes_little_longer_than_its_calls(
     installation: Installation,
     servers: dict[str, ScriptedLookups],
 ) -> None:
-    """At 100 ms a call and 32 at once, 1000 numbers take 3.2 s at least."""
+    """At 100 ms a call and 32 at once, 1000 calls take 3.2 s at least; the client alone is timed.
+
+    A loaded machine holds up both.
+    """
     servers["twilio"].delay_s = 0.1
+    alone_s = client_alone_s(servers["twilio"], JOB_NUMBERS)
     buyer = Buyer(installation, servers, "twilio")
-    request = BulkRequest(buyer.organization_id, numbers(1_000), PRICE_MICROS, "USD", None)
+    request = BulkRequest(buyer.organization_id, numbers(JOB_NUMBERS), PRICE_MICROS, "USD", None)
     began_s = monotonic()
     job_id, _ = buyer.process.bulk_create.run(request, buyer.process.cause())
     work = buyer.process.bulk_lookup.work
@@ -276,4 +294,15 @@ def test_a_job_of_a_thousand_numbers_through_a_slow_provider_takes_four_seconds(
         each.join()
     job: BulkJob = buyer.process.log.get(BulkJob, UUID(str(job_id)))
     assert not job.failed
-    assert took_s < 4.0, f"it took {took_s:.2f} s"
+    assert took_s < 1.5 * alone_s, f"it took {took_s:.2f} s, its calls alone {alone_s:.2f} s"
+
+
+def client_alone_s(server: ScriptedLookups, calls: int) -> float:
+    """Return how long our client takes for so many calls, 32 at once."""
+    api = RemoteApi(server.name, server.url, clock=utc_now)
+    ask: Callable[[int], object] = lambda _: api.read("GET", "/", timeout_s=10)  # noqa: E731  # Its argument is only a number.
+    began_s = monotonic()
+    with ThreadPoolExecutor(32) as threads:
+        list(threads.map(ask, range(calls)))
+    api.close()
+    return monotonic() - began_s
