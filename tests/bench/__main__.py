@@ -36,6 +36,7 @@ ROWS = (
     "job_read",
     "start",
     "link_creation",
+    "remote_links",
     "link_list",
     "link_detail",
 )
