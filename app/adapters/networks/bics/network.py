@@ -325,7 +325,8 @@ class BicsNetwork:
                 used_mb, left_mb = _used_mb(plan, days), 0.0
             else:
                 left_mb = _number_of(benefit.balance) / BYTES_PER_MB
-                used_mb = _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb
+                # More can be left than at first, because BICS can grant some more.
+                used_mb = max(0.0, _number_of(benefit.actual_balance) / BYTES_PER_MB - left_mb)
             addon_id, expires_at = str(plan.unique_id), _moment_of(plan.plan_expiry_date)
             found.append(AddonUsage(addon_id, str(plan.plan_id), used_mb, left_mb, expires_at))
         return sorted(found, key=lambda each: (len(each.addon_id), each.addon_id))

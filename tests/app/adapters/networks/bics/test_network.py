@@ -61,6 +61,19 @@ def test_esims_that_come_back_are_found_when_the_rest_is_used_up(
     assert free(network) == [first.iccid]
 
 
+def test_a_plan_with_more_left_than_it_began_with_is_not_used(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    iccid = a_free_esim(network)
+    made = network.create_endpoint(iccid, PLAN, BASE_PLAN, "link-1", timeout_s=TIMEOUT_S)
+    [endpoint] = server.endpoints.values()
+    endpoint.addons[0].left_mb += 500
+
+    [addon] = network.usage(made.endpoint_id, timeout_s=TIMEOUT_S).addons
+
+    assert (addon.used_mb, addon.remaining_mb) == (0.0, PLAN.data_mb + 500)
+
+
 def test_an_endpoint_that_was_not_activated_is_activated_when_it_is_looked_up(
     network: BicsNetwork, server: BicsServer
 ) -> None:
