@@ -22,7 +22,7 @@ from app.adapters.lookups.replies import (
     text_of,
 )
 from app.adapters.remote.api import RemoteApi
-from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.reply import Reply, decode
 from domain.cost import ProviderBalance
 from domain.lookups.ports import Found, LineType, NumberFacts, Portability, Told
 
@@ -41,7 +41,10 @@ LINE_TYPES: Final[Mapping[str, LineType]] = {
     "uan": "uan",
     "voicemail": "voicemail",
 }
-NO_NUMBER: Final = {404, 422}
+UNPROCESSABLE: Final = 422
+NO_NUMBER: Final = {404, UNPROCESSABLE}
+# "Invalid phone number" and "must be in +E.164 format". Not 10005: a wrong URL gets it too.
+NUMBER_CODES: Final = {"10002", "10016"}
 PORTED: Final = {"Y": True, "N": False}
 
 
@@ -93,7 +96,7 @@ class Problem(msgspec.Struct):
 
 
 class Problems(msgspec.Struct):
-    """The errors of Telnyx's API; at least one."""
+    """The errors of Telnyx's API."""
 
     errors: list[Problem]
 
@@ -154,11 +157,12 @@ class TelnyxLookup:
 
 
 def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
-    problems = decode(reply, Problems).errors
-    if not problems:
-        message = f"a reply of telnyx ({reply.status}) lacks its errors"
-        raise Malformed(message)
-    told = Told(reference, codes_of(*(each.code for each in problems)))
+    codes = codes_of(*(each.code for each in decode(reply, Problems).errors))
+    if not NUMBER_CODES.intersection(codes):
+        if codes and reply.status == UNPROCESSABLE:
+            has_no_answer(NAME, codes[0])
+        is_refused(NAME, reply)
+    told = Told(reference, codes)
     return Found(NumberFacts(phone_number, valid=False), NAME, told=told, free=True)
 
 

@@ -187,7 +187,7 @@ def test_one_call_asks_for_the_carrier_and_keeps_its_reference(
     assert (found.provider, found.told) == ("telnyx", Told(str(UUID(int=1))))
 
 
-@pytest.mark.parametrize(("status", "code"), [(422, "10002"), (422, "10016"), (404, "10005")])
+@pytest.mark.parametrize(("status", "code"), [(422, "10002"), (422, "10016"), (404, "10002")])
 def test_a_number_that_is_refused_is_not_valid(
     server: ScriptedTelnyx, lookup: TelnyxLookup, status: int, code: str
 ) -> None:
@@ -203,6 +203,26 @@ def test_a_refusal_that_is_not_theirs_is_no_answer(
 ) -> None:
     server.answer_with(status, told)
     with pytest.raises(Unavailable):
+        lookup.look_up(ORGANIZATION, MOBILE)
+
+
+@pytest.mark.parametrize("code", ["10003", "10005"])
+def test_a_wrong_url_calls_no_number_invalid(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, code: str
+) -> None:
+    """A wrong base URL gets 404 with 10005, with which no number may be sold as not valid."""
+    server.answer_with(*problem(404, code, "Resource not found")[:2])
+    with pytest.raises(Unavailable, match="404") as caught:
+        lookup.look_up(ORGANIZATION, MOBILE)
+    assert not isinstance(caught.value, NotAnswered)
+
+
+@pytest.mark.parametrize("code", ["10001", "10015"])
+def test_a_refusal_that_does_not_blame_the_number_is_no_answer(
+    server: ScriptedTelnyx, lookup: TelnyxLookup, code: str
+) -> None:
+    server.answer_with(*problem(422, code, "Bad Request")[:2])
+    with pytest.raises(NotAnswered):
         lookup.look_up(ORGANIZATION, MOBILE)
 
 
