@@ -162,7 +162,7 @@ def _trials(container: Container) -> Iterator[Finding]:
     except WrongSetting:  # `_parts` tells it.
         return
     for each in checked:
-        if not each.up:
+        if each.problem is not None:
             yield Finding("providers", "fault", f"{each.provider}: {each.problem}")
         elif each.verified == NEVER_RUN:
             message = f"{each.provider} was {NEVER_RUN}: python -m app providers smoke"

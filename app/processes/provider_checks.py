@@ -1,11 +1,12 @@
 """What works at the configured providers now, and which were ever tried for real."""
 
-import json
 import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from app.bootstrap.container import Container
 from app.processes.balances import balance_of
@@ -18,6 +19,12 @@ NEVER_RUN = "never run against the provider"
 # Kept with the code, because they say which adapters have met the real thing.
 TRANSCRIPTS = Path(__file__).parents[2] / "docs" / "providers" / "transcripts"
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
+
+
+class Transcript(msgspec.Struct):
+    """What `providers smoke` writes, as far as it is read here."""
+
+    ok: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,7 @@ def _check(  # noqa: PLR0913  # What is known of a provider.
             balance = _text(balance_of(container, name))
         except Exception as error:  # noqa: BLE001  # As above.
             problem = f"its balance: {problem_of(error)}"
+    tried, unreadable = _trials(name, transcripts) if remote else ("in this process", None)
     drained = name in container.drains.look()
     gauge = "lookup_provider_up" if kind == "lookups" else "network_provider_up"
     is_closed = container.providers_up()[gauge, name]
@@ -89,19 +97,28 @@ def _check(  # noqa: PLR0913  # What is known of a provider.
         balance=balance,
         circuit="closed" if is_closed or drained else "open",
         drained=drained,
-        verified=verified(name, transcripts) if remote else "in this process",
-        problem=problem,
+        verified=tried,
+        problem=problem or unreadable,
     )
 
 
 def verified(name: str, transcripts: Path = TRANSCRIPTS) -> str:
     """Say when a provider was last tried for real: by the newest transcript of a success."""
-    dates = [
-        found[1]
-        for path in transcripts.glob(f"{name}-*.json")
-        if (found := DATED.search(path.name)) and json.loads(path.read_text("utf-8"))["ok"]
-    ]
-    return f"on {max(dates)}" if dates else NEVER_RUN
+    return _trials(name, transcripts)[0]
+
+
+def _trials(name: str, transcripts: Path) -> tuple[str, str | None]:
+    """Return when a provider was tried, and which transcript cannot be read, if any."""
+    dates, problem = [], None
+    for path in sorted(transcripts.glob(f"{name}-*.json")):
+        if (found := DATED.search(path.name)) is None:
+            continue
+        try:
+            if msgspec.json.decode(path.read_bytes(), type=Transcript).ok:
+                dates.append(found[1])
+        except (OSError, msgspec.MsgspecError):  # Half a file, or not one of ours.
+            problem = f"its transcript {path.name} cannot be read"
+    return f"on {max(dates)}" if dates else NEVER_RUN, problem
 
 
 def _text(balance: ProviderBalance | None) -> str | None:

@@ -96,6 +96,19 @@ def test_smoke_keeps_neither_the_login_nor_the_token_of_a_network(
         assert secret not in kept
 
 
+@pytest.mark.parametrize("broken", ['{"ok": tr', "[]", "{}", '{"ok": "\\xff"}'])
+def test_a_transcript_that_cannot_be_read_is_a_problem_that_is_told(
+    sold: Shell, tmp_path: Path, broken: str
+) -> None:
+    (tmp_path / "esimgo-2026-01-02.json").write_text('{"ok": true}', "utf-8")
+    (tmp_path / "esimgo-2026-01-03.json").write_text(broken, "utf-8")
+    command = ("providers", "check", "esimgo", "--transcripts", tmp_path)
+    (row,) = sold.json(*command)["data"]
+    told = "its transcript esimgo-2026-01-03.json cannot be read"
+    assert (row["up"], row["verified"], row["problem"]) == (True, "on 2026-01-02", told)
+    assert checks.verified("esimgo", tmp_path) == "on 2026-01-02"
+
+
 def test_smoke_refuses_what_costs_more(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
     command = ("providers", "smoke", "esimgo", "--transcripts", tmp_path, "--spend-max")
     assert "costs 2.50 USD, more than" in sold.refusal(*command, "2.49")
