@@ -13,6 +13,10 @@ class NotAnswered(Unavailable):
     """Raised when a provider is well but has no answer to this question; another may have one."""
 
 
+class NotNow(Unavailable):
+    """Raised when a provider is well and limits our calls, or our own limits do; ask later."""
+
+
 class Rejected(ProviderError):
     """Raised when the network refuses for good; nothing happened."""
 

@@ -13,9 +13,10 @@ from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause, Clock
 from domain.errors import NumberLookupUnavailable
 from domain.log.log import Log
-from domain.lookups.answers import Answer, Answers, asked_of
+from domain.lookups.answers import LATER, Answer, Answers, asked_of
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from domain.personal import Sealed, Vault
+from domain.provider_errors import NotNow
 
 UNAVAILABLE = NumberLookupUnavailable.message
 EXHAUSTED = "The lookup could not be completed; it was given up after several attempts."
@@ -37,7 +38,11 @@ class BulkLookup:
     clock: Clock
 
     def work(self, job_id: UUID, slice_index: int) -> bool:
-        """End all open items of one slice; False if it had ended already."""
+        """End all open items of one slice; False if it had ended already.
+
+        Raises NotNow after it has ended what it could, if the provider holds the others back; they
+        stay open for a later start. The last start of a slice ends them whatever the provider says.
+        """
         job = self.log.find(BulkJob, job_id)
         if job is None:
             logger.error("job %s does not exist", job_id)
@@ -47,7 +52,11 @@ class BulkLookup:
         cause = Cause(self.clock(), job.created.request_id)
         started = self._start(job, slice_index, cause)
         if started is not None:
-            self._settle(started, slice_index, self._look_up(started, slice_index))
+            asked = len(started.open_items(slice_index))
+            outcomes = self._look_up(started, slice_index)
+            self._settle(started, slice_index, outcomes)
+            if len(outcomes) < asked:
+                raise NotNow
         return True
 
     def _start(self, job: BulkJob, slice_index: int, cause: Cause) -> BulkJob | None:
@@ -73,9 +82,11 @@ class BulkLookup:
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
         asked = [numbers[index] for index in indexes]
         answers = self.answers.many(job.organization_id, asked)
+        is_last = job.exhausted(slice_index)
         return {
-            index: answer if answer is not None else UNAVAILABLE
+            index: answer if isinstance(answer, Answer) else UNAVAILABLE
             for index, answer in zip(indexes, answers, strict=True)
+            if is_last or answer != LATER
         }
 
     def _settle(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:

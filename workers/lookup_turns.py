@@ -22,6 +22,7 @@ from domain.cause import Clock
 from domain.log.log import Log
 from domain.lookups.bulk_job import BulkJob
 from domain.places import share_of
+from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice
 from workers.bulk import BulkLookup
@@ -35,7 +36,8 @@ SETTLED = timedelta(seconds=0.3)
 # The same if it had ended before it was taken: then the read model is far behind, or has stopped.
 STALE = timedelta(seconds=5)
 # The pause after each failed start of a slice. Short trouble is over when the broker tries again,
-# at least a quarter of a second later; longer trouble has minutes before the last start.
+# at least a quarter of a second later; longer trouble has minutes before the last start. So has a
+# provider that says "not now": all rests are longer than the longest hold, which is five minutes.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
 REST_MAX = timedelta(minutes=5)  # A longer rest was written before a clock was set back.
 LEFT_MAX = 1_000  # Messages of new slices that this process remembers; the sweep knows the others.
@@ -221,6 +223,8 @@ class LookupTurns:
         try:
             worked = self._bulk.work(*this)
             rest = SETTLED if worked else STALE
+        except NotNow:  # Not a failure: a beat rings again after the rest.
+            worked, rest = True, self._rest_after_failure(this)
         except Exception:
             rest = self._rest_after_failure(this)
             raise

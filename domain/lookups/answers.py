@@ -20,7 +20,7 @@ from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk_job import Asked
 from domain.lookups.number_lookup import Source
 from domain.lookups.ports import CachedFacts, LookupCache, LookupProvider, NumberFacts, Told
-from domain.provider_errors import NotAnswered, Unavailable
+from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
@@ -42,8 +42,11 @@ class Answer(msgspec.Struct, frozen=True):
     told: Told | None = None
 
 
+# The provider says "not now": it is well, and may answer when its hold has ended.
+Later = Literal["later"]
+LATER: Later = "later"
 # False: who was asked is well and has no answer, so that asking again would not help.
-Outcome = Answer | Literal[False] | None
+Outcome = Answer | Literal[False] | Later | None
 Ask = Callable[[str], Outcome]
 Carry = Callable[[Ask], Ask]
 
@@ -106,7 +109,7 @@ class Answers:
         if kept is not None:
             return kept
         answer = self._ask(organization_id, phone_number)
-        if not answer:
+        if not isinstance(answer, Answer):
             raise NumberLookupUnavailable
         self._keep(organization_id, [answer])
         return answer
@@ -118,10 +121,16 @@ class Answers:
         """
         self._rules.tell(source or UNAVAILABLE, 1)
 
-    def many(self, organization_id: UUID, phone_numbers: Sequence[str]) -> list[Answer | None]:
-        """Answer numbers in their order; None where nobody has an answer, or was available."""
+    def many(
+        self, organization_id: UUID, phone_numbers: Sequence[str]
+    ) -> list[Answer | Later | None]:
+        """Answer numbers in their order; None where nobody has an answer, or was available.
+
+        LATER, which is not counted, where the last try was told "not now".
+        """
         answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
         missing = [number for number in phone_numbers if number not in answers]
+        later: set[str] = set()
         for attempt in range(ATTEMPTS_MAX):
             if not missing:
                 break
@@ -129,12 +138,15 @@ class Answers:
                 jitter = 0.5 + random.random()  # noqa: S311  # Spreads the retries; protects nothing.
                 self._rules.pause(PAUSE_S * 2 ** (attempt - 1) * jitter)
             asked = self._ask_all(organization_id, missing)
-            live = [found for found in asked if found]
+            live = [found for found in asked if isinstance(found, Answer)]
             self._keep(organization_id, live)
             answers.update((answer.facts.phone_number, answer) for answer in live)
-            missing = [each for each, found in zip(missing, asked, strict=True) if found is None]
-        found = [answers.get(number) for number in phone_numbers]
-        sources = Counter(UNAVAILABLE if each is None else each.source for each in found)
+            pairs = [*zip(missing, asked, strict=True)]
+            missing = [number for number, found in pairs if found in (None, LATER)]
+            later = {number for number, found in pairs if found == LATER}
+        found = [answers.get(each, LATER if each in later else None) for each in phone_numbers]
+        ended = [each for each in found if each != LATER]
+        sources = Counter(UNAVAILABLE if each is None else each.source for each in ended)
         for source, count in sources.items():
             self._rules.tell(source, count)
         return found
@@ -184,6 +196,8 @@ class Answers:
             found = self._provider.look_up(organization_id, phone_number)
         except NotAnswered:
             return False
+        except NotNow:
+            return LATER
         except Unavailable:
             return None
         cost = found.cost or self._rules.costs.get(found.provider)

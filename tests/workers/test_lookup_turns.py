@@ -3,16 +3,19 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
 from dramatiq import Worker
 
+from app.adapters.remote.limits import HOLD_S_MAX
 from app.processes.runtime import Runtime
 from app.settings import LOOKUP_THREADS
 from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import Found
+from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from projections.models.open_slices import Slice
 from tests.domain.buying import Gate
@@ -213,6 +216,52 @@ def test_a_slice_that_fails_rests_ever_longer_and_is_given_up_after_minutes(
     job = process.log.get(BulkJob, job_id)
     assert (len(started(process)), job.failed) == (5, {0})
     assert job.finished_at is not None
+
+
+class HoldingProvider(CountingProvider):
+    """Says "not now" about some numbers."""
+
+    def __init__(self, held: list[str]) -> None:
+        super().__init__()
+        self.held = held
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:
+        if phone_number in self.held:
+            raise NotNow
+        return super().look_up(organization_id, phone_number)
+
+
+@pytest.mark.parametrize("ends_after", [2, 99])
+def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
+    installation: Installation, clock: SetClock, ends_after: int
+) -> None:
+    """A hold lasts five minutes at most; one that does not end ends in a refund, as an outage."""
+    wanted = numbers(4)
+    provider = HoldingProvider(wanted[:2])
+    process = installation.process(clock, provider)
+    job_id = create_job(process, process.organization(), wanted)
+    process.projector.catch_up()
+    for count, rest in enumerate(RESTS, 1):
+        process.lookup_turns.answer(job_id, 0)
+        process.projector.catch_up()
+        job = process.log.get(BulkJob, job_id)
+        assert (job.completed, job.failed) == ({2, 3}, set())
+        if count == ends_after:
+            provider.held = []
+        clock.forward(seconds=rest.total_seconds() - 0.001)
+        process.lookup_turns.beat()
+        process.lookup_turns.answer(job_id, 0)  # It finds nothing.
+        assert len(started(process)) == count
+        clock.forward(seconds=0.001)
+        if count == ends_after:
+            break
+    process.lookup_turns.answer(job_id, 0)
+    job = process.log.get(BulkJob, job_id)
+    assert job.failed == (set() if ends_after == 2 else {0, 1})
+    assert job.finished_at is not None
+    assert len(provider.asked) == len(set(provider.asked)) == len(job.completed)
+    assert check_log(process.log).failures == []
+    assert sum(RESTS, timedelta()).total_seconds() > HOLD_S_MAX
 
 
 class GatedProvider(CountingProvider):

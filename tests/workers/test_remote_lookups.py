@@ -8,7 +8,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from threading import Thread
 from time import monotonic
@@ -26,9 +26,10 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import utc_now
 from domain.errors import NumberLookupUnavailable
 from domain.lookups.bulk import SLICE_ITEMS, BulkRequest
-from domain.lookups.bulk_job import BulkJob
+from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest
+from domain.provider_errors import NotNow
 from projections.audit.auditor import check_log
 from projections.audit.costs import Work, work_of
 from tests.canaries import canaries_in
@@ -112,7 +113,10 @@ class Buyer:
         request = BulkRequest(self.organization_id, wanted, PRICE_MICROS, "USD", None)
         job_id, _ = self.process.bulk_create.run(request, self.process.cause())
         for slice_index in range(-(-len(wanted) // SLICE_ITEMS)):
-            self.process.bulk_lookup.work(job_id, slice_index)
+            for _ in range(ATTEMPTS_MAX):
+                with suppress(NotNow):
+                    self.process.bulk_lookup.work(job_id, slice_index)
+                    break
         job = self.process.log.get(BulkJob, job_id)
         assert job.finished_at is not None
         return job

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from uuid import UUID
 
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import NotAnswered, Unavailable
+from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 
 class ChainedLookup:
@@ -46,5 +46,7 @@ class ChainedLookup:
                 return each.look_up(organization_id, phone_number)
             except Unavailable as error:
                 trouble.append(error)
-        # Who was not reached may have an answer later.
-        raise min(trouble, key=lambda error: isinstance(error, NotAnswered))
+        # Who was not reached may have an answer later, above all who says "not now".
+        raise min(
+            trouble, key=lambda error: isinstance(error, NotAnswered) - isinstance(error, NotNow)
+        )

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from domain.provider_errors import Unavailable
+from domain.provider_errors import NotNow, Unavailable
 
 T = TypeVar("T")
 
@@ -19,7 +19,7 @@ class Malformed(Unavailable):
     """Raised when a reply makes no sense; after a change its adapter says OutcomeUnknown."""
 
 
-class Busy(Unavailable):
+class Busy(NotNow):
     """Raised when a provider says "not now", or our own limits do; it is not down."""
 
 

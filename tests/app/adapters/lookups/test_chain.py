@@ -10,7 +10,7 @@ import pytest
 from app.adapters.circuit import CircuitBreaker, GuardedLookup
 from app.adapters.lookups.chain import ChainedLookup
 from domain.lookups.ports import Found, LookupProvider
-from domain.provider_errors import NotAnswered, Unavailable
+from domain.provider_errors import NotAnswered, NotNow, Unavailable
 from tests.contracts.scripted_lookup import NOT_VALID, VALID_MOBILE, Fault, ScriptedLookup
 from tests.installation import CountingProvider
 
@@ -70,6 +70,19 @@ class Ignorant(ScriptedLookup):
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
         raise NotAnswered
+
+
+class Busy(CountingProvider):
+    """Says "not now"."""
+
+    def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
+        raise NotNow
+
+
+def test_one_that_is_only_busy_is_worth_waiting_for(first: ScriptedLookup) -> None:
+    first.play(Fault.TIMES_OUT)
+    with pytest.raises(NotNow):
+        ask(ChainedLookup([Ignorant(), first, Busy()]))
 
 
 @pytest.mark.parametrize("first_is_down", [True, False])
