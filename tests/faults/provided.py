@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import app.bootstrap.container
+from app.adapters.networks.airalo.network import Airalo
 from app.adapters.networks.bics.network import BicsNetwork
 from app.adapters.networks.esimgo.network import EsimGo
 from domain.cause import Clock, utc_now
@@ -36,6 +37,7 @@ if __name__ == "__main__":
     from app.cli.root import main
 
     app.bootstrap.container.Container = Container  # type: ignore[misc]  # Before it is imported.
-    EsimGo.settles_after = BicsNetwork.settles_after = settles_after
+    for network in (Airalo, BicsNetwork, EsimGo):
+        network.settles_after = settles_after
     end_with_parent()
     sys.exit(main())

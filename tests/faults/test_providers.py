@@ -1,7 +1,7 @@
 """The service is killed while its providers fail: what they sold is delivered, or given back.
 
-Lookups are Telnyx's, links are bought at eSIM Go and at BICS: scripted servers with books of their
-own, which are compared with the log at the end.
+Lookups are Twilio's, and Telnyx's while Twilio fails; links are bought at eSIM Go, BICS and Airalo:
+scripted servers with books of their own, which are compared with the log at the end.
 """
 
 import json
@@ -21,10 +21,11 @@ import pytest
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import utc_now
 from domain.links.link import Link, Stage
+from domain.links.plan_change import PlanChange
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.money import format_amount, parse_amount
-from projections.audit.costs import work_of
+from tests.app.adapters.networks.airalo import airalo_books
 from tests.app.adapters.networks.bics.bics_lab import check_ledger, environment_of
 from tests.app.adapters.networks.esimgo.esimgo_lab import check_sales, left_over
 from tests.canaries import canaries_in
@@ -34,17 +35,20 @@ from tests.faults.service import NUMBER_PATH, Service, installation_for_serving,
 from tests.faults.test_kill import forget_leases
 from tests.installation import PRICE_MICROS, Installation, numbers, wait_until
 from tests.plan_files import import_plans, plan, profile
-from tests.support.providers import bics, esimgo, telnyx
+from tests.support.providers import airalo, bics, esimgo, telnyx, twilio
+from tests.support.providers.airalo import AiraloServer
 from tests.support.providers.bics import BicsServer
 from tests.support.providers.esimgo import EsimGoServer
+from tests.support.providers.lookups import check_charges
 from tests.support.providers.server import FaultKind, ScriptedServer
 from tests.support.providers.telnyx import ScriptedTelnyx, carrier
+from tests.support.providers.twilio import ScriptedTwilio, line
 from tests.workers.link_checks import Books
 
 DEPOSIT = "100000.00"
-COST = "0.10"  # Of a bundle at eSIM Go, and as the plan file has it.
+COST = "0.10"  # Of a plan at eSIM Go and Airalo, and as the plan file has it.
 SIMS = 4_000
-ROUNDS = 12  # Kills of the long run.
+ROUNDS = 14  # Kills of the long run.
 SEED = 2_027
 SETTLES_S = 8.0  # A late effect is at a network after 6 s at most, its list lags 1 s behind.
 JOB = 25
@@ -58,7 +62,18 @@ SCOPES = ["lookup", "links", "plans", "wallet"]
 # A proxy that repeats a change has bought twice, and nobody here can know of it.
 KINDS = [kind for kind in FaultKind if kind is not FaultKind.EFFECT_TWICE]
 LATE = (FaultKind.DELAY, FaultKind.LATE_REPLY)
-SECRETS = (telnyx.KEY, esimgo.KEY, bics.PASSWORD, "LPA:1$")
+SECRETS = (
+    *(twilio.TOKEN, telnyx.KEY, esimgo.KEY, bics.PASSWORD),
+    *(airalo.CLIENT_SECRET, "airalo-token-", "LPA:1$"),
+)
+PLANS = {
+    "esim_1": "esimgo",
+    "esim_2": "esimgo",
+    "eu-1": "bics",
+    "eu-2": "bics",
+    "brand-1": "airalo",
+    "brand-2": "airalo",
+}
 # Where a service is killed: a call of this route has come to the provider, and waits.
 PLACES = [
     ("esimgo", "order"),
@@ -66,9 +81,14 @@ PLACES = [
     ("bics", "plans"),
     ("telnyx", "look up"),
     ("esimgo", "orders"),
+    ("airalo", "order"),
+    ("twilio", "look up"),
 ]
+# A login that Airalo refuses is not tried again for a minute, so its logins are well.
 TROUBLED = {
+    "twilio": ("look up",),
     "telnyx": ("look up",),
+    "airalo": ("order", "order", "orders", "packages", "esim"),
     "esimgo": ("order", "order", "orders", "revoke", "esim"),
     "bics": ("log in", "sims", "create", "activate", "plans", "profile", "delink", "delete"),
 }
@@ -79,18 +99,26 @@ class Providers:
 
     def __init__(self, stack: ExitStack) -> None:
         self.ahead = timedelta(0)
+        self.twilio = stack.enter_context(ScriptedTwilio())
         self.telnyx = stack.enter_context(ScriptedTelnyx())
         self.esimgo = stack.enter_context(EsimGoServer(self.now))
         self.bics = stack.enter_context(BicsServer(SIMS, self.now))
+        self.airalo = stack.enter_context(AiraloServer(self.now))
         self.by_name: dict[str, ScriptedServer] = {
+            "twilio": self.twilio,
             "telnyx": self.telnyx,
             "esimgo": self.esimgo,
             "bics": self.bics,
+            "airalo": self.airalo,
         }
         self.esimgo.shown_after = LAGS
-        for name in ("esim_1", "esim_2"):
+        for name in PLANS:
             self.esimgo.offer(name, COST)
+            self.airalo.offer(name, COST)
         for number in KNOWN:
+            self.twilio.know(
+                number, country_code="ES", line_type_intelligence=line("mobile", "Movistar")
+            )
             self.telnyx.know(number, country_code="ES", carrier=carrier("mobile", "MOVISTAR"))
 
     def now(self) -> datetime:
@@ -101,14 +129,20 @@ class Providers:
     def environment(self) -> dict[str, str]:
         return {
             **environment_of(self.bics),
+            **airalo_books.environment_of(self.airalo),
+            **self.twilio.settings,
             **self.telnyx.settings,
-            "NETWORK_PROVIDER": "esimgo,bics",
+            "LOOKUP_PROVIDER": "twilio,telnyx",
+            "NETWORK_PROVIDER": "esimgo,bics,airalo",
             "ESIMGO_URL": self.esimgo.url,
             "ESIMGO_API_KEY": esimgo.KEY,
             "ESIMGO_REFUNDS": "true",
             "SANDBOX": "false",
-            "COST_PER_LOOKUP": f"telnyx={format_amount(telnyx.PRICE_MICROS)}",
-            "LOOKUP_CACHE_TTLS_S": "telnyx=0",
+            "COST_PER_LOOKUP": ",".join(
+                f"{each.name}={format_amount(each.price_micros)}"
+                for each in (self.twilio, self.telnyx)
+            ),
+            "LOOKUP_CACHE_TTLS_S": "twilio=0,telnyx=0",
         }
 
     def heal(self) -> None:
@@ -120,7 +154,7 @@ class Providers:
 
 @dataclass
 class Market:
-    """An organization, its plans at both networks, and everybody who sells to it."""
+    """An organization, its plans at all networks, and everybody who sells to it."""
 
     installation: Installation
     providers: Providers
@@ -128,6 +162,7 @@ class Market:
     def __post_init__(self) -> None:
         self.settles_s = SETTLES_S
         self.tops_up = True
+        self.sells = ["esim_1", "eu-1", "brand-1"]
         self.ledger = Ledger()
         self.outside = outside = self.installation.process()
         outside.keys.ensure()
@@ -135,9 +170,9 @@ class Market:
         client_id = outside.client(self.organization_id)
         token = outside.issuer.issue(client_id, self.organization_id, SCOPES)
         self._partner = Partner(int(self.installation.environment["PORT"]), token, self.ledger)
-        self.plans = {name: str(uuid4()) for name in ("esim_1", "esim_2", "eu-1", "eu-2")}
+        self.plans = {name: str(uuid4()) for name in PLANS}
         for name, plan_id in self.plans.items():
-            network = "esimgo" if name.startswith("esim") else "bics"
+            network = PLANS[name]
             sponsors = [profile(bics.SPONSORS[0])] if network == "bics" else []
             terms = {"provider_plan_id": name, "network": network, "cost": COST}
             terms |= {"id": plan_id, "sponsor_profiles": sponsors}
@@ -183,7 +218,7 @@ class Market:
     def open(self) -> Iterator[None]:
         """Have partners ask for everything meanwhile."""
         stop = Event()
-        buying = [partial(self._buy, name) for name in ("esim_1", "eu-1")] * 2
+        buying = [partial(self._buy, name) for name in self.sells] * 2
         threads = [Thread(target=self._live, args=(stop, work)) for work in (self._look, *buying)]
         for each in threads:
             each.start()
@@ -239,6 +274,9 @@ def live_and_die(market: Market, place: tuple[str, str], chance: random.Random) 
     """Let a life fail in many ways, and kill it while a provider has a call of it in hand."""
     providers, (name, route), pulse = market.providers, place, Event()
     server = providers.by_name[name]
+    if name == "telnyx":  # It is asked while Twilio fails.
+        server.heal()
+        providers.twilio.fault(FaultKind.SERVER_ERROR, on="look up", times=1_000)
     with market.service() as service:
         service.wait_until_it_listens()
         for _ in range(10):
@@ -250,11 +288,13 @@ def live_and_die(market: Market, place: tuple[str, str], chance: random.Random) 
             lambda: kind in {each.fault for each in server.asked(route)[before:]}, timeout_s=ENDS_S
         )
         service.kill()
+    if name == "telnyx":
+        providers.twilio.heal()
 
 
 def test_what_was_sold_before_a_kill_is_given_back(market: Market) -> None:
     providers, sold = market.providers, market.providers.esimgo.sales
-    market.settles_s, market.tops_up = 1.0, False
+    market.settles_s, market.tops_up, market.sells = 1.0, False, ["esim_1", "eu-1"]
     with market.open():
         with market.service() as service:
             service.wait_until_it_listens()
@@ -299,6 +339,7 @@ def check(market: Market) -> None:
     assert market.ledger.surprises == []
     check_sales(providers.esimgo, books)
     check_ledger(providers.bics, books)
+    airalo_books.check_sales(providers.airalo, books, failed_additions(books, "airalo"))
     check_lookups(market, books)
     check_money(market, books)
     check_promises(market, books)
@@ -306,18 +347,21 @@ def check(market: Market) -> None:
     said = (market.installation.directory / "serve.log").read_text()
     assert canaries_in(said) == set()
     assert not [secret for secret in SECRETS if secret in said]
-    assert not [iccid for iccid in (*providers.esimgo.esims, *providers.bics.sims) if iccid in said]
+    sold = (*providers.esimgo.esims, *providers.bics.sims, *providers.airalo.esims)
+    assert not [iccid for iccid in sold if iccid in said]
 
 
 def check_lookups(market: Market, books: Books) -> None:
-    """Telnyx was paid for all that the log says; the rest are replies that got lost."""
-    booked = sum(
-        each.cost.amount_micros
-        for event in books.events
-        for each in work_of(event)
-        if each.provider == "telnyx" and each.cost is not None
-    )
-    assert 0 < booked <= market.providers.telnyx.charged * telnyx.PRICE_MICROS
+    """Twilio and Telnyx were paid for all that the log says."""
+    assert check_charges(market.providers.twilio, books) > 0
+    check_charges(market.providers.telnyx, books)
+
+
+def failed_additions(books: Books, network: str) -> int:
+    """Count the added plans that were paid back: a network that removes nothing may keep them."""
+    links = {link.id: link.network for link in books.every(Link)}
+    changes = books.every(PlanChange)
+    return sum(each.failure is not None and links[each.link_id] == network for each in changes)
 
 
 def check_money(market: Market, books: Books) -> None:
@@ -364,10 +408,14 @@ def seen(market: Market) -> dict[str, object]:
     return {
         "eSIM Go sold": len(sales),
         "given back": sum(each.given_back for each in sales),
-        "incidents": len(left_over(books)),
+        "incidents": {each: len(left_over(books, each)) for each in ("esimgo", "airalo")},
         "BICS sold": len(providers.bics.bought),
         "taken off": len(providers.bics.taken_off),
+        "Airalo sold": len(providers.airalo.sales),
+        "Airalo's additions paid back": failed_additions(books, "airalo"),
+        "Twilio charged": providers.twilio.charged,
         "Telnyx charged": providers.telnyx.charged,
+        "Telnyx booked": check_charges(providers.telnyx, books),
         "faults": {
             name: sum(each.fault is not None for each in server.requests)
             for name, server in providers.by_name.items()

@@ -1,6 +1,5 @@
 """Links on Airalo: what comes of a lost reply, by our log and by the provider's books."""
 
-from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -9,10 +8,11 @@ import pytest
 import workers.links
 import workers.lost_orders
 import workers.plan_changes
-from domain.links.link import Link, Stage
-from tests.app.adapters.networks.esimgo.esimgo_lab import EsimGoLab, left_over
+from domain.links.link import Stage
+from tests.app.adapters.networks.airalo.airalo_books import check_sales, environment_of
+from tests.app.adapters.networks.esimgo.esimgo_lab import EsimGoLab
 from tests.installation import Installation, SetClock, installation, migrated, sqlite_only
-from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
+from tests.support.providers.airalo import AiraloServer
 from tests.support.providers.server import FaultKind
 from tests.workers.link_checks import Books
 
@@ -38,24 +38,10 @@ class AiraloLab(EsimGoLab):
     name = "airalo"
 
     def settings(self) -> dict[str, str]:
-        return {
-            "AIRALO_URL": self.server.url,
-            "AIRALO_CLIENT_ID": CLIENT_ID,
-            "AIRALO_CLIENT_SECRET": CLIENT_SECRET,
-        }
+        return {**environment_of(self.server)}
 
     def check_sales(self, books: Books, strays: int) -> None:
-        """What was sold is a plan of an active link, an incident, or a stray."""
-        delivered = Counter(
-            (link.iccid, each.plan.provider_plan_id)
-            for link in books.every(Link)
-            if link.stage is Stage.ACTIVE
-            for each in link.current_activations
-        )
-        incidents = left_over(books)
-        sold = Counter((s.iccid, s.offer.id) for s in self.server.sales if s.code not in incidents)
-        assert delivered <= sold
-        assert (sold - delivered).total() <= strays
+        check_sales(self.server, books, strays)
 
 
 @pytest.fixture

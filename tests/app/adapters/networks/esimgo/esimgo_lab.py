@@ -111,7 +111,7 @@ def check_sales(server: EsimGoServer, books: Books, strays: int = 0) -> None:
         for each in link.current_activations
     )
     kept = [sale for sale in server.sales if not sale.given_back]
-    incidents = left_over(books)
+    incidents = left_over(books, "esimgo")
     assert incidents <= {sale.reference for sale in kept}
     sold = Counter((s.iccid, s.offer.name) for s in kept if s.reference not in incidents)
     removed = Counter(
@@ -126,6 +126,10 @@ def check_sales(server: EsimGoServer, books: Books, strays: int = 0) -> None:
     assert surplus.total() <= strays, surplus
 
 
-def left_over(books: Books) -> set[str]:
-    """Return the references of the orders that were shown as incidents."""
-    return {e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)}
+def left_over(books: Books, network: str) -> set[str]:
+    """Return the references of a network's orders that were shown as incidents."""
+    return {
+        each.order_reference
+        for each in books.events
+        if isinstance(each, LostOrder.LeftOver) and each.plan.network == network
+    }
