@@ -1,6 +1,6 @@
-"""The whole system sells on BICS while its network, its workers and its web workers fail.
+"""The whole system sells while its providers, its workers and its web workers fail.
 
-A second network beside it is not touched by that: its links are as quick as ever.
+The other network beside the failing one is not touched by that: its links are as quick as ever.
 """
 
 import json
@@ -16,69 +16,59 @@ from threading import Event, Thread
 
 import pytest
 
-from tests.app.adapters.networks.bics.bics_lab import check_ledger, environment_of
 from tests.installation import wait_until
 from tests.scenarios.conftest import partner_of
+from tests.scenarios.far import PRICE, Far, on_bics, on_esimgo
 from tests.scenarios.load import load
 from tests.scenarios.partner import Partner, Promised
 from tests.scenarios.system import System, failures, find, unfinished
 from tests.scenarios.test_procfile import WEB_WORKER, come_up, lose
 from tests.scenarios.walk import walk
 from tests.servers.databases import Databases
-from tests.support.providers import bics
-from tests.support.providers.bics import BicsServer
-from tests.support.providers.server import FaultKind
 from tests.workers.link_checks import Books
 
 SEED = 7
-SIMS = 4_000
 BUYERS = 4
 TROUBLE_S = 45.0  # Real seconds under faults.
 BETWEEN_S = 0.25
 SETTLES_S = 330.0  # A lost creation is looked for until 200 s after its call.
-ROUTES = ("log in", "sims", "create", "activate", "plans", "profile", "delink", "delete")
-# A proxy that adds a plan twice has added two; nobody can tell: docs/providers/bics.md.
-KINDS = [kind for kind in FaultKind if kind is not FaultKind.EFFECT_TWICE]
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(900)]
 
 
-@pytest.fixture
-def server() -> Iterator[BicsServer]:
-    with BicsServer(SIMS) as server:
-        yield server
+@pytest.fixture(params=[on_bics, on_esimgo])
+def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
+    with request.param(tmp_path) as far:
+        yield far
 
 
 @pytest.fixture
-def system(
-    tmp_path: Path, databases: Databases, broker_url: str, server: BicsServer
-) -> Iterator[System]:
+def system(tmp_path: Path, databases: Databases, broker_url: str, far: Far) -> Iterator[System]:
     url = databases.new()
-    changes = environment_of(server) | {"NETWORK_PROVIDER": "simulated,bics"}
-    made = System(tmp_path, url, broker_url, **changes)
+    made = System(tmp_path, url, broker_url, **far.environment)
     yield made
     made.close()
     databases.drop(url)
 
 
-def plans_of(system: System, partner: Partner) -> list[str]:
-    """Offer plans of BICS; return their ids."""
+def plans_of(system: System, partner: Partner, far: Far) -> list[str]:
+    """Offer plans of the failing network; return their ids."""
     plans = [
         {
             "provider_plan_id": name,
             "name": f"Plan {name}",
-            "network": "bics",
+            "network": far.network,
             "retail_price": "4.00",
-            "cost": "2.00",
+            "cost": PRICE,
             "currency": "USD",
             "data_mb": 1_000,
             "validity_days": 7,
-            "sponsor_profiles": [{"id": bics.SPONSORS[0], "name": "Atlas", "color": "#1F6FEB"}],
+            "sponsor_profiles": far.sponsors,
             "coverage": [{"country_code": "NZ", "operators": []}],
         }
-        for name in ("eu-1", "eu-2")
+        for name in far.plan_ids
     ]
-    file = system.home / "bics.json"
+    file = system.home / "plans.json"
     file.write_text(json.dumps({"plans": plans}))
     done = system.run("plans", "import", str(file))
     assert done.returncode == 0, done.stderr
@@ -123,37 +113,29 @@ def buyers(partner: Partner, plan_ids: list[str]) -> Iterator[list[Partner]]:
         raise failed[0]
 
 
-def trouble(server: BicsServer, chance: random.Random) -> None:
-    """Let one of the next requests fail in one of the ways."""
-    kind, route = chance.choice(KINDS), chance.choice(ROUTES)
-    server.fault(kind, on=route, seconds=chance.choice([1, 4, 8]), headers={"Retry-After": "1"})
-
-
-def test_what_bics_has_sold_is_delivered_or_taken_off_whatever_fails(
-    system: System, server: BicsServer
-) -> None:
+def test_what_was_sold_is_delivered_or_given_back_whatever_fails(system: System, far: Far) -> None:
     running = system.honcho()
     come_up(system, running)
     partner = partner_of(system)
     walk(partner)
-    plan_ids = plans_of(system, partner)
+    plan_ids = plans_of(system, partner, far)
     chance, ends_s = random.Random(SEED), time.monotonic() + TROUBLE_S
     pulse, kills = Event(), iter(["web worker", "worker"])
     with load(partner), buyers(partner, plan_ids) as buying:
         while (left_s := ends_s - time.monotonic()) > 0:
-            trouble(server, chance)
+            far.trouble(chance)
             pulse.wait(BETWEEN_S)
             if left_s < TROUBLE_S / 2 and (victim := next(kills, None)):
                 running = lose(system, running, victim)
-        server.heal()
-    assert len(server.bought) > 20
+        far.heal()
+    assert far.sold > 20
     assert unfinished(system, SETTLES_S) == []
-    check_ledger(server, Books(system.container.log))
+    far.check(Books(system.container.log))
     assert failures(system) == ""
     for each in (partner, *buying):
         each.check()
     for pid in find(running.pid, WEB_WORKER):
         os.kill(pid, signal.SIGTERM)
     said = "".join(file.read_text() for file in system.home.glob("*.log"))
-    assert not [secret for secret in (bics.PASSWORD, "eyJ.token", "LPA:1$") if secret in said]
-    assert not [iccid for iccid in server.sims if iccid in said]
+    assert not [secret for secret in (*far.secrets, "LPA:1$") if secret in said]
+    assert not [iccid for iccid in far.iccids if iccid in said]
