@@ -27,7 +27,11 @@ def command() -> None:
 @click.option("--org", "organization_id", metavar="ID", type=click.UUID, help="Whose client it is.")
 @click.option("--m2m", is_flag=True, help="An approved client that names an organization per call.")
 @click.option(
-    "--scope", "scopes", multiple=True, type=click.Choice(SCOPES), help="One of many; none: all."
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="One of many; none, or exactly the first four: all, also later ones.",
 )
 @as_json_option
 def create(

@@ -10,7 +10,9 @@ from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
 
 Status = Literal["active", "suspended", "inactive"]
-SCOPES = ("lookup", "plans", "links", "wallet")
+SCOPES = ("lookup", "plans", "links", "wallet", "webhooks")
+NAMED_ONLY = frozenset[str]()  # Given only to a client whose list names them.
+FIRST = ["lookup", "plans", "links", "wallet"]  # All that there were; such a list counts as none.
 SECRETS_MAX = 2  # The new secret and the one that it replaces, so that a rotation needs no outage.
 
 
@@ -147,7 +149,7 @@ class ApiClient(Root):
         def apply(self, aggregate: "ApiClient") -> None:
             aggregate.client_id = self.client_id
             aggregate.organization_id = self.organization_id
-            aggregate.scopes = self.scopes
+            aggregate.scopes = granted(self.scopes)
             aggregate.secret_hashes = [self.secret_hash]
             aggregate.revoked = False
 
@@ -187,14 +189,14 @@ class ApiClient(Root):
         scopes: Sequence[str],
         secret_hash: str,
     ) -> Self:
-        """Register a client; an empty list of scopes means all scopes."""
+        """Register a client; without a list it has all scopes but those that must be named."""
         return cls.begin(
             cls.Registered,
             cause,
             api_client_id(client_id),
             client_id=client_id,
             organization_id=organization_id,
-            scopes=list(scopes) or list(SCOPES),
+            scopes=list(scopes) or FIRST,
             secret_hash=secret_hash,
         )
 
@@ -215,6 +217,14 @@ class ApiClient(Root):
         """Refuse this client for ever; doing it again changes nothing."""
         if not self.revoked:
             self.record(self.Revoked, cause, client_id=self.client_id)
+
+
+def granted(listed: list[str]) -> list[str]:
+    """Return the scopes of a client that was registered with this list.
+
+    A client without a list also has the scopes that were added after it was made.
+    """
+    return [each for each in SCOPES if each not in NAMED_ONLY] if listed == FIRST else listed
 
 
 def api_client_id(client_id: str) -> UUID:

@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 from sqlalchemy import BigInteger, Boolean, Column, Connection, Row, String, Table, Uuid, select
 
-from domain.accounts.organization import ApiClient
+from domain.accounts.organization import ApiClient, granted
 from domain.log.log import Recorded
 from projections.engine.database import from_micros, to_micros
 from projections.engine.inserting import insert_many
@@ -88,7 +88,7 @@ def _read(row: Row[tuple[object, ...]]) -> ApiClientRow:
     return ApiClientRow(
         client_id=row.client_id,
         organization_id=row.organization_id,
-        scopes=msgspec.json.decode(row.scopes),
+        scopes=granted(msgspec.json.decode(row.scopes)),
         secret_hashes=msgspec.json.decode(row.secret_hashes),
         revoked=row.revoked,
         created_at=from_micros(row.created_at),

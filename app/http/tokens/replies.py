@@ -75,7 +75,7 @@ SERVER_METADATA: Final = ServerMetadata(
     jwks_uri="https://api.partner.test/.well-known/jwks.json",
     grant_types_supported=["client_credentials"],
     response_types_supported=[],
-    scopes_supported=["lookup", "plans", "links", "wallet"],
+    scopes_supported=["lookup", "plans", "links", "wallet", "webhooks"],
     token_endpoint_auth_methods_supported=["client_secret_basic", "client_secret_post"],
     service_documentation="https://api.partner.test/docs",
 )

@@ -1,6 +1,6 @@
 """An API client: two secrets at most, scopes, and a revocation that is final."""
 
-from domain.accounts.organization import SCOPES, ApiClient, api_client_id
+from domain.accounts.organization import FIRST, NAMED_ONLY, SCOPES, ApiClient, api_client_id
 from domain.errors import NotPossible
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
@@ -29,8 +29,16 @@ def test_a_client_is_known_by_its_name_and_its_secret_by_its_hash() -> None:
     )
 
 
-def test_a_client_without_a_list_of_scopes_has_all() -> None:
-    registered().then(fact(ApiClient.Registered, scopes=list(SCOPES)), scopes=list(SCOPES))
+def test_a_client_without_a_list_of_scopes_has_all_that_need_no_naming() -> None:
+    everything = [each for each in SCOPES if each not in NAMED_ONLY]
+    registered().then(fact(ApiClient.Registered, scopes=FIRST), scopes=everything)
+
+
+def test_a_list_of_exactly_the_first_scopes_is_that_of_a_client_without_a_list() -> None:
+    """So it was written before there were others."""
+    assert registered(*FIRST).aggregate.scopes == registered().aggregate.scopes
+    for fewer_or_more in (FIRST[:3], [*FIRST, "webhooks"], ["webhooks"]):
+        assert registered(*fewer_or_more).aggregate.scopes == fewer_or_more
 
 
 def test_a_rotation_keeps_the_secret_before_it_and_no_older_one() -> None:

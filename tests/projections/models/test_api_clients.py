@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from domain.accounts.organization import SCOPES, ApiClient
+from domain.accounts.organization import FIRST, ApiClient, granted
 from projections.models.api_clients import ApiClientRow
 from tests.installation import Process, SetClock
 
@@ -38,7 +38,8 @@ def test_a_registered_client_is_read_back(process: Process) -> None:
 
 def test_a_machine_to_machine_client_has_no_organization_and_all_scopes(process: Process) -> None:
     found = row(process, process.client(None))
-    assert (found.organization_id, found.scopes) == (None, list(SCOPES))
+    assert (found.organization_id, found.scopes) == (None, granted(FIRST))
+    assert "webhooks" in found.scopes  # Which is not in what is stored.
 
 
 def test_a_rotation_keeps_the_secret_before_and_no_older_one(process: Process) -> None:

@@ -39,7 +39,7 @@ def test_a_form_gets_a_token(service: Service, credentials: dict[str, str]) -> N
     assert reply.json.keys() == {"access_token", "expires_in", "token_type", "scope"}
     assert reply.json["expires_in"] == 3600
     assert reply.json["token_type"] == "Bearer"
-    assert reply.json["scope"] == "lookup plans links wallet"
+    assert reply.json["scope"] == "lookup plans links wallet webhooks"
     assert reply.headers["Cache-Control"] == "no-store"
     assert reply.headers["Pragma"] == "no-cache"
     assert reply.headers["X-Request-Id"]
