@@ -34,6 +34,9 @@ class Organization(Root):
             aggregate.price_micros = self.price_micros
             aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
             aggregate.lookup_enabled = True
+            aggregate.low_balance_threshold_micros = None
+            aggregate.rate_limit_per_minute = None
+            aggregate.spending_limit_micros = None
 
     class Suspended(Root.Event, ByOperator):
         TOPIC = "organization.suspended"
@@ -77,11 +80,44 @@ class Organization(Root):
         def apply(self, aggregate: "Organization") -> None:
             aggregate.lookup_enabled = self.enabled
 
+    class LowBalanceThresholdSet(Root.Event):
+        """The organization chose this itself; None: it is not told of a low balance."""
+
+        TOPIC = "organization.low_balance_threshold_set"
+
+        threshold_micros: int | None
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.low_balance_threshold_micros = self.threshold_micros
+
+    class RateLimitSet(Root.Event, ByOperator):
+        """Requests a minute; 0: as many as it likes, None: the general limit."""
+
+        TOPIC = "organization.rate_limit_set"
+
+        per_minute: int | None
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.rate_limit_per_minute = self.per_minute
+
+    class SpendingLimitSet(Root.Event, ByOperator):
+        """What it may spend in a calendar month (UTC); None: all that it has."""
+
+        TOPIC = "organization.spending_limit_set"
+
+        limit_micros: int | None
+
+        def apply(self, aggregate: "Organization") -> None:
+            aggregate.spending_limit_micros = self.limit_micros
+
     name: str
     status: Status
     price_micros: int | None
     monthly_link_fee_micros: int
     lookup_enabled: bool
+    low_balance_threshold_micros: int | None
+    rate_limit_per_minute: int | None
+    spending_limit_micros: int | None
 
     @classmethod
     def register(
@@ -127,6 +163,21 @@ class Organization(Root):
         """Allow or forbid new lookups; accepted jobs are still finished."""
         if enabled != self.lookup_enabled:
             self.record(self.LookupSwitched, cause, enabled=enabled)
+
+    def set_low_balance_threshold(self, threshold_micros: int | None, cause: Cause) -> None:
+        """Choose below which balance to be told; None: never."""
+        if threshold_micros != self.low_balance_threshold_micros:
+            self.record(self.LowBalanceThresholdSet, cause, threshold_micros=threshold_micros)
+
+    def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:
+        """Set how many requests a minute it may send; None returns to the general limit."""
+        if per_minute != self.rate_limit_per_minute:
+            self.record(self.RateLimitSet, cause, per_minute=per_minute)
+
+    def set_spending_limit(self, limit_micros: int | None, cause: Cause) -> None:
+        """Set what it may spend in a month; None lets it spend all that it has."""
+        if limit_micros != self.spending_limit_micros:
+            self.record(self.SpendingLimitSet, cause, limit_micros=limit_micros)
 
 
 class ApiClient(Root):

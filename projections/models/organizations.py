@@ -25,12 +25,16 @@ class OrganizationRow:
     monthly_link_fee_micros: int
     lookup_enabled: bool
     created_at: datetime
+    low_balance_threshold_micros: int | None = None
+    rate_limit_per_minute: int | None = None
+    spending_limit_micros: int | None = None
 
 
 class Organizations(ReadModel):
     """One row per organization."""
 
     name = "organizations"
+    version = 2
     uses = (Organization.Event,)
 
     def build(self) -> Sequence[Table]:
@@ -43,6 +47,9 @@ class Organizations(ReadModel):
             Column("monthly_link_fee_micros", BigInteger, nullable=False),
             Column("lookup_enabled", Boolean, nullable=False),
             Column("created_at", BigInteger, nullable=False),
+            Column("low_balance_threshold_micros", BigInteger),
+            Column("rate_limit_per_minute", BigInteger),
+            Column("spending_limit_micros", BigInteger),
         )
         return [self.rows]
 
@@ -96,6 +103,12 @@ def _change_of(event: object) -> dict[str, object]:
             return {"monthly_link_fee_micros": event.monthly_link_fee_micros}
         case Organization.LookupSwitched():
             return {"lookup_enabled": event.enabled}
+        case Organization.LowBalanceThresholdSet():
+            return {"low_balance_threshold_micros": event.threshold_micros}
+        case Organization.RateLimitSet():
+            return {"rate_limit_per_minute": event.per_minute}
+        case Organization.SpendingLimitSet():
+            return {"spending_limit_micros": event.limit_micros}
         case _:
             return {}
 

@@ -189,6 +189,9 @@ EVENTS: tuple[Event, ...] = (
     event(Organization.PriceChanged, price_micros=5_000),
     event(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=0),
     event(Organization.LookupSwitched, enabled=False),
+    event(Organization.LowBalanceThresholdSet, threshold_micros=12_500_000),
+    event(Organization.RateLimitSet, per_minute=600, actor="os:ærø"),
+    event(Organization.SpendingLimitSet, limit_micros=None, actor="os:ærø"),
     created(
         ApiClient.Registered,
         "api_client",

@@ -1,6 +1,7 @@
 """An organization: may it call, for how much, and does it look numbers up."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -83,6 +84,39 @@ def test_the_monthly_fee_changes_once() -> None:
     for facts in ([fact(Organization.MonthlyLinkFeeChanged, monthly_link_fee_micros=5)], []):
         story.when(lambda organization: organization.change_monthly_link_fee(5, cause()))
         story.then(*facts, monthly_link_fee_micros=5)
+
+
+@pytest.mark.parametrize(
+    ("set_it", "event", "field", "held"),
+    [
+        (
+            Organization.set_low_balance_threshold,
+            Organization.LowBalanceThresholdSet,
+            "threshold_micros",
+            "low_balance_threshold_micros",
+        ),
+        (
+            Organization.set_rate_limit,
+            Organization.RateLimitSet,
+            "per_minute",
+            "rate_limit_per_minute",
+        ),
+        (
+            Organization.set_spending_limit,
+            Organization.SpendingLimitSet,
+            "limit_micros",
+            "spending_limit_micros",
+        ),
+    ],
+)
+def test_a_limit_is_set_and_given_up_again_and_zero_is_one(
+    set_it: Any, event: type[Event], field: str, held: str
+) -> None:
+    story = registered().given()
+    for value in (7, 0, None):
+        story.when(lambda organization, value=value: set_it(organization, value, cause()))
+        story.then(fact(event, **{field: value}), **{held: value})
+        story.when(lambda organization, value=value: set_it(organization, value, cause())).then()
 
 
 def test_lookups_are_switched_off_and_on() -> None:

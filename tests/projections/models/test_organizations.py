@@ -1,5 +1,6 @@
 """Organizations as read: the newest word of each kind counts."""
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 import pytest
@@ -63,6 +64,21 @@ def test_every_change_is_read_back(process: Process, in_one_batch: bool) -> None
     change(lambda each: each.switch_lookup(cause, enabled=True))
     last = row(process, organization_id)
     assert (last.status, last.price_micros, last.lookup_enabled) == ("active", None, True)
+
+
+def test_limits_are_read_back_and_given_up_again(process: Process) -> None:
+    organization_id, cause = process.organization(""), process.cause()
+    for values in ((2_000_000, 600, 50_000_000), (0, 0, 0), (None, None, None)):
+
+        def change(each: Organization, values: Sequence[int | None] = values) -> None:
+            each.set_low_balance_threshold(values[0], cause)
+            each.set_rate_limit(values[1], cause)
+            each.set_spending_limit(values[2], cause)
+
+        process.accounts.change_organization(organization_id, change)
+        found = row(process, organization_id)
+        limits = (found.rate_limit_per_minute, found.spending_limit_micros)
+        assert (found.low_balance_threshold_micros, *limits) == values
 
 
 def test_a_change_concerns_one_organization(process: Process) -> None:
