@@ -40,6 +40,7 @@ class Stage(StrEnum):
     ENDED = "ended"
 
 
+TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data whose use is told.
 MAY_FAIL = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED, Stage.ORDERING}
 
 
@@ -82,6 +83,8 @@ class Link(Refundable):
             aggregate.activations = {}
             aggregate.open_change = None
             aggregate.installed_at = aggregate.first_used_at = None
+            aggregate.usage_told = {}
+            aggregate.expiry_told = set()
 
     class EsimReserved(Event):
         """An eSIM was found and paid for; saved together with its stream and the charge."""
@@ -359,6 +362,28 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.first_used_at = self.first_used_at
 
+    class UsageReached(Event):
+        """A share of the data of a plan is used up; told once, and lower shares before it."""
+
+        TOPIC = "link.usage_reached"
+
+        activation_id: UUID
+        percent: int
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.usage_told[self.activation_id] = self.percent
+
+    class ExpiryNear(Event):
+        """A plan ends soon; told once, whatever the network says of its end later."""
+
+        TOPIC = "link.expiry_near"
+
+        activation_id: UUID
+        expires_at: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.expiry_told.add(self.activation_id)
+
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
 
@@ -379,6 +404,8 @@ class Link(Refundable):
     open_change: UUID | None
     installed_at: datetime | None
     first_used_at: datetime | None
+    usage_told: dict[UUID, int]  # For an activation the highest percentage that was told.
+    expiry_told: set[UUID]
 
     @classmethod
     def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
@@ -581,6 +608,21 @@ class Link(Refundable):
             self._note(Link.Installed, cause, installed_at=installed_at)
         if first_used_at is not None and self.first_used_at is None:
             self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
+
+    def note_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
+        """Record which shares of a plan are used up by now, lowest first; each is told once."""
+        assert activation_id in self.activations, activation_id
+        for told in TOLD_PERCENT:
+            if self.usage_told.get(activation_id, 0) < told <= percent:
+                facts = {"activation_id": activation_id, "percent": told}
+                self._note(Link.UsageReached, cause, **facts)
+
+    def note_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
+        """Record that a plan ends soon; appends nothing if that was told."""
+        assert activation_id in self.activations, activation_id
+        if activation_id not in self.expiry_told:
+            facts = {"activation_id": activation_id, "expires_at": expires_at}
+            self._note(Link.ExpiryNear, cause, **facts)
 
     def paid(self) -> Iterable[Paid]:
         price, refund = self.requested.price, self.failure.refund if self.failure else None

@@ -23,6 +23,8 @@ class LinkPlanInvariants:
 
     _is_on: dict[UUID, bool] = field(default_factory=dict)
     _open_change: UUID | None = None
+    _told: dict[UUID, int] = field(default_factory=dict)  # The highest percentage.
+    _near: set[UUID] = field(default_factory=set)
 
     def begin(self, activation_id: UUID) -> None:
         """Start with the plan with which the link was created."""
@@ -41,6 +43,21 @@ class LinkPlanInvariants:
                 yield from self._check_change(event, event.originator_id, promises)
             case Link.ChangeClosed():
                 yield from self._close(event, promises)
+            case Link.UsageReached() | Link.ExpiryNear():
+                yield from self._tell(event)
+
+    def _tell(self, event: Link.UsageReached | Link.ExpiryNear) -> Iterator[str]:
+        told = event.activation_id
+        if not self._is_on.get(told):
+            yield f"link {event.originator_id} tells of activation {told}, which it does not have"
+        if isinstance(event, Link.ExpiryNear):
+            again = told in self._near
+            self._near.add(told)
+        else:
+            again = event.percent <= self._told.get(told, 0)
+            self._told[told] = event.percent
+        if again:
+            yield f"link {event.originator_id} tells {type(event).__name__} of {told} again"
 
     def _open(self, event: Link.ChangeOpened, promises: Promises) -> Iterator[str]:
         if self._open_change is not None:

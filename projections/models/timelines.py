@@ -49,6 +49,8 @@ SHOWN = (
     "index",
     "change_id",
     "activation_id",
+    "percent",
+    "expires_at",
     "actor",
 )
 

@@ -123,6 +123,14 @@ def seen(
     return lambda link: link.note_seen(status, installed_at, first_used_at, cause(9))
 
 
+def used(activation_id: UUID, percent: float) -> LinkStep:
+    return lambda link: link.note_used(activation_id, percent, cause(9))
+
+
+def ends_soon(activation_id: UUID, expires_at: datetime) -> LinkStep:
+    return lambda link: link.note_expiry_near(activation_id, expires_at, cause(9))
+
+
 def new_change(*prices: str, removals: int = 0) -> PlanChange:
     """A change that removes so many plans and adds one for each price."""
     return PlanChange.request(

@@ -113,6 +113,8 @@ LINK_EVENTS: tuple[Event, ...] = (
     _link(Link.StatusSeen, status="active"),
     _link(Link.Installed, installed_at=LATER),
     _link(Link.FirstUsed, first_used_at=WHOLE_SECOND),
+    _link(Link.UsageReached, activation_id=ACTIVATION, percent=80),
+    _link(Link.ExpiryNear, activation_id=ACTIVATION, expires_at=LATER),
     created(Esim.Registered, "esim", network="simulated", iccid=ICCID),
     event(Esim.Reserved, link_id=LINK),
     event(Esim.Quarantined, link_id=LINK, until=LATER),

@@ -126,6 +126,7 @@ class LinkHappenings:
         life.switch("suspended").switch("active").intend("suspended").settle("active")
         now = self._process.clock()
         life.see("inactive", now, now)
+        life.tell(81).tell(100, self._soon())
         adopted = self.request(organization_id, "0").reserve().begin().begin()
         adopted.activate(None, None, adopted=True).see("active", now).store_lpa()
         return life.id

@@ -155,6 +155,17 @@ class LinkSteps:
             self.process.log.append(link)
         return self
 
+    def tell(self, percent: float, expires_at: datetime | None = None) -> "LinkSteps":
+        """Record how much of the first plan is used up, and when it ends."""
+        link = self.link
+        activation_id = next(iter(link.activations))
+        link.note_used(activation_id, percent, self.process.cause())
+        if expires_at is not None:
+            link.note_expiry_near(activation_id, expires_at, self.process.cause())
+        if link.pending_events:
+            self.process.log.append(link)
+        return self
+
     def store_lpa(self, lpa: Sealed = LPA) -> "LinkSteps":
         link = self.link
         link.store_lpa(lpa, self.process.cause())

@@ -17,9 +17,11 @@ from tests.domain.build_links import (
     bought,
     change_closed,
     change_opened,
+    ends_soon,
     new_link,
     plan_added,
     plan_removed,
+    used,
 )
 from tests.story import Story, fact
 
@@ -117,3 +119,38 @@ def test_what_no_worker_may_ask_for_is_a_bug(
     before = shown(story.aggregate)
     story.when(step).refused(error)
     assert shown(story.aggregate) == before
+
+
+def told(percent: int) -> object:
+    return fact(Link.UsageReached, activation_id=FIRST, percent=percent)
+
+
+def test_the_use_of_a_plan_is_told_at_three_shares_once_each_and_in_order() -> None:
+    active().when(used(FIRST, 49.9)).then(usage_told={})
+    story = active().when(used(FIRST, 50)).then(told(50))
+    story.when(used(FIRST, 79.9)).then(usage_told={FIRST: 50})
+    story.when(used(FIRST, 100)).then(told(80), told(100))
+    story.when(used(FIRST, 100)).then(usage_told={FIRST: 100})
+    active().when(used(FIRST, 120)).then(told(50), told(80), told(100))
+
+
+def test_each_plan_tells_its_own_use() -> None:
+    story = active(change_opened(), plan_added(SECOND, TOP_UP), used(FIRST, 100))
+    story.when(used(SECOND, 50)).then(
+        fact(Link.UsageReached, activation_id=SECOND, percent=50),
+        usage_told={FIRST: 100, SECOND: 50},
+    )
+
+
+def test_that_a_plan_ends_soon_is_told_once() -> None:
+    soon, later = cause(20).at, cause(30).at
+    story = active().when(ends_soon(FIRST, soon))
+    story.then(fact(Link.ExpiryNear, activation_id=FIRST, expires_at=soon), expiry_told={FIRST})
+    story.when(ends_soon(FIRST, later)).then(expiry_told={FIRST})
+
+
+@pytest.mark.parametrize(
+    "step", [used(SECOND, 50), ends_soon(SECOND, cause(20).at)], ids=["usage", "end"]
+)
+def test_a_plan_that_the_link_never_had_tells_nothing(step: LinkStep) -> None:
+    active().when(step).refused(AssertionError)

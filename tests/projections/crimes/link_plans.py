@@ -111,7 +111,37 @@ def an_activation_that_is_removed_twice(forger: LinkForger) -> int:
     return forger.write(done, forger.fact(link, Link.PlanRemoved, **facts))
 
 
+def a_usage_that_is_told_again(forger: LinkForger) -> int:
+    link = forger.active()
+    facts = {"activation_id": first_of(link), "percent": 80}
+    forger.write(forger.fact(link, Link.UsageReached, **facts))
+    return forger.write(forger.fact(link, Link.UsageReached, **facts))
+
+
+def a_usage_that_is_told_after_a_higher_one(forger: LinkForger) -> int:
+    link = forger.active()
+    first = first_of(link)
+    forger.write(forger.fact(link, Link.UsageReached, activation_id=first, percent=100))
+    return forger.write(forger.fact(link, Link.UsageReached, activation_id=first, percent=50))
+
+
+def a_usage_of_a_plan_that_is_not_there(forger: LinkForger) -> int:
+    facts = {"activation_id": uuid4(), "percent": 50}
+    return forger.write(forger.fact(forger.active(), Link.UsageReached, **facts))
+
+
+def an_end_that_is_told_again(forger: LinkForger) -> int:
+    link = forger.active()
+    facts = {"activation_id": first_of(link), "expires_at": forger.cause.at}
+    forger.write(forger.fact(link, Link.ExpiryNear, **facts))
+    return forger.write(forger.fact(link, Link.ExpiryNear, **facts))
+
+
 CRIMES: dict[Crime, str] = {
+    a_usage_that_is_told_again: "tells UsageReached",
+    a_usage_that_is_told_after_a_higher_one: "tells UsageReached",
+    a_usage_of_a_plan_that_is_not_there: "which it does not have",
+    an_end_that_is_told_again: "tells ExpiryNear",
     a_change_that_no_link_opens: "was requested and not opened",
     a_change_that_nobody_asked_for: "that nobody requested for it",
     a_change_that_was_asked_for_another_link: "that nobody requested for it",
