@@ -463,14 +463,18 @@ class Provisioning:
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
         try:
             network = _stock(self.network)
-            endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
-            if endpoint is None or endpoint.reference != str(link.id):
-                step = after_no_endpoint(link, asked_at)
-                return step is not Step.WAIT and self._do(step, link)
-            network.remove_endpoint(endpoint.endpoint_id, timeout_s=timeout_s)
+            if link.endpoint_id is None:
+                endpoint = network.find_endpoint(link.iccid, timeout_s=timeout_s)
+                if endpoint is None or endpoint.reference != str(link.id):
+                    step = after_no_endpoint(link, asked_at)
+                    return step is not Step.WAIT and self._do(step, link)
+                link.note_endpoint_found(endpoint.endpoint_id, self._cause(link))
+                self.log.append(link)
+            assert link.endpoint_id is not None
+            network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
         except ProviderError:
             return False
-        link.note_endpoint_removed(endpoint.endpoint_id, self._cause(link))
+        link.note_endpoint_removed(self._cause(link))
         self.log.append(link)
         return True
 

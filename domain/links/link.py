@@ -213,6 +213,20 @@ class Link(Refundable):
         def reasons(self) -> Mapping[UUID, RefundReason]:
             return reasons_of([self.refund], refund_reason(self.code))
 
+    class EndpointFound(Event):
+        """A late endpoint of a failed link, which is removed now.
+
+        It is known before the removal begins, because half of one may hide it: an endpoint without
+        its eSIM is not found by that any more, and what is on it is still paid for.
+        """
+
+        TOPIC = "link.endpoint_found"
+
+        endpoint_id: str
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.endpoint_id = self.endpoint_id
+
     class EndpointRemoved(Event):
         """A late endpoint of a failed link was found and removed."""
 
@@ -538,10 +552,16 @@ class Link(Refundable):
         )
         return refund
 
-    def note_endpoint_removed(self, endpoint_id: str, cause: Cause) -> None:
-        """Note that a late endpoint of this failed link was found and removed."""
+    def note_endpoint_found(self, endpoint_id: str, cause: Cause) -> None:
+        """Note that this failed link has a late endpoint, before it is removed."""
         assert self.stage is Stage.FAILED, self.stage
-        self._note(Link.EndpointRemoved, cause, endpoint_id=endpoint_id)
+        self._note(Link.EndpointFound, cause, endpoint_id=endpoint_id)
+
+    def note_endpoint_removed(self, cause: Cause) -> None:
+        """Note that the late endpoint of this failed link is gone."""
+        assert self.stage is Stage.FAILED, self.stage
+        assert self.endpoint_id is not None
+        self._note(Link.EndpointRemoved, cause, endpoint_id=self.endpoint_id)
 
     def note_esim_released(self, cause: Cause) -> None:
         """Note that the eSIM is free again; saved together with its own stream."""

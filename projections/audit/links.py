@@ -106,6 +106,7 @@ STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EndpointCreated: ({"begun", "ordered"}, "created"),
     Link.Activated: ({"created"}, "active"),
     Link.ProvisioningFailed: ({"requested", "reserved", "begun", "ordering"}, "failed"),
+    Link.EndpointFound: ({"failed"}, "failed"),
     Link.EndpointRemoved: ({"failed"}, "cleaned up"),
     Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
 }

@@ -26,6 +26,7 @@ PLACES: Mapping[str, Sequence[str]] = {
         "commit link.endpoint_requested",
         "commit link.activated",
         "commit link.provisioning_failed",
+        "commit link.endpoint_found",
         "commit link.endpoint_removed",
         "commit link.esim_released",
         "commit plan_change.plan_addition_started",

@@ -93,6 +93,7 @@ LINK_EVENTS: tuple[Event, ...] = (
         refund=Repayment(5_000, TRANSACTION),
         settled_at=LATER,
     ),
+    _link(Link.EndpointFound, endpoint_id="ep-1"),
     _link(Link.EndpointRemoved, endpoint_id="ep-1"),
     _link(Link.EsimReleased, iccid=ICCID),
     _link(Link.LpaStored, lpa=SEALED),

@@ -118,7 +118,8 @@ class LinkSteps:
 
     def remove_endpoint(self) -> "LinkSteps":
         link = self.link
-        link.note_endpoint_removed("endpoint-late", self.process.cause())
+        link.note_endpoint_found("endpoint-late", self.process.cause())
+        link.note_endpoint_removed(self.process.cause())
         self.process.log.append(link)
         return self
 

@@ -90,7 +90,8 @@ def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
     failed, esim = forger.failure(link), forger.esim_of(link)
     esim.quarantine(link.id, forger.cause.at, forger.cause)
     forger.write(failed, *esim.collect_events(), forger.money_back(link, failed))
-    link.note_endpoint_removed("endpoint-1", forger.cause)
+    link.note_endpoint_found("endpoint-1", forger.cause)
+    link.note_endpoint_removed(forger.cause)
     forger.write(*link.collect_events())
     forger.write(*forger.release(link))
     assert forger.failures() == []

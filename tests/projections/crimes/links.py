@@ -135,6 +135,10 @@ def an_endpoint_removed_from_a_live_link(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.active(), Link.EndpointRemoved, endpoint_id="e"))
 
 
+def an_endpoint_found_of_a_live_link(forger: LinkForger) -> int:
+    return forger.write(forger.fact(forger.active(), Link.EndpointFound, endpoint_id="e"))
+
+
 def a_suspension_of_an_unfinished_link(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.begun(), Link.Suspended))
 
@@ -185,6 +189,7 @@ CRIMES: dict[Crime, str] = {
     a_link_that_fails_twice: "has ProvisioningFailed while it is failed",
     a_link_that_fails_when_it_is_active: "has ProvisioningFailed while it is active",
     a_failed_link_that_forgets_its_esim: "names another eSIM than it holds",
+    an_endpoint_found_of_a_live_link: "has EndpointFound while it is active",
     an_endpoint_removed_from_a_live_link: "has EndpointRemoved while it is active",
     a_suspension_of_an_unfinished_link: "has Suspended while it is begun",
     a_link_that_moves_before_it_was_requested: "before it was requested, or after its end",

@@ -62,10 +62,11 @@ def test_a_failed_link_is_told_to_its_end(process: Process, organization_id: UUI
     life = LinkSteps(process, organization_id).reserve().begin()
     life.fail(process.clock()).remove_endpoint().release()
     told = timeline(process, life.id)
-    assert [each.what for each in told][-6:] == [
+    assert [each.what for each in told][-7:] == [
         "link.provisioning_failed",
         "esim.quarantined",
         "wallet.refunded",
+        "link.endpoint_found",
         "link.endpoint_removed",
         "link.esim_released",
         "esim.released",

@@ -158,9 +158,11 @@ def test_an_endpoint_that_came_too_late_is_removed_whatever_happens(
 ) -> None:
     link = late_link(lab)
     lab.server.fault(kind, on=route, headers={"Retry-After": "0"}, seconds=3)
-
+    lab.clock.forward(seconds=170)
+    lab.sweep()  # Meets the fault.
     settle(lab)
 
+    assert lab.server.asked(route)
     assert lab.link(link.id).stage is Stage.ENDED
     assert lab.server.bought
     lab.check()
