@@ -17,12 +17,11 @@ class _Job:
     failed: int = 0
     refunded_micros: int = 0
     ended: set[int] = field(default_factory=set)
-    finished: bool = False
 
 
 @dataclass
 class BulkJobInvariants:
-    """Every job, item by item."""
+    """Every job that has not finished, item by item; finished ones are forgotten."""
 
     _bookings: Bookings
     _jobs: dict[UUID, _Job] = field(default_factory=dict)
@@ -35,11 +34,11 @@ class BulkJobInvariants:
             return
         job = self._jobs.get(event.originator_id)
         if job is None:
-            yield f"job {event.originator_id} moves before it was created"
+            yield f"job {event.originator_id} moves before it was created, or after its end"
         elif isinstance(event, BulkJob.Finished):
-            if job.finished or len(job.ended) != job.created.total_count:
-                yield f"job {event.originator_id} finishes with open items, or twice"
-            job.finished = True
+            if len(job.ended) != job.created.total_count:
+                yield f"job {event.originator_id} finishes with open items"
+            del self._jobs[event.originator_id]
         elif isinstance(event, BulkJob.ItemsCompleted):
             yield from _end_items(job, event)
             yield from _check_money(job)

@@ -1,12 +1,16 @@
 """Each invariant of the design, broken on purpose by a forged event, is found where it breaks."""
 
 import re
+import tracemalloc
 from uuid import uuid4
 
 import pytest
 
 from domain.accounts.paid_price import Repayment
 from domain.links.plan_change import PlanChange
+from domain.log.log import Recorded
+from domain.lookups.bulk_job import BulkJob
+from projections.audit.invariants import Invariants
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
     esims,
@@ -19,7 +23,7 @@ from tests.projections.crimes import (
     refunds_by_hand,
     wallets_and_jobs,
 )
-from tests.projections.forgery import ITEM_MICROS
+from tests.projections.forgery import ITEM_MICROS, SEALED
 from tests.projections.link_forgery import Crime, LinkForger, first_of
 
 KINDS = (
@@ -150,3 +154,27 @@ def test_fees_that_keep_the_rules_are_right(forger: LinkForger) -> None:
     forger.write(due, later)
     forger.write(*forger.fee_charged(first))
     assert forger.failures() == []
+
+
+def test_nothing_is_remembered_of_the_items_of_a_job_that_has_finished(
+    forger: LinkForger,
+) -> None:
+    rules, cause, count = Invariants(lambda *_: []), forger.cause, 1_000
+    tracemalloc.start()
+    for number in range(20):
+        job = BulkJob.create(
+            uuid4(),
+            cause,
+            organization_id=uuid4(),
+            total_count=count,
+            slice_size=count,
+            item_price_micros=0,
+            price=None,
+            personal=SEALED,
+        )
+        job.complete_items(0, range(count), SEALED, cause)
+        job.finish_if_settled(cause)
+        assert not [bad for e in job.collect_events() for bad in rules.check(Recorded(number, e))]
+    bytes_held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert bytes_held < 10 * 20 * count, "their numbers alone take 60 bytes an item"

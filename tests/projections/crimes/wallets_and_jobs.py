@@ -196,7 +196,7 @@ CRIMES: dict[Crime, str] = {
     an_item_that_the_job_does_not_have: "does not have",
     a_failed_item_that_is_not_refunded: "keeps another sum than its items are worth",
     a_job_that_costs_another_sum_than_its_items: "costs another sum than its items",
-    a_job_that_finishes_with_open_items: "finishes with open items, or twice",
-    a_job_that_finishes_twice: "finishes with open items, or twice",
+    a_job_that_finishes_with_open_items: "finishes with open items",
+    a_job_that_finishes_twice: "or after its end",
     a_job_that_moves_before_it_was_created: "moves before it was created",
 }
