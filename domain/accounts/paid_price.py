@@ -31,6 +31,12 @@ class Repayment(msgspec.Struct, frozen=True):
     transaction_id: UUID
 
 
+class GivenBack(Repayment, frozen=True):
+    """What was paid back of one of several charges."""
+
+    charge_id: UUID
+
+
 class Repaying(Event):
     """An event in whose commit money goes back; the refunds come after it."""
 

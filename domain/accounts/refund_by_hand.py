@@ -10,6 +10,7 @@ from typing import Any, ClassVar, NamedTuple, cast
 from uuid import UUID
 
 from domain.accounts.paid_price import (
+    GivenBack,
     PaidPrice,
     RefundReason,
     Repaying,
@@ -120,6 +121,16 @@ class Refundable(Root):
             reason="by_hand",
             metadata=asked.metadata,
         )
+
+    def left(self) -> list[GivenBack]:
+        """Return what a cancellation gives back: all that is left of each charge."""
+        found = []
+        for price, _ in self.paid():
+            left_micros = self._left(price.transaction_id)[1]
+            if left_micros:
+                refund_id = derive_id("cancellation", price.transaction_id)
+                found.append(GivenBack(left_micros, refund_id, price.transaction_id))
+        return found
 
     def done_by_hand(self, transaction_id: UUID, reference: str) -> RefundByHand | None:
         """Return the refund of a charge that has this reference."""

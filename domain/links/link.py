@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Literal, Self, get_args
 from uuid import UUID
 
 from domain.accounts.paid_price import (
+    GivenBack,
     PaidPrice,
     RefundReason,
     Repaying,
@@ -24,6 +25,10 @@ from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
 from domain.log.aggregate import Created, Root
 from domain.personal import Sealed
+
+EndKind = Literal["cancel", "end"]
+LinkState = Literal[LinkStatus, "ended"]
+LINK_STATES: Sequence[LinkState] = get_args(LinkState)
 
 
 class Stage(StrEnum):
@@ -79,9 +84,11 @@ class Link(Refundable):
             aggregate.ordered_since = None
             aggregate.activated_at = aggregate.failure = None
             aggregate.status = "inactive"
-            aggregate.status_intent = None
+            aggregate.status_intent = aggregate.end_intent = aggregate.ended = None
             aggregate.activations = {}
             aggregate.open_change = None
+            aggregate.changes = ()
+            aggregate.name = self.name
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.usage_told = {}
             aggregate.expiry_told = set()
@@ -266,6 +273,7 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.open_change = self.change_id
+            aggregate.changes = (*aggregate.changes, self.change_id)
 
     class PlanAdded(Event):
         """A plan was added by a plan change."""
@@ -398,6 +406,56 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.expiry_told.add(self.activation_id)
 
+    class Renamed(Event):
+        """Its organization calls it so now; None: it has no name."""
+
+        TOPIC = "link.renamed"
+
+        name: str | None
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.name = self.name
+
+    class EndRequested(Event):
+        """An intent: its writer alone ends the link at the network, and is done at `until`."""
+
+        TOPIC = "link.end_requested"
+        IS_STEP = True
+
+        kind: EndKind
+        until: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.end_intent = self
+
+    class EndKept(Event):
+        """The network has not ended the link, and what was intended can no longer happen."""
+
+        TOPIC = "link.end_kept"
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.end_intent = None
+
+    class Ended(Event, Repaying):
+        """The link is over for good. If it was cancelled, what was left of its charges is back.
+
+        `refunds` are of its activation and of its top-ups; those of a top-up are repeated in the
+        stream of their change of plans, which bounds them, in this commit.
+        """
+
+        TOPIC = "link.ended"
+
+        reason: Literal["cancelled", "ended"]
+        refunds: list[GivenBack]
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.stage = Stage.ENDED
+            aggregate.end_intent = None
+            aggregate.ended = self
+
+        def reasons(self) -> Mapping[UUID, RefundReason]:
+            return reasons_of(self.refunds, "cancelled")
+
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
 
@@ -412,10 +470,14 @@ class Link(Refundable):
     addon_id: str | None
     activated_at: datetime | None
     failure: ProvisioningFailed | None
-    status: LinkStatus
+    status: LinkStatus  # When last seen at the network.
     status_intent: StatusRequested | None
+    end_intent: EndRequested | None
+    ended: Ended | None
     activations: dict[UUID, Activation]
     open_change: UUID | None
+    changes: tuple[UUID, ...]  # Every change of its plans, in order.
+    name: str | None
     installed_at: datetime | None
     first_used_at: datetime | None
     usage_told: dict[UUID, int]  # For an activation the highest percentage that was told.
@@ -468,6 +530,16 @@ class Link(Refundable):
     def is_visible(self) -> bool:
         """Tell whether its organization can see the link."""
         return self.activated_at is not None
+
+    @property
+    def is_live(self) -> bool:
+        """Tell whether it is active or suspended, and has not ended."""
+        return self.activated_at is not None and self.ended is None
+
+    @property
+    def state(self) -> LinkState:
+        """The status by the log, in which it may have ended."""
+        return self.status if self.ended is None else "ended"
 
     @property
     def current_activations(self) -> list[Activation]:
@@ -574,9 +646,10 @@ class Link(Refundable):
         self._note(Link.LpaStored, cause, lpa=lpa)
 
     def open_plan_change(self, change_id: UUID, cause: Cause) -> None:
-        """Begin a change of plans; there is at most one at a time."""
-        assert self.is_visible
+        """Begin a change of plans; there is at most one at a time, and none beside an end."""
+        assert self.is_live
         assert self.open_change is None, self.open_change
+        assert self.end_intent is None, self.end_intent
         self._note(Link.ChangeOpened, cause, change_id=change_id)
 
     def add_plan(self, activation_id: UUID, plan: BoughtPlan, addon: Addon, cause: Cause) -> None:
@@ -600,7 +673,8 @@ class Link(Refundable):
 
     def request_status(self, status: LinkStatus, until: datetime, cause: Cause) -> None:
         """State the intent before the network is told to suspend or resume."""
-        assert self.is_visible
+        assert self.is_live
+        assert self.end_intent is None, self.end_intent
         attempt = self.status_intent.attempt + 1 if self.status_intent is not None else 1
         self._note(Link.StatusRequested, cause, status=status, attempt=attempt, until=until)
 
@@ -620,9 +694,14 @@ class Link(Refundable):
         first_used_at: datetime | None,
         cause: Cause,
     ) -> None:
-        """Record what the network shows and the log lacks; appends nothing if nothing is new."""
+        """Record what the network shows and the log lacks; appends nothing if nothing is new.
+
+        What it shows of a link that has ended changes nothing.
+        """
         assert self.is_visible
-        if status != self.status and self.status_intent is None:
+        if self.ended is not None:
+            return
+        if status != self.status and self.status_intent is None and self.end_intent is None:
             self._note(Link.StatusSeen, cause, status=status)
         if installed_at is not None and self.installed_at is None:
             self._note(Link.Installed, cause, installed_at=installed_at)
@@ -644,8 +723,44 @@ class Link(Refundable):
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self._note(Link.ExpiryNear, cause, **facts)
 
+    def rename(self, name: str | None, cause: Cause) -> None:
+        """Give it another name, or none; appends nothing if it has that name."""
+        assert self.is_visible
+        if name != self.name:
+            self._note(Link.Renamed, cause, name=name)
+
+    def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:
+        """State the intent before the network is told to end it; nothing else is open then."""
+        assert self.is_live
+        open_now = (self.open_change, self.status_intent, self.end_intent)
+        assert not any(open_now), open_now
+        self._note(Link.EndRequested, cause, kind=kind, until=until)
+
+    def keep(self, cause: Cause) -> None:
+        """Close the intent to end it: it goes on."""
+        assert self.end_intent is not None
+        self._note(Link.EndKept, cause)
+
+    def end(self, topups: Sequence[GivenBack], cause: Cause) -> list[GivenBack]:
+        """End it; return all refunds, which the wallet must record in the same commit.
+
+        One without an intent was only ended here, because its network ends none. `topups` is what
+        a cancellation gives back of its changes of plans, which are saved together with it.
+        """
+        assert self.is_live
+        assert self.open_change is None, self.open_change
+        is_cancelled = self.end_intent is not None and self.end_intent.kind == "cancel"
+        refunds = [*self.left(), *topups] if is_cancelled else []
+        reason = "cancelled" if is_cancelled else "ended"
+        self._note(Link.Ended, cause, reason=reason, refunds=refunds)
+        return refunds
+
     def paid(self) -> Iterable[Paid]:
-        price, refund = self.requested.price, self.failure.refund if self.failure else None
+        price, failure = self.requested.price, self.failure
+        refund: Repayment | None = failure.refund if failure else None
+        if price and self.ended:
+            mine = (e for e in self.ended.refunds if e.charge_id == price.transaction_id)
+            refund = next(mine, None)
         # The eSIM, or the intent to order one, is in the commit of the charge.
         is_paid = self.iccid is not None or self.ordered_since is not None
         return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
@@ -656,6 +771,8 @@ class Link(Refundable):
     def still_open(self) -> str | None:
         if self.failure is None and not self.is_visible:
             return "the link is not active yet, and may still fail"
+        if self.end_intent is not None:
+            return "an end of the link is open"
         return "a change of the link's plans is open" if self.open_change is not None else None
 
     def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
@@ -670,13 +787,15 @@ def link_id(organization_id: UUID, key: str, attempt: int) -> UUID:
     return derive_id("link", organization_id, key, attempt)
 
 
-def status_after(event: object) -> LinkStatus | None:
+def status_after(event: object) -> LinkState | None:
     """Return the status that an event gives to its link; None if it gives none."""
     match event:
         case Link.Activated() | Link.Reactivated():
             return "active"
         case Link.Suspended():
             return "suspended"
+        case Link.Ended():
+            return "ended"
         case Link.StatusSeen() | Link.StatusKept():
             return event.status
         case _:

@@ -9,6 +9,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.paid_price import (
+    GivenBack,
     PaidPrice,
     RefundReason,
     Repaying,
@@ -65,6 +66,7 @@ class PlanChange(Refundable):
             aggregate.intent = None
             aggregate.failure = None
             aggregate.finished_at = None
+            aggregate.returned = ()
 
     class StepStarted(Event):
         """An intent: its writer alone calls the network, and the call is over at `until`."""
@@ -137,6 +139,16 @@ class PlanChange(Refundable):
         def apply(self, aggregate: "PlanChange") -> None:
             aggregate.finished_at = self.timestamp
 
+    class Returned(Event):
+        """Its link was cancelled in this commit, with these refunds of what it had cost."""
+
+        TOPIC = "plan_change.returned"
+
+        refunds: list[GivenBack]
+
+        def apply(self, aggregate: "PlanChange") -> None:
+            aggregate.returned = (*aggregate.returned, *self.refunds)
+
     class RefundedByHand(RefundByHand):
         TOPIC = "plan_change.refunded_by_hand"
 
@@ -147,6 +159,7 @@ class PlanChange(Refundable):
     intent: "PlanChange.StepStarted | None"
     failure: "PlanChange.Failed | None"
     finished_at: datetime | None
+    returned: tuple[GivenBack, ...]
 
     @classmethod
     def request(  # noqa: PLR0913  # An event is whole: each argument is one of its facts.
@@ -280,11 +293,20 @@ class PlanChange(Refundable):
         assert self.finished_at is None
         self._note(self.Finished, cause)
 
+    def give_back(self, cause: Cause) -> list[GivenBack]:
+        """Give back what is left of its charges; saved with its link, which is cancelled."""
+        assert self.finished_at is not None
+        if refunds := self.left():
+            self._note(self.Returned, cause, refunds=refunds)
+        return refunds
+
     def paid(self) -> Iterable[Paid]:
+        returned = {each.charge_id: each.amount_micros for each in self.returned}
         for addition in self.requested.additions:
-            if addition.price is not None:
+            if (price := addition.price) is not None:
                 failed = self.failure is not None and addition not in self.added
-                yield Paid(addition.price, addition.price.amount_micros if failed else 0)
+                back_micros = price.amount_micros if failed else 0
+                yield Paid(price, back_micros + returned.get(price.transaction_id, 0))
 
     def owner(self) -> dict[str, Any]:
         return {"organization_id": self.organization_id, "link_id": self.link_id}

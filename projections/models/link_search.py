@@ -6,7 +6,7 @@ Links are counted as they come and change, so that no page has to count them.
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
@@ -27,17 +27,15 @@ from sqlalchemy import (
     union,
 )
 
-from domain.links.network import LinkStatus
+from domain.links.link import LINK_STATES, LinkState
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.inserting import insert_new, upsert
 from projections.engine.read_model import ReadModel
 from projections.engine.text_index import ESCAPE, TextIndex, Way, pattern, values
 
-STATUSES: Sequence[LinkStatus] = get_args(LinkStatus)
-
 # Organization, status before (None: new), status after.
-Change = tuple[UUID, LinkStatus | None, LinkStatus]
+Change = tuple[UUID, LinkState | None, LinkState]
 
 
 class LinkCounts:
@@ -47,26 +45,24 @@ class LinkCounts:
         self.rows: Table = model.table(
             "link_counts",
             Column("organization_id", Uuid, primary_key=True),
-            *(Column(status, BigInteger, nullable=False) for status in STATUSES),
+            *(Column(status, BigInteger, nullable=False) for status in LINK_STATES),
         )
         organization_id = self.rows.c.organization_id
         # Built once, because every page runs it.
         self._one = select(self.rows).where(organization_id == bindparam("organization"))
         self._some = HotStatement(select(self.rows).where(OneOf(organization_id, "organizations")))
 
-    def total(
-        self, connection: Connection, organization_id: UUID, status: LinkStatus | None
-    ) -> int:
+    def total(self, connection: Connection, organization_id: UUID, status: LinkState | None) -> int:
         """Return how many links an organization has, of one status or in all."""
         row = connection.execute(self._one, {"organization": organization_id}).one_or_none()
         if row is None:
             return 0
-        counts = dict(zip(STATUSES, row[1:], strict=True))
+        counts = dict(zip(LINK_STATES, row[1:], strict=True))
         return sum(counts.values()) if status is None else counts[status]
 
     def change(self, connection: Connection, changes: Iterable[Change]) -> Counter[UUID]:
         """Count new (no status before) and changed links; return the totals from before."""
-        moved = Counter[tuple[UUID, LinkStatus]]()
+        moved = Counter[tuple[UUID, LinkState]]()
         for organization_id, before, after in changes:
             moved[organization_id, after] += 1
             if before is not None:
@@ -78,9 +74,9 @@ class LinkCounts:
         known = {as_id(row[0]): row[1:] for row in found}
         rows = []
         for organization_id in organizations:
-            old = known.get(organization_id, (0,) * len(STATUSES))
+            old = known.get(organization_id, (0,) * len(LINK_STATES))
             row: dict[str, Any] = {"organization_id": organization_id}
-            for status, count in zip(STATUSES, old, strict=True):
+            for status, count in zip(LINK_STATES, old, strict=True):
                 row[status] = count + moved[organization_id, status]
             rows.append(row)
         upsert(connection, self.rows, rows)
@@ -103,7 +99,7 @@ class LinkFilter:
     because of something that is known elsewhere, such as their phone number.
     """
 
-    status: LinkStatus | None = None
+    status: LinkState | None = None
     search: str | None = None
     also: Collection[UUID] = ()
 

@@ -26,8 +26,7 @@ from sqlalchemy import (
 
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.links.bought_plan import Activation, BoughtPlan
-from domain.links.link import Link, status_after
-from domain.links.network import LinkStatus
+from domain.links.link import Link, LinkState, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
@@ -170,7 +169,7 @@ class LinkRow:
     position: int
     iccid: str
     name: str | None
-    status: LinkStatus
+    status: LinkState
     sponsor_profile: SponsorProfile | None
     created_at: datetime
     lpa: Sealed | None
@@ -192,7 +191,7 @@ class Links(ReadModel):
     """
 
     name = "links"
-    version = 2
+    version = 3
     uses = (Link.Event,)
 
     def build(self) -> Sequence[Table]:
@@ -346,7 +345,7 @@ class Links(ReadModel):
         return self._newest_first().where(self.rows.c.organization_id == organization_id)
 
     def _of_status(
-        self, organization_id: UUID, status: LinkStatus, offset: int, limit: int
+        self, organization_id: UUID, status: LinkState, offset: int, limit: int
     ) -> Select[Any]:
         """Select positions from an index alone; whole rows would be read up to the offset."""
         link = self.rows.c

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from domain.accounts.monthly_fee import MonthlyFee
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import GivenBack, PaidPrice, Repayment
 from domain.catalogue.plan import SponsorProfile
 from domain.cost import Cost
 from domain.links.bought_plan import BoughtPlan
@@ -16,6 +16,7 @@ from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.log.aggregate import Event
 from tests.golden.building import (
     AT,
+    CHARGE,
     ORGANIZATION,
     PRICE,
     SEALED,
@@ -116,6 +117,14 @@ LINK_EVENTS: tuple[Event, ...] = (
     _link(Link.FirstUsed, first_used_at=WHOLE_SECOND),
     _link(Link.UsageReached, activation_id=ACTIVATION, percent=80),
     _link(Link.ExpiryNear, activation_id=ACTIVATION, expires_at=LATER),
+    _link(Link.Renamed, name="Lastwagen Å 7"),
+    _link(Link.EndRequested, kind="cancel", until=LATER),
+    _link(Link.EndKept),
+    _link(
+        Link.Ended,
+        reason="cancelled",
+        refunds=[GivenBack(5_000, TRANSACTION, CHARGE), GivenBack(1, CHANGE, ACTIVATION)],
+    ),
     created(Esim.Registered, "esim", network="simulated", iccid=ICCID),
     event(Esim.Reserved, link_id=LINK),
     event(Esim.Quarantined, link_id=LINK, until=LATER),
@@ -162,6 +171,7 @@ LINK_EVENTS: tuple[Event, ...] = (
         settled_at=None,
     ),
     _change(PlanChange.Finished),
+    _change(PlanChange.Returned, refunds=[GivenBack(5_000, TRANSACTION, CHARGE)]),
     created(
         MonthlyFee.Due,
         "monthly_fee",
