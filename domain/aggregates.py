@@ -18,6 +18,7 @@ from domain.log.aggregate import Event, Root
 from domain.log.discontinuity import Discontinuity
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
 
 AGGREGATES: tuple[type[Root], ...] = (
     Wallet,
@@ -38,6 +39,9 @@ AGGREGATES: tuple[type[Root], ...] = (
     Discontinuity,
     Ledger,
     Month,
+    WebhookEndpoint,
+    WebhookList,
+    WebhookRequest,
 )
 
 

@@ -12,6 +12,7 @@ Refused
 └── NumberLookupUnavailable · ServiceUnavailable
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
+├── WebhookLimit · WebhookDisabled
 └── WrongCurrency CURRENCY is not the currency of the log
 """
 
@@ -252,3 +253,17 @@ class WrongCurrency(NotPossible):
 
     def __init__(self, currency: str) -> None:
         super().__init__(f"CURRENCY must stay {currency}: the log of this installation holds it")
+
+
+class WebhookLimit(NotPossible):
+    """Raised for one webhook endpoint too many."""
+
+    def __init__(self) -> None:
+        super().__init__("an organization has at most 10 webhook endpoints; delete one first")
+
+
+class WebhookDisabled(NotPossible):
+    """Raised for what only an enabled webhook endpoint can be asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("this webhook endpoint is disabled; enable it first")

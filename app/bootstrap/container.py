@@ -94,6 +94,7 @@ from domain.lookups.ports import LookupProvider
 from domain.lookups.single import SingleLookup
 from domain.places import Places
 from domain.provider_errors import ProviderError
+from domain.webhooks.commands import Webhooks
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
 from projections.audit.kept_tree import KeptTree
@@ -799,6 +800,13 @@ class Container:
     def provision_shares(self) -> Shares:
         """Shares the threads of the provisioning queue between networks and organizations."""
         return Shares(PROVISION_THREADS, len(self.settings.networks))
+
+    # Webhooks.
+
+    @part
+    def webhooks(self) -> Webhooks:
+        """The commands and reads of webhook endpoints."""
+        return Webhooks(self.log, self.vault, uuid4)
 
     # Monthly fees, and the end of a month.
 

@@ -26,6 +26,7 @@ from domain.log.aggregate import Event
 from domain.log.discontinuity import Discontinuity
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.webhooks.endpoint import WebhookEndpoint, WebhookList, WebhookRequest
 from tests.golden.building import (
     AT,
     CHARGE,
@@ -77,6 +78,7 @@ def _job(event_class: type[Event], /, **facts: Any) -> Event:
     return event(event_class, organization_id=ORGANIZATION, **facts)
 
 
+ASKED: dict[str, Any] = {"organization_id": ORGANIZATION, "endpoint_id": CHARGE}
 ADJUSTED: dict[str, Any] = {
     "organization_id": ORGANIZATION,
     "reference": "c-2",
@@ -219,6 +221,30 @@ EVENTS: tuple[Event, ...] = (
     event(Plan.OrganizationIncluded, organization_id=ORGANIZATION),
     *LINK_EVENTS,
     created(Month.Closed, "month", month="2026-02"),
+    created(
+        WebhookEndpoint.Registered,
+        "webhook_endpoint",
+        organization_id=ORGANIZATION,
+        personal=SEALED,
+        events=None,
+    ),
+    _job(WebhookEndpoint.Changed, personal=SEALED, events=["job.finished"]),
+    _job(WebhookEndpoint.SecretRotated, generation=2, previous_until=AT + timedelta(days=1)),
+    _job(WebhookEndpoint.Disabled, reason="failing"),
+    _job(WebhookEndpoint.Enabled),
+    _job(WebhookEndpoint.Deleted),
+    created(WebhookList.Opened, "webhook_list", organization_id=ORGANIZATION),
+    _job(WebhookList.Added, endpoint_id=CHARGE),
+    _job(WebhookList.Removed, endpoint_id=CHARGE),
+    created(WebhookRequest.TestAsked, "webhook_request", **ASKED),
+    created(
+        WebhookRequest.RedeliveryAsked,
+        "webhook_request",
+        **ASKED,
+        delivery_id=TRANSACTION,
+        actor="os:ærø",
+    ),
+    created(WebhookRequest.RotationAsked, "webhook_request", **ASKED, generation=2),
     created(
         Discontinuity.Noticed,
         "log",

@@ -1,0 +1,252 @@
+"""What an organization does with its endpoints; each command commits before it returns."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from domain.cause import Cause
+from domain.errors import KEY_ERASED, IdempotencyKeyReused, NotFound
+from domain.log.log import Log, retry_on_conflict
+from domain.personal import Sealed, Vault
+from domain.webhooks.endpoint import (
+    LASTING,
+    Address,
+    WebhookEndpoint,
+    WebhookList,
+    WebhookRequest,
+    webhook_endpoint_id,
+    webhook_list_id,
+    webhook_request_id,
+)
+from domain.webhooks.ports import message_id
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An endpoint as it is asked for; no `events`: all types, also later ones."""
+
+    organization_id: UUID
+    url: str
+    description: str | None
+    events: Sequence[str] | None
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to change of an endpoint; the rest stays."""
+
+    url: str | UnsetType = UNSET
+    description: str | UnsetType | None = UNSET
+    events: Sequence[str] | UnsetType | None = UNSET
+    enabled: bool | UnsetType = UNSET
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    """Commands and reads of endpoints. What another organization owns is NotFound."""
+
+    log: Log
+    vault: Vault
+    new_id: Callable[[], UUID]
+
+    def register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
+        """Register an endpoint; tell whether an earlier request with the key had done so.
+
+        Raises WebhookLimit, and IdempotencyKeyReused for another request with the key.
+        """
+        return retry_on_conflict(lambda: self._register(draft, cause))
+
+    def _register(self, draft: Draft, cause: Cause) -> tuple[WebhookEndpoint, bool]:
+        owner, key = draft.organization_id, draft.key
+        endpoint_id = webhook_endpoint_id(owner, key) if key is not None else self.new_id()
+        made = self.log.find(WebhookEndpoint, endpoint_id) if key is not None else None
+        if made is not None:
+            self._require_same(draft, made)
+            return made, True
+        listed = self.log.find(WebhookList, webhook_list_id(owner)) or WebhookList.open(
+            owner, cause
+        )
+        listed.add(endpoint_id, cause)
+        sealed = self._seal(owner, endpoint_id, Address(draft.url, draft.description))
+        new = WebhookEndpoint.register(
+            endpoint_id, cause, organization_id=owner, personal=sealed, events=draft.events
+        )
+        self.log.append(new, listed)
+        return new, False
+
+    def _require_same(self, draft: Draft, made: WebhookEndpoint) -> None:
+        first = made.registered
+        address = self._open(made, first.personal)
+        if address is None:
+            raise NotFound(KEY_ERASED)
+        events = None if draft.events is None else list(draft.events)
+        if (address, first.events) != (Address(draft.url, draft.description), events):
+            raise IdempotencyKeyReused
+
+    def get(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
+        """Return an endpoint that is not deleted."""
+        endpoint = self._owned(organization_id, endpoint_id)
+        if endpoint.is_deleted:
+            raise NotFound
+        return endpoint
+
+    def all(self, organization_id: UUID) -> list[WebhookEndpoint]:
+        """Return the endpoints of an organization, oldest first."""
+        listed = self.log.find(WebhookList, webhook_list_id(organization_id))
+        ids = listed.endpoint_ids if listed is not None else []
+        found = (self.log.get(WebhookEndpoint, each) for each in ids)
+        return [each for each in found if not each.is_deleted]
+
+    def address(self, endpoint: WebhookEndpoint) -> Address | None:
+        """Return where an endpoint is, or None when that was erased."""
+        return self._open(endpoint, endpoint.personal)
+
+    def change(
+        self, organization_id: UUID, endpoint_id: UUID, changes: Changes, cause: Cause
+    ) -> WebhookEndpoint:
+        """Change an endpoint; what is as it was leaves no event."""
+        endpoint = self.get(organization_id, endpoint_id)
+
+        def decide(newest: WebhookEndpoint) -> WebhookEndpoint:
+            if newest.is_deleted:
+                raise NotFound
+            self._change_facts(newest, changes, cause)
+            if changes.enabled is True:
+                newest.enable(cause)
+            elif changes.enabled is False:
+                newest.disable("asked", cause)
+            return newest
+
+        return self.log.change(endpoint, decide)
+
+    def _change_facts(self, newest: WebhookEndpoint, changes: Changes, cause: Cause) -> None:
+        known = self.address(newest)
+        if known is None:
+            raise NotFound(KEY_ERASED)
+        url = known.url if changes.url is UNSET else changes.url
+        words = known.description if changes.description is UNSET else changes.description
+        wanted, events = Address(url, words), newest.events
+        if changes.events is not UNSET:
+            events = None if changes.events is None else list(changes.events)
+        if (wanted, events) != (known, newest.events):
+            sealed = newest.personal
+            if wanted != known:
+                sealed = self._seal(newest.organization_id, newest.id, wanted)
+            newest.change(sealed, events, cause)
+
+    def delete(self, organization_id: UUID, endpoint_id: UUID, cause: Cause) -> WebhookEndpoint:
+        """End an endpoint; one that has ended stays so."""
+
+        def attempt() -> WebhookEndpoint:
+            endpoint = self._owned(organization_id, endpoint_id)
+            if not endpoint.is_deleted:
+                listed = self.log.get(WebhookList, webhook_list_id(organization_id))
+                endpoint.delete(cause)
+                listed.remove(endpoint_id, cause)
+                self.log.append(endpoint, listed)
+            return endpoint
+
+        return retry_on_conflict(attempt)
+
+    def rotate_secret(
+        self, organization_id: UUID, endpoint_id: UUID, key: str | None, cause: Cause
+    ) -> tuple[WebhookEndpoint, int, bool]:
+        """Begin a new secret; return the endpoint, its generation, and whether that is a replay."""
+
+        def attempt() -> tuple[WebhookEndpoint, int, bool]:
+            endpoint = self.get(organization_id, endpoint_id)
+            earlier = self._earlier(endpoint, "rotate", key)
+            if isinstance(earlier, WebhookRequest.RotationAsked):
+                return endpoint, earlier.generation, True
+            generation = endpoint.rotate_secret(cause)
+            kind = WebhookRequest.RotationAsked
+            asked = self._ask(kind, endpoint, "rotate", key, cause, generation=generation)
+            self.log.append(endpoint, asked)
+            return endpoint, generation, False
+
+        return retry_on_conflict(attempt)
+
+    def test(self, organization_id: UUID, endpoint_id: UUID, cause: Cause) -> UUID:
+        """Ask for a test event; return the id of its delivery."""
+        endpoint = self.get(organization_id, endpoint_id)
+        endpoint.require_enabled()
+        asked = self._ask(WebhookRequest.TestAsked, endpoint, "test", None, cause)
+        self.log.append(asked)
+        return message_id(endpoint_id, asked.id, 1)
+
+    def redeliver(
+        self,
+        organization_id: UUID,
+        endpoint_id: UUID,
+        delivery_id: UUID,
+        key: str | None,
+        cause: Cause,
+    ) -> bool:
+        """Ask for another delivery; tell whether that is a replay.
+
+        The caller has looked that there is such a delivery of this endpoint.
+        """
+
+        def attempt() -> bool:
+            endpoint = self.get(organization_id, endpoint_id)
+            earlier = self._earlier(endpoint, "redeliver", key, delivery_id)
+            if earlier is not None:
+                return True
+            endpoint.require_enabled()
+            kind = WebhookRequest.RedeliveryAsked
+            facts = {"delivery_id": delivery_id}
+            self.log.append(self._ask(kind, endpoint, "redeliver", key, cause, **facts))
+            return False
+
+        return retry_on_conflict(attempt)
+
+    def _earlier(
+        self,
+        endpoint: WebhookEndpoint,
+        operation: str,
+        key: str | None,
+        delivery_id: UUID | None = None,
+    ) -> WebhookRequest.Event | None:
+        """Return what a key has asked for; raises IdempotencyKeyReused if it was something else."""
+        if key is None:
+            return None
+        request_id = webhook_request_id(endpoint.organization_id, operation, key)
+        found = self.log.find(WebhookRequest, request_id)
+        if found is None:
+            return None
+        asked = found.asked
+        if (asked.endpoint_id, getattr(asked, "delivery_id", None)) != (endpoint.id, delivery_id):
+            raise IdempotencyKeyReused
+        return asked
+
+    def _ask(
+        self,
+        kind: Any,
+        endpoint: WebhookEndpoint,
+        operation: str,
+        key: str | None,
+        cause: Cause,
+        **facts: object,
+    ) -> WebhookRequest:
+        request_id = self.new_id()
+        if key is not None:
+            request_id = webhook_request_id(endpoint.organization_id, operation, key)
+        return WebhookRequest.make(kind, request_id, endpoint, cause, **facts)
+
+    def _owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
+        endpoint = self.log.find(WebhookEndpoint, endpoint_id)
+        if endpoint is None or endpoint.organization_id != organization_id:
+            raise NotFound
+        return endpoint
+
+    def _seal(self, organization_id: UUID, endpoint_id: UUID, address: Address) -> Sealed:
+        return self.vault.seal(organization_id, LASTING, endpoint_id, msgspec.json.encode(address))
+
+    def _open(self, endpoint: WebhookEndpoint, sealed: Sealed) -> Address | None:
+        clear = self.vault.open(endpoint.organization_id, endpoint.id, sealed)
+        return None if clear is None else msgspec.json.decode(clear, type=Address)

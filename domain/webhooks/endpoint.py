@@ -1,0 +1,300 @@
+"""Addresses of an organization that are told what happens, and the list that bounds them."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal, Self
+from uuid import UUID
+
+import msgspec
+
+from domain.cause import Cause
+from domain.errors import WebhookDisabled, WebhookLimit
+from domain.ids import derive_id
+from domain.log.aggregate import ByOperator, Created, Root
+from domain.personal import Sealed
+
+ENDPOINTS_MAX = 10  # Of an organization.
+BOTH_VALID = timedelta(hours=24)  # How long the secret before the newest still signs.
+# The period of the key that seals addresses. An endpoint outlives months; as text it sorts behind
+# every month, so the erasure of past months leaves it.
+LASTING = "lasting"
+
+DisabledReason = Literal["asked", "gone", "failing"]
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where an organization wants to be told, and its own words for it; sealed in events."""
+
+    url: str
+    description: str | None
+
+
+class WebhookEndpoint(Root):
+    """An endpoint. `events` are the types that it is told; None: all, also later ones.
+
+    The secret follows from the id and the generation, so the log holds no secret.
+    """
+
+    TOPIC = "webhook_endpoint"
+
+    class Event(Root.Event):
+        organization_id: UUID
+
+    class Registered(Event, Created):
+        TOPIC = "webhook_endpoint.registered"
+
+        personal: Sealed
+        events: list[str] | None
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.registered = self
+            aggregate.personal, aggregate.events = self.personal, self.events
+            aggregate.generation, aggregate.previous_until = 1, None
+            aggregate.disabled, aggregate.is_deleted = None, False
+            aggregate.fresh_since = self.timestamp
+
+    class Changed(Event):
+        """Holds the address and the types as they are from now on."""
+
+        TOPIC = "webhook_endpoint.changed"
+
+        personal: Sealed
+        events: list[str] | None
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.personal, aggregate.events = self.personal, self.events
+            aggregate.fresh_since = self.timestamp
+
+    class SecretRotated(Event):
+        """The secret of the generation before signs as well until `previous_until`."""
+
+        TOPIC = "webhook_endpoint.secret_rotated"
+
+        generation: int
+        previous_until: datetime
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.generation = self.generation
+            aggregate.previous_until = self.previous_until
+
+    class Disabled(Event, ByOperator):
+        """`asked`: by its organization; `gone`: it said 410; `failing`: for seven days."""
+
+        TOPIC = "webhook_endpoint.disabled"
+
+        reason: DisabledReason
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.disabled = self
+
+    class Enabled(Event, ByOperator):
+        """It is told what happens from now on; what happened meanwhile is not made up for."""
+
+        TOPIC = "webhook_endpoint.enabled"
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.disabled = None
+            aggregate.fresh_since = self.timestamp
+
+    class Deleted(Event, ByOperator):
+        """Saved together with its removal from the list."""
+
+        TOPIC = "webhook_endpoint.deleted"
+
+        def apply(self, aggregate: "WebhookEndpoint") -> None:
+            aggregate.is_deleted = True
+
+    registered: Registered
+    personal: Sealed
+    events: list[str] | None
+    generation: int
+    previous_until: datetime | None
+    disabled: Disabled | None
+    is_deleted: bool
+    fresh_since: datetime  # Failures before this moment say nothing about it as it is now.
+
+    @classmethod
+    def register(
+        cls,
+        endpoint_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        personal: Sealed,
+        events: Sequence[str] | None,
+    ) -> Self:
+        """Register an endpoint; it is told what happens from now on."""
+        return cls.begin(
+            cls.Registered,
+            cause,
+            endpoint_id,
+            organization_id=organization_id,
+            personal=personal,
+            events=None if events is None else list(events),
+        )
+
+    @property
+    def organization_id(self) -> UUID:
+        return self.registered.organization_id
+
+    def generations(self, at: datetime) -> list[int]:
+        """Return the generations of the secrets that sign at a moment, the newest first."""
+        if self.previous_until is not None and at < self.previous_until:
+            return [self.generation, self.generation - 1]
+        return [self.generation]
+
+    def change(self, personal: Sealed, events: Sequence[str] | None, cause: Cause) -> None:
+        """Replace the address and the types."""
+        listed = None if events is None else list(events)
+        self._note(self.Changed, cause, personal=personal, events=listed)
+
+    def rotate_secret(self, cause: Cause) -> int:
+        """Begin a generation of the secret; the one before it signs for a day as well."""
+        generation, until = self.generation + 1, cause.at + BOTH_VALID
+        self._note(self.SecretRotated, cause, generation=generation, previous_until=until)
+        return generation
+
+    def disable(self, reason: DisabledReason, cause: Cause) -> None:
+        """Tell it nothing from now on; if that is so already, nothing changes."""
+        if self.disabled is None and not self.is_deleted:
+            self._note(self.Disabled, cause, reason=reason)
+
+    def enable(self, cause: Cause) -> None:
+        """Tell it what happens from now on."""
+        if self.disabled is not None:
+            self._note(self.Enabled, cause)
+
+    def delete(self, cause: Cause) -> None:
+        """End it; saved together with its list."""
+        self._note(self.Deleted, cause)
+
+    def require_enabled(self) -> None:
+        """Refuse what only an endpoint that is told something can be asked for."""
+        if self.disabled is not None:
+            raise WebhookDisabled
+
+    def _note(self, kind: type[Event], cause: Cause, **facts: object) -> None:
+        self.record(kind, cause, organization_id=self.organization_id, **facts)
+
+
+class WebhookList(Root):
+    """The endpoints that an organization has; its stream lets only so many be made."""
+
+    TOPIC = "webhook_list"
+
+    class Event(Root.Event):
+        organization_id: UUID
+
+    class Opened(Event, Created):
+        TOPIC = "webhook_list.opened"
+
+        def apply(self, aggregate: "WebhookList") -> None:
+            aggregate.organization_id = self.organization_id
+            aggregate.endpoint_ids = []
+
+    class Added(Event):
+        """Saved together with the registration."""
+
+        TOPIC = "webhook_list.added"
+
+        endpoint_id: UUID
+
+        def apply(self, aggregate: "WebhookList") -> None:
+            aggregate.endpoint_ids.append(self.endpoint_id)
+
+    class Removed(Event):
+        """Saved together with the deletion."""
+
+        TOPIC = "webhook_list.removed"
+
+        endpoint_id: UUID
+
+        def apply(self, aggregate: "WebhookList") -> None:
+            aggregate.endpoint_ids.remove(self.endpoint_id)
+
+    organization_id: UUID
+    endpoint_ids: list[UUID]  # Oldest first.
+
+    @classmethod
+    def open(cls, organization_id: UUID, cause: Cause) -> Self:
+        """Open the list of an organization, empty."""
+        stream_id = webhook_list_id(organization_id)
+        return cls.begin(cls.Opened, cause, stream_id, organization_id=organization_id)
+
+    def add(self, endpoint_id: UUID, cause: Cause) -> None:
+        """Take an endpoint in, or refuse one too many."""
+        if len(self.endpoint_ids) >= ENDPOINTS_MAX:
+            raise WebhookLimit
+        facts = {"organization_id": self.organization_id, "endpoint_id": endpoint_id}
+        self.record(self.Added, cause, **facts)
+
+    def remove(self, endpoint_id: UUID, cause: Cause) -> None:
+        """Make room for another endpoint."""
+        facts = {"organization_id": self.organization_id, "endpoint_id": endpoint_id}
+        self.record(self.Removed, cause, **facts)
+
+
+class WebhookRequest(Root):
+    """What somebody asked of an endpoint once: a test, a redelivery, another secret.
+
+    With an Idempotency-Key its id is derived, so the log itself refuses a twin.
+    """
+
+    TOPIC = "webhook_request"
+
+    class Event(Root.Event):
+        organization_id: UUID
+        endpoint_id: UUID
+
+    class TestAsked(Event, Created, ByOperator):
+        TOPIC = "webhook_request.test_asked"
+
+        def apply(self, aggregate: "WebhookRequest") -> None:
+            aggregate.asked = self
+
+    class RedeliveryAsked(Event, Created, ByOperator):
+        TOPIC = "webhook_request.redelivery_asked"
+
+        delivery_id: UUID
+
+        def apply(self, aggregate: "WebhookRequest") -> None:
+            aggregate.asked = self
+
+    class RotationAsked(Event, Created):
+        """Saved together with the rotation that it asked for."""
+
+        TOPIC = "webhook_request.rotation_asked"
+
+        generation: int
+
+        def apply(self, aggregate: "WebhookRequest") -> None:
+            aggregate.asked = self
+
+    asked: TestAsked | RedeliveryAsked | RotationAsked
+
+    @classmethod
+    def make(
+        cls,
+        kind: type[Created],
+        request_id: UUID,
+        endpoint: WebhookEndpoint,
+        cause: Cause,
+        **facts: object,
+    ) -> Self:
+        """State what is asked of an endpoint."""
+        whose = {"organization_id": endpoint.organization_id, "endpoint_id": endpoint.id}
+        return cls.begin(kind, cause, request_id, **whose, **facts)
+
+
+def webhook_list_id(organization_id: UUID) -> UUID:
+    return derive_id("webhook_list", organization_id)
+
+
+def webhook_endpoint_id(organization_id: UUID, key: str) -> UUID:
+    """Return the id of the endpoint that the first request with an Idempotency-Key makes."""
+    return derive_id("webhook_endpoint", organization_id, key)
+
+
+def webhook_request_id(organization_id: UUID, operation: str, key: str) -> UUID:
+    """Return the id of what an Idempotency-Key asks for."""
+    return derive_id("webhook_request", organization_id, operation, key)

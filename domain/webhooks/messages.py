@@ -1,0 +1,183 @@
+"""What is told of which event: the one table of webhook types, and the bodies that are sent."""
+
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from domain.accounts.organization import Organization
+from domain.accounts.wallet import Wallet
+from domain.links.link import Link
+from domain.links.plan_change import PlanChange
+from domain.log.aggregate import Event
+from domain.log.log import Log, Recorded
+from domain.lookups.bulk_job import BulkJob
+from domain.money import format_amount
+from domain.webhooks.endpoint import WebhookRequest
+
+Facts = Mapping[str, Any]
+# Facts of an event by its type; None: this event is nothing to tell. The log is for what an event
+# of a kind that is rare does not carry itself.
+Tell = Callable[[Any, Log], Facts | None]
+Kinds = tuple[type[Event], ...]
+
+TEST = "webhook.test"  # Only told when it is asked for, whatever types an endpoint wants.
+
+
+class Message(NamedTuple):
+    """What is told; `about` is the stream of the link, job or wallet, in whose order it is told."""
+
+    type: str
+    organization_id: UUID
+    about: UUID
+    body: bytes
+
+
+def _job(event: Any, log: Log) -> Facts:
+    job = log.get(BulkJob, event.originator_id)
+    completed, failed, total = len(job.completed), len(job.failed), job.created.total_count
+    status = "failed" if failed == total else "completed"
+    return {
+        "job_id": event.originator_id,
+        "status": status,
+        "total_count": total,
+        "completed_count": completed,
+        "failed_count": failed,
+    }
+
+
+def _link(*names: str) -> Tell:
+    """Tell the id of the link, and these fields of the event."""
+    return lambda event, _: {
+        "link_id": event.originator_id,
+        **{name: _shown(getattr(event, name)) for name in names},
+    }
+
+
+def _activated(event: Link.Activated, _: Log) -> Facts:
+    return {
+        "link_id": event.originator_id,
+        "activation_id": event.activation_id,
+        "plan_id": event.plan.plan_id,
+    }
+
+
+def _not_activated(event: Link.ProvisioningFailed, _: Log) -> Facts:
+    refund = event.refund.transaction_id if event.refund is not None else None
+    return {
+        "link_id": event.originator_id,
+        "code": event.code,
+        "reason": event.details.get("reason"),
+        "refund_transaction_id": refund,
+    }
+
+
+def _topped_up(event: Link.PlanAdded, _: Log) -> Facts:
+    return {
+        "link_id": event.originator_id,
+        "change_id": event.change_id,
+        "activation_id": event.activation_id,
+        "plan_id": event.plan.plan_id,
+    }
+
+
+def _not_topped_up(event: PlanChange.Failed, log: Log) -> Facts | None:
+    """Tell which plans were not added; a change that only removes plans is no top-up."""
+    asked = log.get(PlanChange, event.originator_id).requested
+    lost = asked.additions[max(0, event.index - len(asked.removals)) :]
+    if not lost:
+        return None
+    return {
+        "link_id": event.link_id,
+        "change_id": event.originator_id,
+        "code": event.code,
+        "reason": event.reason,
+        "plan_ids": [each.plan.plan_id for each in lost],
+        "refund_transaction_ids": [each.transaction_id for each in event.refunds],
+    }
+
+
+def _entry(event: Wallet.Moved) -> dict[str, Any]:
+    return {
+        "transaction_id": event.transaction_id,
+        "amount": format_amount(abs(event.amount_micros)),
+        "balance": format_amount(event.balance_micros),
+        "currency": event.currency,
+    }
+
+
+def _deposited(event: Wallet.Deposited, _: Log) -> Facts:
+    return _entry(event)
+
+
+def _low(event: Wallet.Charged | Wallet.Adjusted, log: Log) -> Facts | None:
+    """Tell the entry that took the balance below the threshold of its organization."""
+    lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
+    if lost <= 0:
+        return None
+    threshold = log.get(Organization, event.organization_id).low_balance_threshold_micros
+    before = event.balance_micros + lost
+    if threshold is None or not event.balance_micros < threshold <= before:
+        return None
+    return {**_entry(event), "threshold": format_amount(threshold)}
+
+
+def _test(event: WebhookRequest.TestAsked, _: Log) -> Facts:
+    return {"webhook_id": event.endpoint_id}
+
+
+TYPES: Mapping[str, tuple[Kinds, Tell]] = {
+    "job.finished": ((BulkJob.Finished,), _job),
+    "link.activated": ((Link.Activated,), _activated),
+    "link.failed": ((Link.ProvisioningFailed,), _not_activated),
+    "link.installed": ((Link.Installed,), _link("installed_at")),
+    "link.suspended": ((Link.Suspended,), _link()),
+    "link.reactivated": ((Link.Reactivated,), _link()),
+    "link.usage": ((Link.UsageReached,), _link("activation_id", "percent")),
+    "link.expiring": ((Link.ExpiryNear,), _link("activation_id", "expires_at")),
+    "topup.completed": ((Link.PlanAdded,), _topped_up),
+    "topup.failed": ((PlanChange.Failed,), _not_topped_up),
+    "wallet.low_balance": ((Wallet.Charged, Wallet.Adjusted), _low),
+    "wallet.deposited": ((Wallet.Deposited,), _deposited),
+}
+_OF_KIND: Mapping[type[Event], tuple[str, Tell]] = {
+    WebhookRequest.TestAsked: (TEST, _test),
+    **{kind: (name, tell) for name, (kinds, tell) in TYPES.items() for kind in kinds},
+}
+
+
+def kinds_of(types: Collection[str] | None) -> Kinds:
+    """Return the kinds of events of which somebody who wants these types is told; None: all."""
+    wanted = TYPES.items() if types is None else ((name, TYPES.get(name)) for name in types)
+    return tuple(kind for _, entry in wanted if entry is not None for kind in entry[0])
+
+
+def type_of(event: Event) -> str | None:
+    """Return as which type an event is told, if it is."""
+    entry = _OF_KIND.get(type(event))
+    return entry[0] if entry is not None else None
+
+
+def message_of(recorded: Recorded, log: Log) -> Message | None:
+    """Return what is told of an event; the same event always gives the same bytes."""
+    event: Any = recorded.event
+    name, tell = _OF_KIND[type(event)]
+    facts = tell(event, log)
+    if facts is None:
+        return None
+    about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id
+    body = {
+        "type": name,
+        "timestamp": _shown(event.timestamp),
+        "data": {**facts, "position": recorded.position},
+    }
+    return Message(name, event.organization_id, about, msgspec.json.encode(body))
+
+
+def _shown(value: object) -> object:
+    """Write a moment as the API does: ISO 8601 in UTC with milliseconds."""
+    if not isinstance(value, datetime):
+        return value
+    return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,86 @@
+"""What telling an endpoint needs from outside: a sender, signatures, and the deliveries."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+from uuid import UUID
+
+from domain.ids import derive_id
+
+# pending: not accepted yet, and asked again at `next_attempt_at`; cancelled: its endpoint was
+# disabled or deleted first.
+DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
+
+
+class Sent(NamedTuple):
+    """What came of one attempt; no `status`: there was no reply, and `error` says why.
+
+    `error` holds neither the address nor anything that the endpoint has said.
+    """
+
+    status: int | None
+    error: str | None
+    duration_ms: int
+
+
+class Sender(Protocol):
+    """Sends one request to an endpoint; whatever goes wrong is told, never raised."""
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent: ...
+
+
+class Sign(Protocol):
+    """Returns the value of `webhook-signature`: one signature for each generation."""
+
+    def __call__(
+        self,
+        endpoint_id: UUID,
+        generations: Sequence[int],
+        message_id: str,
+        timestamp: int,
+        body: bytes,
+    ) -> str: ...
+
+
+class Delivery(NamedTuple):
+    """An event as it is told to one endpoint; `id` is the `webhook-id` of every attempt.
+
+    `about` is the stream whose first attempts are made in order. `retries` counts the attempts
+    since it was planned or asked for again, `attempts` all of them.
+    """
+
+    id: UUID
+    endpoint_id: UUID
+    organization_id: UUID
+    about: UUID
+    position: int
+    type: str
+    body: bytes
+    created_at: datetime
+    status: DeliveryStatus
+    attempts: int
+    retries: int
+    next_attempt_at: datetime | None
+    attempted_at: datetime | None
+    response_status: int | None
+    duration_ms: int | None
+    error: str | None
+
+
+class Deliveries(Protocol):
+    """The deliveries of the last thirty days, as their organization reads them."""
+
+    def page(
+        self, organization_id: UUID, endpoint_id: UUID, offset: int, limit: int
+    ) -> tuple[list[Delivery], int]:
+        """Return some deliveries of an endpoint, newest first, and how many there are in all."""
+        ...
+
+    def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
+        """Return one delivery of an endpoint."""
+        ...
+
+
+def message_id(endpoint_id: UUID, stream_id: UUID, version: int) -> UUID:
+    """Return the `webhook-id` of an event at an endpoint, which is the same whenever it is told."""
+    return derive_id("webhook", endpoint_id, stream_id, version)
