@@ -54,6 +54,7 @@ class Partner:
         self._basic = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
         self._token = ""
         self.promised = Promised()
+        self.keeps_key = True  # After a failure too; else a 502 is followed by a request anew.
         self.troubles = Counter[str]()  # Replies after which a request was sent again.
 
     def ask(
@@ -90,6 +91,8 @@ class Partner:
             self.troubles[f"{reply.status} {code}"] += 1
             if stop.wait(AGAIN_S):
                 return None
+            if reply.status == HTTPStatus.BAD_GATEWAY and not self.keeps_key:
+                key = {"Idempotency-Key": str(uuid4())}
 
     def look_up(self, number: str, stop: Event) -> None:
         reply = self.insist("POST", f"/number-lookup?phone_number={quote(number)}", None, stop)

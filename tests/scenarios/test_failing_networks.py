@@ -91,6 +91,7 @@ def buyers(partner: Partner, plan_ids: list[str]) -> Iterator[list[Partner]]:
     def work(number: int) -> None:
         chance, buyer = random.Random(SEED + number), buying[number]
         buyer.promised = Promised()
+        buyer.keeps_key = number % 2 == 0
         try:
             while not stop.is_set():
                 before = {*buyer.promised.links}

@@ -169,7 +169,7 @@ class RemoteApi:
         request = self._request(method, path, query, json, None, headers)
         for attempt in count(1):
             began_s = time.monotonic()
-            found = self._try(request, ends_s, self._rules.read_turn_s)
+            found = self._try(request, ends_s, self._rules.read_turn_s, alone=False)
             if isinstance(found, Reply):
                 return found
             if found.outcome == "unreachable" and time.monotonic() - began_s > DEAF_S:
@@ -197,7 +197,7 @@ class RemoteApi:
         it was sent and there is no whole reply, or one of 5xx.
         """
         request = self._request(method, path, query, json, form, headers)
-        found = self._try(request, time.monotonic() + timeout_s, inf)
+        found = self._try(request, time.monotonic() + timeout_s, inf, alone=True)
         if isinstance(found, Reply):
             return found
         if found.sent:
@@ -240,7 +240,9 @@ class RemoteApi:
         url = self._base + path + (f"?{urlencode(query, doseq=True)}" if query else "")
         return Request(method, url, body, sent)
 
-    def _try(self, request: Request, ends_s: float, turn_s: float) -> Reply | _Failed:
+    def _try(
+        self, request: Request, ends_s: float, turn_s: float, *, alone: bool
+    ) -> Reply | _Failed:
         """Send once, when the limits allow it."""
         held = self._closing.is_set() or not self._has_turn(ends_s, turn_s)
         if held or not self._places.acquire(timeout=_left_s(ends_s)):
@@ -248,7 +250,7 @@ class RemoteApi:
             return FAILURES["held"]
         began_s = time.monotonic()
         try:
-            reply = self._send(request, ends_s)
+            reply = self._send(request, ends_s, alone=alone)
         finally:
             self._places.release()
         found = _judged(reply)
@@ -276,10 +278,10 @@ class RemoteApi:
             return False
         return not (wait_s and self._closing.wait(wait_s))
 
-    def _send(self, request: Request, ends_s: float) -> Reply | Outcome:
+    def _send(self, request: Request, ends_s: float, *, alone: bool) -> Reply | Outcome:
         """Return how it went; nothing is raised, because errors hold the address."""
         try:
-            return self._open().send(request, _left_s(ends_s))
+            return self._open().send(request, _left_s(ends_s), alone=alone)
         except Exception as error:  # noqa: BLE001  # Nobody can say that nothing was sent.
             logger.warning("a call to %s raised %s", self.name, type(error).__name__)
             return "lost"

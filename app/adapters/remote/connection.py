@@ -156,36 +156,29 @@ class _Tls(_Plain, HTTPSConnection):
 
 
 class Transport:
-    """Kept connections to one origin; thread-safe. Its callers bound how many are in use."""
+    """Connections to one origin; thread-safe. Its callers bound how many are in use.
+
+    Reads use kept ones. A change has one of its own: on a kept one a late second copy of an earlier
+    reply would be taken for its outcome, and the server may close it just when we send.
+    """
 
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:
-        host, port = origin.host, origin.port
         self._bytes_max = rules.body_bytes_max
-        own = {
-            "resolve": staticmethod(_resolver(host)),
-            "silence_s": rules.silence_s,
-            "idle_s": rules.idle_s,
-        }
-        kept = rules.calls_max
-        if origin.scheme == "https":
-            # Made once: loading the certificates of all authorities takes longer than a handshake.
-            context = ssl.create_default_context()
-            self._pool: HTTPConnectionPool = HTTPSConnectionPool(
-                host, port, maxsize=kept, retries=False, ssl_context=context
-            )
-            self._pool.ConnectionCls = type("Tls", (_Tls,), own)
-        else:
-            self._pool = HTTPConnectionPool(host, port, maxsize=kept, retries=False)
-            self._pool.ConnectionCls = type("Plain", (_Plain,), own)
+        own = {"resolve": staticmethod(_resolver(origin.host)), "silence_s": rules.silence_s}
+        # Made once: loading the certificates of all authorities takes longer than a handshake.
+        context = ssl.create_default_context() if origin.scheme == "https" else None
+        self._kept = _pool(origin, context, rules.calls_max, {**own, "idle_s": rules.idle_s})
+        self._single = _pool(origin, context, 1, {**own, "idle_s": 0.0})  # None is used again.
 
-    def send(self, request: Request, timeout_s: float) -> Reply | Outcome:
-        """Send once; return the whole reply, or how it failed."""
+    def send(self, request: Request, timeout_s: float, *, alone: bool) -> Reply | Outcome:
+        """Send once, perhaps `alone` on a connection; return the whole reply, or how it failed."""
+        pool, last = (self._single, {"Connection": "close"}) if alone else (self._kept, {})
         try:
-            answer = self._pool.urlopen(
+            answer = pool.urlopen(
                 request.method,
                 request.url,
                 body=request.body,
-                headers=request.headers,
+                headers={**request.headers, **last},
                 timeout=Timeout(total=timeout_s, connect=CONNECT_S),
                 redirect=False,
                 preload_content=False,
@@ -200,7 +193,8 @@ class Transport:
 
     def close(self) -> None:
         """Close idle connections; others are closed when their calls end."""
-        self._pool.close()
+        self._kept.close()
+        self._single.close()
 
     def _whole(self, answer: BaseHTTPResponse) -> Reply | Outcome:
         """Read a reply to its end, within its limit; only then can the connection be used again."""
@@ -218,6 +212,20 @@ class Transport:
             answer.release_conn()
         headers = {name.lower(): value for name, value in answer.headers.items()}
         return Reply(answer.status, headers, bytes(body))
+
+
+def _pool(
+    origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
+) -> HTTPConnectionPool:
+    kind: type[HTTPConnection] = _Plain
+    made = HTTPConnectionPool(origin.host, origin.port, maxsize=kept, retries=False)
+    if context is not None:
+        kind = _Tls
+        made = HTTPSConnectionPool(
+            origin.host, origin.port, maxsize=kept, retries=False, ssl_context=context
+        )
+    made.ConnectionCls = type("Connection", (kind,), own)
+    return made
 
 
 def _resolver(host: str) -> Resolve:

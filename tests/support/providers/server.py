@@ -114,6 +114,7 @@ class ScriptedServer:
         self.requests: list[Request] = []
         self.ended = 0  # Requests that were answered, or cut off.
         self.accepted = 0  # Connections so far.
+        self.repeats = False  # Before each reply of a connection comes a copy of the one before.
         self.delay_s = 0.0  # Of every reply; a caller of another connection does not wait for it.
         self.lock = threading.RLock()
         self._routes: list[tuple[str, str, re.Pattern[str], Handler]] = []
@@ -258,6 +259,7 @@ class _Connection(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
     timeout = 60
     provider: ScriptedServer
+    before = b""  # The last whole reply.
 
     def setup(self) -> None:
         super().setup()
@@ -363,6 +365,8 @@ class _Connection(BaseHTTPRequestHandler):
         given = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
         head = [f"HTTP/1.1 {status} Scripted", *(f"{k}: {v}" for k, v in given.items()), "", ""]
         text = "\r\n".join(head).encode()
+        again = self.before if self.provider.repeats else b""
+        self.before, text = text + body, again + text
         if times > 1:  # At once: in two parts, the second could answer the next request.
             text, body = b"", (text + body) * times
         with suppress(OSError):  # The client has gone.

@@ -59,6 +59,7 @@ DELINKED = frozenset({"6413", "6420"})
 DELETED = frozenset({"10159"})
 NO_TRAFFIC = frozenset({"1340"})
 
+OF_ANOTHER = "the API of bics answers about another eSIM"
 UNREADABLE = "the API of bics tells a date, an amount or an activation code that cannot be read"
 SEEN_DAYS = 7  # How far back the last traffic is looked for.
 LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
@@ -219,6 +220,8 @@ class BicsNetwork:
             return None
         try:
             info = self._profile(sim.endpoint_id, deadline)
+            if info.basic_info.iccid not in {iccid, *NONE}:
+                raise Malformed(OF_ANOTHER)
             self._finish(sim.endpoint_id, info, deadline)
         except (NoSuchEndpoint, OutcomeUnknown) as error:  # It may have gone meanwhile.
             trouble = str(error)
@@ -397,7 +400,9 @@ class BicsNetwork:
     def _sim(self, iccid: str, deadline: Deadline) -> Sim | None:
         """Return an eSIM of the account, None for one that it does not have."""
         found = self._sims({"iccid": iccid}, deadline)
-        return next((each for each in found if each.iccid == iccid), None)
+        if any(each.iccid != iccid for each in found):
+            raise Malformed(OF_ANOTHER)
+        return next(iter(found), None)
 
     def _sims(self, query: Mapping[str, str], deadline: Deadline) -> list[Sim]:
         return self._session.read("/fetchSIM", query, Sims, deadline).response_param.rows

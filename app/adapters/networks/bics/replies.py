@@ -114,12 +114,12 @@ class Sim(msgspec.Struct, rename="camel"):
 
 
 class Sims(msgspec.Struct, rename="camel"):
-    """A page of eSIMs."""
+    """A page of eSIMs. No part has a default: the reply of another call would be an empty page."""
 
     class Rows(msgspec.Struct):
-        rows: list[Sim] = []
+        rows: list[Sim]
 
-    response_param: Rows = msgspec.field(default_factory=Rows)
+    response_param: Rows
 
 
 class BasicInfo(msgspec.Struct, rename="camel"):

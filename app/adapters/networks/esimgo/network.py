@@ -259,7 +259,11 @@ class EsimGo:
         raise Unavailable(message)
 
     def _esim(self, iccid: str, timeout_s: float) -> wire.EsimDetails:
-        return decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)
+        esim = decode(self._known(_path(iccid), timeout_s), wire.EsimDetails)
+        if esim.iccid != iccid:
+            message = "eSIM Go answers about another eSIM"
+            raise Unavailable(message)
+        return esim
 
     def _bundles(self, iccid: str, timeout_s: float) -> wire.Bundles:
         query = {"includeUsed": "true", "limit": str(ASSIGNMENTS_MAX)}

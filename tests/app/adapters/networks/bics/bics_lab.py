@@ -70,13 +70,27 @@ def check_ledger(server: BicsServer, books: Books) -> None:
         for name, link in active.items()
         for each in link.current_activations
     )
-    assert Counter((each.name, each.plan_id) for each in server.unpaid()) == delivered
+    sold = Counter((each.name, each.plan_id) for each in server.unpaid())
+    assert sold == delivered, _told(books, sold, delivered)
     there = {each.name: each.iccid for each in server.endpoints.values()}
     assert there == {name: link.iccid for name, link in active.items()}
     held = {link.iccid for link in active.values()}
     esims = [esim for esim in books.every(Esim) if esim.iccid in server.sims]
     assert {esim.iccid for esim in esims if esim.link_id is not None} == held
     assert {sim.iccid for sim in server.sims.values() if sim.endpoint_id is not None} == held
+
+
+def _told(books: Books, sold: Counter[tuple[str, str]], delivered: Counter[tuple[str, str]]) -> str:
+    """Return what BICS has sold too much, what too little, and all events of these links."""
+    more, less = sold - delivered, delivered - sold
+    names = {name for name, _ in more | less}
+    lines = [f"sold, and not on a link: {more}", f"on a link, and not sold: {less}"]
+    lines += [
+        f"{event.timestamp} {type(event).__qualname__} {vars(event)}"
+        for event in books.events
+        if {str(event.originator_id), str(getattr(event, "link_id", ""))} & names
+    ]
+    return "\n".join(lines)
 
 
 def environment_of(server: BicsServer) -> dict[str, str]:

@@ -222,3 +222,24 @@ def test_statistics_as_a_public_client_keeps_them_are_read() -> None:
         "dataTotalUsage": {"totalCost": "0.710", "totalVolume": "35.50"}}}}"""
     read = msgspec.json.decode(told, type=Answer[Statistics]).response.response_param.data_usage
     assert [(day.date, day.total_volume) for day in read] == [("27/04/2020", "23.67")]
+
+
+def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
+    network: BicsNetwork, server: BicsServer
+) -> None:
+    """A look that shows nothing frees an eSIM, so it must be about that one."""
+    endpoint_id = a_link(network)
+    iccid, other = server.endpoints[endpoint_id].iccid, free(network)[0]
+    assert iccid is not None
+    server.repeats = True
+    network.probe(timeout_s=TIMEOUT_S)
+    for read in (network.lpa, network.find_endpoint):
+        for asked in (other, iccid, iccid, other, iccid) * 2:
+            try:
+                told = read(asked, timeout_s=TIMEOUT_S)
+            except Unavailable:
+                continue
+            if read == network.lpa:
+                assert str(told).endswith(f"${server.sims[asked].matching_id}")
+            else:
+                assert (told is None) is (asked == other)

@@ -400,3 +400,16 @@ def test_an_order_over_the_limit_is_not_sent(connect: Connect, server: EsimGoSer
 
     assert len(server.sales) == 2
     assert len(server.asked("order")) == 2
+
+
+def test_a_late_copy_of_a_reply_is_not_taken_for_the_answer_about_another_esim(
+    network: EsimGo, server: EsimGoServer
+) -> None:
+    iccids = [bought(network).iccid for _ in range(2)]
+    codes = {each: network.lpa(each, timeout_s=TIMEOUT_S) for each in iccids}
+    server.repeats = True
+    for iccid in iccids * 3:
+        try:
+            assert network.lpa(iccid, timeout_s=TIMEOUT_S) == codes[iccid]
+        except Unavailable:
+            continue
