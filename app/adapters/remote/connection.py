@@ -12,6 +12,7 @@ import ssl
 import time
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
+from math import inf
 from typing import Any, cast
 
 from urllib3 import BaseHTTPResponse, HTTPConnectionPool, HTTPSConnectionPool, Timeout
@@ -39,6 +40,10 @@ class NotConnected(HTTPError):
     """Raised when there is no connection, so that nothing can have been sent."""
 
 
+class TooLong(OSError):
+    """Raised when a server sends more bytes than a connection may read."""
+
+
 class _TimedRead(io.RawIOBase):
     """Reads from a socket; every read gets only what is left of the reply's time."""
 
@@ -51,7 +56,7 @@ class _TimedRead(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int | None:
         self._socket.allow()
-        return cast("int | None", self._raw.readinto(buffer))
+        return self._socket.count(cast("int | None", self._raw.readinto(buffer)))
 
     def close(self) -> None:
         self._raw.close()
@@ -61,9 +66,12 @@ class _TimedRead(io.RawIOBase):
 class _TimedSocket:
     """A socket whose time-out is for all that follows, not for each operation."""
 
-    def __init__(self, inner: socket.socket, silence_s: float | None) -> None:
+    def __init__(
+        self, inner: socket.socket, silence_s: float | None, bytes_left: float = inf
+    ) -> None:
         self._inner = inner
         self._silence_s = silence_s
+        self._bytes_left = bytes_left
         self._ends_s = time.monotonic()
 
     def __getattr__(self, name: str) -> Any:
@@ -82,6 +90,18 @@ class _TimedSocket:
             raise TimeoutError
         self._inner.settimeout(min(left_s, self._silence_s or left_s))
 
+    def count(self, bytes_read: int | None) -> int | None:
+        """Count what was read; raises TooLong past the limit."""
+        self._bytes_left -= bytes_read or 0
+        if self._bytes_left < 0:
+            raise TooLong
+        return bytes_read
+
+    def sendall(self, data: Any) -> None:
+        """Send in what is left of the time."""
+        self.allow()
+        self._inner.sendall(data)
+
     def makefile(self, mode: str, *_: object) -> io.BufferedReader:
         """Return the stream from which http.client reads a reply."""
         assert mode == "rb", mode
@@ -95,6 +115,7 @@ class _Bounded:
     resolve: Resolve
     silence_s: float | None
     idle_s: float
+    bytes_max: float = inf  # Read from one connection, heads included.
 
     def open_socket(self, port: int, options: Any, connect_s: float) -> socket.socket:
         """Connect to the first address that answers, in `connect_s` altogether."""
@@ -117,8 +138,8 @@ class _Bounded:
         raise NotConnected(message)
 
 
-class _Plain(_Bounded, HTTPConnection):
-    """To a server on this machine."""
+class Plain(_Bounded, HTTPConnection):
+    """To a server on this machine, or where http is allowed."""
 
     used_s = 0.0
 
@@ -135,7 +156,9 @@ class _Plain(_Bounded, HTTPConnection):
         if failed:
             self.close()
             raise NotConnected(failed)
-        self.sock = cast("socket.socket", _TimedSocket(self.sock, self.silence_s))
+        timed = _TimedSocket(self.sock, self.silence_s, self.bytes_max)
+        timed.settimeout(cast("float", self.timeout))  # urllib3 may send before it sets one.
+        self.sock = cast("socket.socket", timed)
 
     @property
     def is_connected(self) -> bool:
@@ -151,8 +174,8 @@ class _Plain(_Bounded, HTTPConnection):
         return super().getresponse()
 
 
-class _Tls(_Plain, HTTPSConnection):
-    """To a provider."""
+class Tls(Plain, HTTPSConnection):
+    """To a provider or receiver, whose certificate has to be that of its name."""
 
 
 class Transport:
@@ -217,10 +240,10 @@ class Transport:
 def _pool(
     origin: Origin, context: ssl.SSLContext | None, kept: int, own: dict[str, Any]
 ) -> HTTPConnectionPool:
-    kind: type[HTTPConnection] = _Plain
+    kind: type[HTTPConnection] = Plain
     made = HTTPConnectionPool(origin.host, origin.port, maxsize=kept, retries=False)
     if context is not None:
-        kind = _Tls
+        kind = Tls
         made = HTTPSConnectionPool(
             origin.host, origin.port, maxsize=kept, retries=False, ssl_context=context
         )

@@ -1,0 +1,1 @@
+"""Telling partners: HTTP to addresses that partners name."""

@@ -1,0 +1,57 @@
+"""Signatures that the library of Standard Webhooks accepts, by secrets that nobody keeps."""
+
+from base64 import b64decode
+from itertools import product
+from uuid import UUID
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from domain.cause import utc_now
+from domain.webhooks.signatures import Signer
+
+ENDPOINT, OTHER = UUID(int=1), UUID(int=2)
+BODY = '{"type":"link.activated","timestamp":"2026-11-23T15:00:00Z","data":{"ü":1}}'
+signer = Signer(lambda: b"k" * 32)
+
+
+def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
+    now_s = int(utc_now().timestamp())
+    signed = signer.sign(ENDPOINT, generations, message_id, now_s, BODY.encode())
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(now_s),
+        "webhook-signature": signed,
+    }
+
+
+def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> None:
+    secrets = {signer.secret(*of) for of in product((ENDPOINT, OTHER), (1, 2))}
+    secrets.add(Signer(lambda: b"K" * 32).secret(ENDPOINT, 1))
+    assert len(secrets) == 5
+    assert signer.secret(ENDPOINT, 1) == signer.secret(ENDPOINT, 1)
+    assert all(len(b64decode(each.removeprefix("whsec_"))) == 32 for each in secrets)
+
+
+def test_the_official_library_verifies_a_signature() -> None:
+    told = Webhook(signer.secret(ENDPOINT, 1)).verify(BODY, headers(1))
+    assert told["data"] == {"ü": 1}
+
+
+def test_during_a_rotation_both_secrets_verify() -> None:
+    for generation in (1, 2):
+        assert Webhook(signer.secret(ENDPOINT, generation)).verify(BODY, headers(2, 1))
+    with pytest.raises(WebhookVerificationError):
+        Webhook(signer.secret(ENDPOINT, 1)).verify(BODY, headers(2))
+
+
+def test_another_body_id_or_secret_does_not_verify() -> None:
+    webhook = Webhook(signer.secret(ENDPOINT, 1))
+    for body, sent in (
+        (BODY + " ", headers(1)),
+        (BODY, headers(1) | {"webhook-id": "msg-2"}),
+        (BODY, headers(1) | {"webhook-timestamp": str(int(utc_now().timestamp()) + 1)}),
+        (BODY, headers(3)),
+    ):
+        with pytest.raises(WebhookVerificationError):
+            webhook.verify(body, sent)
