@@ -65,12 +65,12 @@ def read_statement(caller: Caller, month: str) -> Response:
     parts = container()
     wait_for(parts, parts.statements.name)
     with parts.views.reading() as connection:
-        closed_at = parts.statements.closed_at(connection, month)
-        statements, _ = parts.statements.all_of(connection, caller.organization_id)
+        statements, closed = parts.statements.all_of(connection, caller.organization_id)
+        found = next((each for each in statements if each.month == month), None)
+        if found is None:
+            raise NotFound
+        closed_at = parts.statements.closed_at(connection, month) if month <= closed else None
         organization = parts.organizations.get(connection, caller.organization_id)
-    found = next((each for each in statements if each.month == month), None)
-    if found is None:
-        raise NotFound
     checkpoint = parts.statement_checkpoint(closed_at)
     shown = show_statement(found, is_final=closed_at is not None, checkpoint=checkpoint)
     return _reply(shown, organization.name if organization is not None else "")

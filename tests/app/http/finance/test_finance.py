@@ -101,6 +101,11 @@ def test_a_month_that_is_none_has_no_statement(tenant: Tenant, closed_books: Ser
     assert data(closed_books.tenant(balance=None), STATEMENTS) == []
 
 
+def test_a_month_that_no_text_of_a_database_holds_is_not_there(service: Service) -> None:
+    reply = service.tenant(balance=None).get(f"{STATEMENTS}/%00")
+    assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
+
+
 def test_a_closed_month_keeps_the_first_checkpoint_behind_its_close(
     tenant: Tenant, clock: SetClock
 ) -> None:
