@@ -103,6 +103,9 @@ def check_behind(container: Container, note: Path, notes: Notes, progress: Progr
     if (fault := signed.fault(keys, verify)) is not None:
         message = f"{note}: {fault}"
         raise NotPossible(message)
+    if older := [name for name, n in notes.notes.items() if n.checkpoint.size < checkpoint.size]:
+        message = f"{older[0]}: --from begins behind it, so nothing would be held against it"
+        raise NotPossible(message)
     with container.views.reading() as connection:
         size, _ = tree.end(connection)
         before = tree.range_of(connection, min(size, checkpoint.size))

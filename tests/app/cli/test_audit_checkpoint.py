@@ -123,6 +123,14 @@ def test_one_who_rewrites_tree_and_checkpoints_too_is_convicted_by_what_others_k
     assert "use --against" in report["failures"][0]["reason"]
 
 
+def test_a_kept_checkpoint_is_not_passed_over_because_the_check_begins_behind_it(
+    witnessed: Shell,
+) -> None:
+    first, second = kept(witnessed)
+    said = witnessed.refusal("audit", "verify", "--from", second, "--against", first)
+    assert (str(first) in said, "--from begins behind it" in said) == (True, True)
+
+
 def test_a_note_of_a_key_that_is_gone_needs_the_line_that_its_keeper_has(witnessed: Shell) -> None:
     witnessed.run("keys", "rotate")
     (line,) = (key["verifier"] for key in witnessed.json("keys", "list")["data"] if key["verifier"])
