@@ -390,6 +390,11 @@ def test_parts_are_one_log_in_their_order_only(
     status, told = verdicts(capsys, parts[2], *with_note)
     assert status == 0
     assert [line.split()[0] for line in told] == ["trusted", "ok", "ok"]
+    older = verify.Tree()
+    older.append(verify.leaf_of(kept.lines[0]))
+    (tmp_path / "older").write_text(note(older, kept.lines[0]["position"]))
+    status, told = verdicts(capsys, parts[2], *with_note, "--checkpoint", tmp_path / "older")
+    assert (status, told[1].split(":")[0]) == (0, "skipped  checkpoint older"), told
     status, told = verdicts(capsys, parts[0], parts[2], *with_note)
     assert status == 1
     assert "is no continuation" in told[0]
