@@ -130,12 +130,12 @@ def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
     found, wrong = [], []
     for each in theirs:
         try:
-            datetime.fromisoformat(each.reference)
+            day = datetime.fromisoformat(each.reference).isoformat()
         except ValueError:
             wrong.append(f"line {each.line}: {each.reference[:40]!r} is no date such as 2026-01-31")
         else:
             if each.amount_micros:
-                found.append(replace(each, reference=each.reference[: LENGTHS[period]]))
+                found.append(replace(each, reference=day[: LENGTHS[period]]))
     if wrong:
         raise WrongFile(*wrong[:TOLD_MAX])
     return found

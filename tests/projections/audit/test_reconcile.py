@@ -117,7 +117,7 @@ def test_what_has_no_reference_is_added_up_by_day_or_month(
     look_up(process, acme, "+14155550104")
     for period, lines in (
         ("day", {"2026-03-30": 10_000, "2026-03-31": 10_000, "2026-04-01T08:00:00Z": 5_000}),
-        ("month", {"2026-03-01": 20_000, "2026-04-01": 5_000}),
+        ("month", {"20260301": 20_000, "2026-04-01": 5_000}),
     ):
         here = [*sums_of(process.log, "offline", cast("Period", period))]
         unused = theirs("2026-02-01", 0)
