@@ -32,6 +32,7 @@ PAID_IN = ("deposit", "adjustment")  # All other kinds are charges, or give char
 CHARGES = tuple(kind for kind in KINDS if kind not in {*PAID_IN, "refund"})
 TEXT_MAX = 255
 NUL = "\0"
+NUMBER_MAX = 2**53  # No position is near it, and a page times its rows is still a whole number.
 YEARS = range(2000, 3000)
 DAILY_BARS_MAX = 100
 WEEK = 7
@@ -350,7 +351,7 @@ def _read(name: str, read: Callable[[str], Any]) -> Any:
 
 def _number(name: str) -> int | None:
     number: int | None = _read(name, int)
-    if number is not None and not 0 < number < 2**63:
+    if number is not None and not 0 < number < NUMBER_MAX:
         message = f"The value of {name} is out of range."
         raise BadRequest(message)
     return number

@@ -82,6 +82,14 @@ def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(
         assert "No checkpoint vouches" in browser.get("/statements?month=2026-03").text
 
 
+def test_a_month_of_which_nothing_is_known_is_called_neither_open_nor_final(
+    process: Process,
+) -> None:
+    with browsing(process) as browser:
+        page = browser.get("/statements?month=2026-02").text
+        assert ("No wallet has an entry" in page, 'class="state' in page) == (True, False)
+
+
 def test_the_checks_begin_with_the_audit_of_the_night(process: Process) -> None:
     with browsing(process) as browser:
         assert "none yet" in checks_of(browser)
