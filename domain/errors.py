@@ -5,7 +5,7 @@ Refused
 ├── OrganizationNotFound · OrganizationSuspended · OrganizationInactive · InsufficientScope
 ├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance
 ├── ValidationFailed · NotFound
-├── IdempotencyKeyReused · IdempotencyInProgress · NotSupportedByNetwork
+├── IdempotencyKeyReused · IdempotencyInProgress · NotSupportedByNetwork · JobFinished
 ├── RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
@@ -136,6 +136,14 @@ class IdempotencyInProgress(Refused):
     code = "IDEMPOTENCY_IN_PROGRESS"
     message = "The first request with this Idempotency-Key is still running."
     retryable = True
+
+
+class JobFinished(Refused):
+    """Raised for what can only be done with a job that has not ended."""
+
+    code = "JOB_FINISHED"
+    message = "The job has ended: there is nothing left to cancel."
+    retryable = False
 
 
 class RateLimited(Refused):

@@ -8,13 +8,11 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.committer import Committer
-from domain.accounts.paid_price import Repayment
-from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause, Clock
 from domain.errors import NumberLookupUnavailable
 from domain.log.log import Log
 from domain.lookups.answers import LATER, Answer, Answers, asked_of
-from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults, refunds_of
 from domain.personal import Sealed, Vault
 from domain.provider_errors import NotNow
 
@@ -112,7 +110,7 @@ class BulkLookup:
         if failed:
             refund = job.fail_items(slice_index, [*failed], [*failed.values()], cause)
         job.finish_if_settled(cause)
-        refunds = [_refund_of(job, refund, len(failed))] if refund is not None else []
+        refunds = refunds_of(job, refund, len(failed), "lookup_unavailable")
         self.committer.commit_entries(job.organization_id, refunds, cause, job)
 
     def _seal(self, job: BulkJob, answers: Sequence[Answer]) -> Sealed:
@@ -121,17 +119,3 @@ class BulkLookup:
         clear = msgspec.json.encode(results)
         month = job.created.personal.month
         return self.vault.seal(job.organization_id, month, job.id, clear)
-
-
-def _refund_of(job: BulkJob, refund: Repayment, count: int) -> Refund:
-    assert job.created.price is not None
-    return Refund(
-        transaction_id=refund.transaction_id,
-        charge_id=job.created.price.transaction_id,
-        amount_micros=refund.amount_micros,
-        currency=job.created.price.currency,
-        reference=Reference("job", str(job.id)),
-        description="Refund of failed bulk lookup items",
-        reason="lookup_unavailable",
-        metadata={"count": count},
-    )

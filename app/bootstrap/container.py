@@ -87,7 +87,7 @@ from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk import BulkCreate
+from domain.lookups.bulk import BulkCancel, BulkCreate
 from domain.lookups.in_flight import InFlight
 from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider
@@ -624,6 +624,10 @@ class Container:
     def bulk_create(self) -> BulkCreate:
         open_items = OpenItems(self._open_items, self.settings.job_items_open_max)
         return BulkCreate(self.log, self.committer, self.vault, open_items, uuid4)
+
+    @part
+    def bulk_cancel(self) -> BulkCancel:
+        return BulkCancel(self.log, self.committer, self.vault)
 
     def _open_items(self, organization_id: UUID) -> tuple[int, int]:
         with self.views.reading() as connection:

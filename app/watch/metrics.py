@@ -82,6 +82,7 @@ class _Facts(msgspec.Struct):
     amount_micros: int = 0
     reference: _Reference = msgspec.field(default_factory=_Reference)
     indexes: list[int] = []
+    count: int = 0
 
 
 class _Charge(msgspec.Struct, gc=False):
@@ -147,8 +148,9 @@ class EventCounters:
             Link.ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
             LostOrder.LeftOver.TOPIC: lambda _: self._left_over.inc(),
             PlanChange.Failed.TOPIC: lambda _: self._changes.labels("failed").inc(),
-            BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", it),
-            BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", it),
+            BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", len(it.indexes)),
+            BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", len(it.indexes)),
+            BulkJob.Cancelled.TOPIC: self._cancel,
             BulkJob.Finished.TOPIC: lambda _: self._jobs.inc(),
         }
 
@@ -157,8 +159,12 @@ class EventCounters:
         self._refunds.labels(kind).inc()
         self._refunded.labels(kind).inc(facts.amount_micros / MICROS)
 
-    def _end(self, outcome: str, facts: _Facts) -> None:
-        self._items.labels(outcome).inc(len(facts.indexes))
+    def _end(self, outcome: str, count: int) -> None:
+        self._items.labels(outcome).inc(count)
+
+    def _cancel(self, facts: _Facts) -> None:
+        self._end("cancelled", facts.count)
+        self._jobs.inc()
 
     def _note_changes(self, stored: Sequence[StoredEvent]) -> None:
         """Count changes that did all; these finish in the commit of their last step."""
@@ -177,7 +183,7 @@ class EventCounters:
         for counter, outcomes in (
             (self._links, ("activated", "failed")),
             (self._changes, ("finished", "failed")),
-            (self._items, ("completed", "failed")),
+            (self._items, ("completed", "failed", "cancelled")),
         ):
             for outcome in outcomes:
                 counter.labels(outcome)

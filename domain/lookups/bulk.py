@@ -1,4 +1,7 @@
-"""The command that accepts a bulk job; the whole job is paid in the commit that creates it."""
+"""The commands that accept a bulk job and cancel one.
+
+The whole job is paid in the commit that creates it; what is cancelled is refunded in that commit.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -10,10 +13,17 @@ from domain.accounts.committer import Committer
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Reference
 from domain.cause import Cause
-from domain.errors import KEY_ERASED, Conflict, IdempotencyKeyReused, NotFound, Refused
+from domain.errors import (
+    KEY_ERASED,
+    Conflict,
+    IdempotencyKeyReused,
+    JobFinished,
+    NotFound,
+    Refused,
+)
 from domain.ids import derive_id
 from domain.log.log import Log
-from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id
+from domain.lookups.bulk_job import BulkJob, PersonalNumbers, bulk_job_id, refunds_of
 from domain.lookups.open_items import OpenItems
 from domain.money import format_amount
 from domain.months import month_of
@@ -94,6 +104,40 @@ class BulkCreate:
                 request.organization_id, charges, cause, job
             )
         return job_id
+
+
+@dataclass(frozen=True)
+class BulkCancel:
+    """Cancels jobs."""
+
+    log: Log
+    committer: Committer
+    vault: Vault
+
+    def run(self, organization_id: UUID, job_id: UUID, cause: Cause) -> BulkJob:
+        """End a job at once, with a refund for each open item; return it as it is then.
+
+        A worker that is about to end items of it either was first, and they keep their outcome, or
+        finds nothing open and drops its answers. A cancelled job is returned as it is. Raises
+        NotFound, also for an erased job, and JobFinished for one that ended otherwise.
+        """
+        job = self.log.find(BulkJob, job_id)
+        if job is None or job.organization_id != organization_id:
+            raise NotFound
+        if self.vault.open(organization_id, job.id, job.created.personal) is None:
+            raise NotFound
+
+        def cancel(newest: BulkJob) -> BulkJob:
+            if newest.cancelled_count:
+                return newest
+            if newest.finished_at is not None:
+                raise JobFinished
+            refund = newest.cancel(cause)
+            refunds = refunds_of(newest, refund, newest.cancelled_count, "cancelled")
+            self.committer.commit_entries(organization_id, refunds, cause, newest)
+            return newest
+
+        return self.log.change(job, cancel)
 
 
 def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:

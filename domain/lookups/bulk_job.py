@@ -1,4 +1,7 @@
-"""A bulk job: numbers looked up in slices, paid in advance; each failed item is refunded."""
+"""A bulk job: numbers looked up in slices, paid in advance.
+
+What fails, or is cancelled before it has an outcome, is refunded.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
@@ -16,6 +19,7 @@ from domain.accounts.paid_price import (
     reasons_of,
 )
 from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
+from domain.accounts.wallet import Reference, Refund
 from domain.cause import Cause
 from domain.cost import Cost
 from domain.ids import derive_id
@@ -76,6 +80,7 @@ class BulkJob(Refundable):
             aggregate.attempts = {}
             aggregate.completed = set()
             aggregate.failed = set()
+            aggregate.cancelled_count = 0
             aggregate.settlements = []
             aggregate.finished_at = None
 
@@ -127,6 +132,21 @@ class BulkJob(Refundable):
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.finished_at = self.timestamp
 
+    class Cancelled(Event, Repaying):
+        """Every item without an outcome has ended so, and with it the job; `count` of them."""
+
+        TOPIC = "bulk_job.cancelled"
+
+        count: int
+        refund: Repayment | None
+
+        def apply(self, aggregate: "BulkJob") -> None:
+            aggregate.cancelled_count = self.count
+            aggregate.finished_at = self.timestamp
+
+        def reasons(self) -> Mapping[UUID, RefundReason]:
+            return reasons_of([self.refund], "cancelled")
+
     class RefundedByHand(RefundByHand):
         TOPIC = "bulk_job.refunded_by_hand"
 
@@ -134,6 +154,7 @@ class BulkJob(Refundable):
     attempts: dict[int, int]
     completed: set[int]
     failed: set[int]
+    cancelled_count: int
     settlements: "list[BulkJob.ItemsCompleted | BulkJob.ItemsFailed]"
     finished_at: datetime | None
 
@@ -185,6 +206,8 @@ class BulkJob(Refundable):
 
     def open_items(self, slice_index: int) -> list[int]:
         """Return the indexes of one slice that have not ended yet."""
+        if self.finished_at is not None:
+            return []
         settled = self.completed | self.failed
         return [index for index in self.items_of(slice_index) if index not in settled]
 
@@ -252,8 +275,22 @@ class BulkJob(Refundable):
         if settled == self.created.total_count and self.finished_at is None:
             self.record(self.Finished, cause, organization_id=self.organization_id)
 
+    def cancel(self, cause: Cause) -> Repayment | None:
+        """End a job that has not ended, with all its open items; return what goes back for them."""
+        still_open = [i for index in self.open_slices() for i in self.open_items(index)]
+        assert still_open, "a job with an open item has not ended"
+        refund = self._refund_of(still_open)
+        self.record(
+            self.Cancelled,
+            cause,
+            organization_id=self.organization_id,
+            count=len(still_open),
+            refund=refund,
+        )
+        return refund
+
     def paid(self) -> Iterable[Paid]:
-        back_micros = len(self.failed) * self.created.item_price_micros
+        back_micros = (len(self.failed) + self.cancelled_count) * self.created.item_price_micros
         return [Paid(self.created.price, back_micros)] if self.created.price is not None else []
 
     def owner(self) -> dict[str, Any]:
@@ -271,6 +308,7 @@ class BulkJob(Refundable):
         )
 
     def _assert_open(self, indexes: Sequence[int]) -> None:
+        assert self.finished_at is None, "the job has ended"
         assert indexes, "nothing to end"
         assert len(set(indexes)) == len(indexes), "an item twice"
         assert not (self.completed | self.failed).intersection(indexes), "an item ends once"
@@ -280,3 +318,30 @@ class BulkJob(Refundable):
 def bulk_job_id(organization_id: UUID, key: str) -> UUID:
     """Return the stream of an idempotent job; the outcome is its 202, so one attempt is enough."""
     return derive_id("bulk_job", organization_id, key, 1)
+
+
+DESCRIPTIONS: Mapping[RefundReason, str] = {
+    "lookup_unavailable": "Refund of failed bulk lookup items",
+    "cancelled": "Refund of cancelled bulk lookup items",
+}
+
+
+def refunds_of(
+    job: BulkJob, refund: Repayment | None, count: int, reason: RefundReason
+) -> list[Refund]:
+    """Return the wallet's entry for what an event gives back; none for a free job."""
+    if refund is None:
+        return []
+    assert job.created.price is not None
+    return [
+        Refund(
+            transaction_id=refund.transaction_id,
+            charge_id=job.created.price.transaction_id,
+            amount_micros=refund.amount_micros,
+            currency=job.created.price.currency,
+            reference=Reference("job", str(job.id)),
+            description=DESCRIPTIONS[reason],
+            reason=reason,
+            metadata={"count": count},
+        )
+    ]

@@ -14,14 +14,14 @@ class _Job:
     """The state of a job."""
 
     created: BulkJob.Created
-    failed: int = 0
+    lost: int = 0  # Items that have failed or were cancelled.
     refunded_micros: int = 0
     ended: set[int] = field(default_factory=set)
 
 
 @dataclass
 class BulkJobInvariants:
-    """Every job that has not finished, item by item; finished ones are forgotten."""
+    """Every job that has not ended, item by item; those that have are forgotten."""
 
     _bookings: Bookings
     _jobs: dict[UUID, _Job] = field(default_factory=dict)
@@ -44,7 +44,12 @@ class BulkJobInvariants:
             yield from _check_money(job)
         elif isinstance(event, BulkJob.ItemsFailed):
             yield from _end_items(job, event)
-            yield from self._fail(position, job, event)
+            yield from self._lose(position, job, len(event.indexes), event)
+        elif isinstance(event, BulkJob.Cancelled):
+            if not event.count == job.created.total_count - len(job.ended) > 0:
+                yield f"job {event.originator_id} cancels other items than its open ones"
+            yield from self._lose(position, job, event.count, event)
+            del self._jobs[event.originator_id]
 
     def _create(self, position: int, event: BulkJob.Created) -> Iterator[str]:
         self._jobs[event.originator_id] = _Job(event)
@@ -54,8 +59,10 @@ class BulkJobInvariants:
         if event.price is not None:
             self._bookings.announce_charge(_reason(position, event), event.price)
 
-    def _fail(self, position: int, job: _Job, event: BulkJob.ItemsFailed) -> Iterator[str]:
-        job.failed += len(event.indexes)
+    def _lose(
+        self, position: int, job: _Job, count: int, event: BulkJob.ItemsFailed | BulkJob.Cancelled
+    ) -> Iterator[str]:
+        job.lost += count
         if event.refund is not None:
             job.refunded_micros += event.refund.amount_micros
             reason = _reason(position, event)
@@ -80,6 +87,6 @@ def _check_money(job: _Job) -> Iterator[str]:
     """Check that charge − refunds = (completed + pending) × price."""
     created = job.created
     charged = created.price.amount_micros if created.price is not None else 0
-    kept = (created.total_count - job.failed) * created.item_price_micros
+    kept = (created.total_count - job.lost) * created.item_price_micros
     if charged - job.refunded_micros != kept:
         yield f"job {created.originator_id} keeps another sum than its items are worth"

@@ -30,7 +30,7 @@ MONEY: Uses = (Wallet.Charged, Wallet.Refunded, *COSTLY)
 BESIDES: dict[By, Uses] = {  # What else tells the row of an entry.
     "month": (Month.Closed, Wallet.Moved),
     "org": (Organization.Registered,),
-    "provider": (Link.Requested, BulkJob.Created, BulkJob.Finished),
+    "provider": (Link.Requested, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
 }
 
 
@@ -84,7 +84,7 @@ class Providers:
                     self._networks[event.originator_id] = event.plan.network
             case BulkJob.Created():
                 self._prices[event.originator_id] = event.item_price_micros
-            case BulkJob.Finished():
+            case BulkJob.Finished() | BulkJob.Cancelled():
                 self._prices.pop(event.originator_id, None)
 
     def of_entry(self, entry: Wallet.Moved) -> str | None:

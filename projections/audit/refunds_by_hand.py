@@ -45,7 +45,8 @@ class RefundByHandInvariants:
         price, left_micros = _left(before, event.transaction_id)
         if price is None or event.refund.amount_micros > left_micros:
             yield f"refund {event.refund.transaction_id} by hand exceeds what is left of its charge"
-        if isinstance(event, BulkJob.RefundedByHand) and not _has(before, BulkJob.Finished):
+        has_ended = any(_has(before, each) for each in (BulkJob.Finished, BulkJob.Cancelled))
+        if isinstance(event, BulkJob.RefundedByHand) and not has_ended:
             yield f"job {stream} is refunded by hand before its end"
         if {event.organization_id} != {getattr(e, "organization_id", None) for e in before}:
             yield f"refund {event.refund.transaction_id} by hand is for another organization"

@@ -1,15 +1,17 @@
 """Bulk jobs and their items; personal data stays sealed, so erasing a key erases it here too."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Literal, get_args
 from uuid import UUID
 
 import msgspec
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     FromClause,
     Integer,
@@ -26,12 +28,13 @@ from sqlalchemy import (
 )
 
 from domain.cause import AHEAD_MAX
+from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
-from projections.engine.hot_reads import HotStatement
-from projections.engine.inserting import insert_many
+from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
+from projections.engine.inserting import insert_many, upsert
 from projections.engine.read_model import ReadModel, execute_many
 
 
@@ -44,17 +47,42 @@ class Settlement:
     results: Sealed | None
 
 
+JobStatus = Literal["pending", "processing", "completed", "failed", "cancelled"]
+STATUSES: Sequence[JobStatus] = get_args(JobStatus)
+
+
 @dataclass(frozen=True, slots=True)
 class JobCounts:
-    """One job, and how many of its items have ended so far."""
+    """One job, how many of its items have ended so far, and what was paid for it.
+
+    A job that was free has neither transaction nor currency.
+    """
 
     id: UUID
     organization_id: UUID
     total_count: int
     completed_count: int
     failed_count: int
+    cancelled_count: int
+    item_price_micros: int
+    currency: str | None
+    transaction_id: UUID | None
+    by_hand_micros: int
     created_at: datetime
     finished_at: datetime | None
+
+    @property
+    def status(self) -> JobStatus:
+        """How far it is; it has ended when its last item has."""
+        ended_count = self.completed_count + self.failed_count
+        is_finished = self.finished_at is not None
+        return _status(self.total_count, ended_count, self.failed_count, is_finished=is_finished)
+
+    @property
+    def refunded_micros(self) -> int:
+        """What has gone back so far."""
+        lost_count = self.failed_count + self.cancelled_count
+        return lost_count * self.item_price_micros + self.by_hand_micros
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +101,62 @@ class UnfinishedJob:
     moved_at: datetime
 
 
-_COUNTERS = ("total_count", "completed_count", "failed_count", "created_at", "finished_at")
+_COUNTS = ("total_count", "completed_count", "failed_count", "cancelled_count")
+_COUNTERS = (
+    *_COUNTS,
+    "item_price_micros",
+    "currency",
+    "transaction_id",
+    "by_hand_micros",
+    "created_at",
+    "finished_at",
+)
+# What events change, and what else of an older job must be known for that.
+_CHANGING = (
+    "status",
+    *_COUNTS[1:],
+    "by_hand_micros",
+    "moved_at",
+    "finished_at",
+)
+_KEPT = ("id", "organization_id", "month", "total_count")
 _PARTS = ("job_id", "position", "indexes", "errors", "month", "box")
 
 
 class Jobs(ReadModel):
-    """A row per job and a row per settlement."""
+    """A row per job and a row per settlement; the jobs of an organization are counted by status."""
 
     name = "jobs"
-    uses = (BulkJob.Event,)
+    version = 2
+    uses = (BulkJob.Event, BulkJob.RefundedByHand)
 
     def build(self) -> Sequence[Table]:
-        """Define both tables; unfinished jobs have a separate index, which stays small."""
+        """Define the tables and the statements that run often."""
+        self.jobs, self.settlements, self.counted = self._rows(), self._parts(), self._tallies()
+        self._one, self._counts = _statements(self.jobs, self.settlements)
+        columns = self.jobs.c
+        # Built once, because the sweep runs both each second.
+        open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
+        page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
+        self._idle = page.where(columns.moved_at <= bindparam("moment"))
+        self._from_ahead = page.where(columns.moved_at > bindparam("moment"))
+        self._build_lists()
+        return [self.jobs, self.settlements, self.counted]
+
+    def _rows(self) -> Table:
+        """Define the table of jobs; unfinished ones have a separate index, which stays small."""
         finished_at = Column("finished_at", BigInteger)
-        self.jobs = self.table(
+        return self.table(
             "jobs",
             Column("id", Uuid, primary_key=True),
             Column("organization_id", Uuid, nullable=False),
-            Column("total_count", Integer, nullable=False),
-            Column("completed_count", Integer, nullable=False),
-            Column("failed_count", Integer, nullable=False),
+            Column("position", BigInteger, nullable=False),
+            Column("status", String, nullable=False),
+            *(Column(name, Integer, nullable=False) for name in _COUNTS),
+            Column("item_price_micros", BigInteger, nullable=False),
+            Column("currency", String),
+            Column("transaction_id", Uuid),
+            Column("by_hand_micros", BigInteger, nullable=False),
             Column("created_at", BigInteger, nullable=False),
             Column("moved_at", BigInteger, nullable=False),
             finished_at,
@@ -105,8 +169,13 @@ class Jobs(ReadModel):
                 sqlite_where=finished_at.is_(None),
                 postgresql_where=finished_at.is_(None),
             ),
+            # A page finds its rows in these alone, and reads no job that it does not show.
+            self.index("jobs_listed", "organization_id", "position", "month"),
+            self.index("jobs_by_status", "organization_id", "status", "position", "month"),
         )
-        self.settlements = self.table(
+
+    def _parts(self) -> Table:
+        return self.table(
             "job_settlements",
             Column("job_id", Uuid, primary_key=True),
             Column("position", BigInteger, primary_key=True, autoincrement=False),
@@ -115,38 +184,72 @@ class Jobs(ReadModel):
             Column("month", String),
             Column("box", LargeBinary),
         )
-        self._one, self._counts = _statements(self.jobs, self.settlements)
+
+    def _tallies(self) -> Table:
+        return self.table(
+            "job_counts",
+            Column("organization_id", Uuid, primary_key=True),
+            Column("month", String, primary_key=True),
+            *(Column(status, BigInteger, nullable=False) for status in STATUSES),
+        )
+
+    def _build_lists(self) -> None:
+        """Build the statements of batches and of lists once."""
         columns = self.jobs.c
-        # Built once, because the sweep runs both each second.
-        open_jobs = select(columns.id, columns.moved_at).where(finished_at.is_(None))
-        page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
-        self._idle = page.where(columns.moved_at <= bindparam("moment"))
-        self._from_ahead = page.where(columns.moved_at > bindparam("moment"))
-        return [self.jobs, self.settlements]
+        known = select(*(columns[name] for name in (*_KEPT, *_CHANGING)))
+        self._known = HotStatement(known.where(OneOf(columns.id, "jobs")))
+        change = self.jobs.update().where(columns.id == bindparam("job"))
+        self._change = change.values({name: bindparam(f"new_{name}") for name in _CHANGING})
+        months = [self.counted.c[name] for name in ("month", *STATUSES)]
+        theirs = self.counted.c.organization_id == bindparam("organization")
+        self._months = HotStatement(select(*months).where(theirs))
+        self._all = self._page_of()
+        self._of_status = self._page_of(columns.status == bindparam("status"))
+
+    def _page_of(self, *conditions: ColumnElement[bool]) -> HotStatement:
+        columns = self.jobs.c
+        theirs = columns.organization_id == bindparam("organization")
+        found = select(columns.position).where(theirs, OneOf(columns.month, "months"), *conditions)
+        found = found.order_by(columns.position.desc())
+        found = found.limit(bindparam("most")).offset(bindparam("skipped"))
+        shown = select(columns.id, *(columns[name] for name in _COUNTERS))
+        shown = shown.where(theirs, columns.position.in_(found))
+        return HotStatement(shown.order_by(columns.position.desc()))
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Insert jobs and settlements, then move the counters, each kind in one statement."""
-        created, settled, moved = [], [], []
+        """Write the outcome of the batch: a row once, however many of its events move it."""
+        rows, settled = dict[UUID, dict[str, Any]](), []
+        older = self._read_older(connection, batch)
+        rows |= {job_id: dict(row) for job_id, row in older.items()}
         for recorded in batch:
             event = recorded.event
             match event:
                 case BulkJob.Created():
-                    created.append(_job(event))
+                    rows[event.originator_id] = _job(recorded.position, event)
                 case BulkJob.ItemsCompleted() | BulkJob.ItemsFailed():
                     settled.append(_settlement(recorded.position, event))
-            if isinstance(event, BulkJob.Event):
-                moved.append(_move(event))
-        insert_many(connection, self.jobs, created)
+            if event.originator_id in rows:
+                _move(rows[event.originator_id], event)
+        insert_many(connection, self.jobs, [row for each, row in rows.items() if each not in older])
         insert_many(connection, self.settlements, settled)
-        columns = self.jobs.c
-        change = self.jobs.update().where(columns.id == bindparam("job_id"))
-        change = change.values(
-            completed_count=columns.completed_count + bindparam("completed"),
-            failed_count=columns.failed_count + bindparam("failed"),
-            moved_at=bindparam("at"),
-            finished_at=bindparam("ended"),
-        )
-        execute_many(connection, change, moved)
+        changed = [_changed(rows[job_id]) for job_id in older]
+        execute_many(connection, self._change, changed)
+        moved = _moved_counts(older.values(), rows.values())
+        upsert(connection, self.counted, moved, added=frozenset(STATUSES))
+
+    def _read_older(
+        self, connection: Connection, batch: Sequence[Recorded]
+    ) -> Mapping[UUID, dict[str, Any]]:
+        """Return what is known of the jobs that began before the batch."""
+        events = [each.event for each in batch if isinstance(each.event, self.uses)]
+        new = {event.originator_id for event in events if isinstance(event, BulkJob.Created)}
+        ids = {event.originator_id for event in events} - new
+        if not ids:
+            return {}
+        found = run(connection, self._known, jobs=[*ids])
+        rows = [dict(zip((*_KEPT, *_CHANGING), row, strict=True)) for row in found]
+        ids_of = ({name: as_id(row[name]) for name in ("id", "organization_id")} for row in rows)
+        return {found["id"]: row | found for row, found in zip(rows, ids_of, strict=True)}
 
     def get(self, database: Database, organization_id: UUID, job_id: UUID) -> JobRow | None:
         """Read one job of an organization with all ended items, as of one moment."""
@@ -157,6 +260,37 @@ class Jobs(ReadModel):
         """Read one job of an organization without its items."""
         found = database.rows(self._counts, job=job_id, organization=organization_id)
         return JobCounts(**_counts_of(organization_id, job_id, found[0])) if found else None
+
+    def page(  # noqa: PLR0913  # Whose jobs, which of them, and which page.
+        self,
+        database: Database,
+        organization_id: UUID,
+        status: JobStatus | None,
+        is_kept: Callable[[str], bool],
+        *,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[JobCounts], int]:
+        """Return one page of an organization's jobs, newest first, and how many match in all.
+
+        `is_kept` tells of which months the personal data has not been erased; the others have none.
+        """
+        found = database.rows(self._months, organization=organization_id)
+        kept = [row for row in found if is_kept(row[0])]
+        months = [month for month, *_ in kept]
+        counts = [dict(zip(STATUSES, row[1:], strict=True)) for row in kept]
+        total = sum(sum(each.values()) if status is None else each[status] for each in counts)
+        if offset >= total:
+            return [], total
+        wanted = {"organization": organization_id, "months": months}
+        page = {"most": limit, "skipped": offset}
+        if status is None:
+            rows = database.rows(self._all, **wanted, **page)
+        else:
+            rows = database.rows(self._of_status, **wanted, **page, status=status)
+        return [
+            JobCounts(**_counts_of(organization_id, as_id(row[0]), row[1:])) for row in rows
+        ], total
 
     def unfinished(
         self, connection: Connection, now: datetime, limit: int, idle: timedelta = timedelta(0)
@@ -172,12 +306,18 @@ class Jobs(ReadModel):
 
 def row_of(job: BulkJob) -> JobRow:
     """Return the row that the table would show for a job, made from its aggregate."""
+    price = job.created.price
     return JobRow(
         id=job.id,
         organization_id=job.organization_id,
         total_count=job.created.total_count,
         completed_count=len(job.completed),
         failed_count=len(job.failed),
+        cancelled_count=job.cancelled_count,
+        item_price_micros=job.created.item_price_micros,
+        currency=None if price is None else price.currency,
+        transaction_id=None if price is None else price.transaction_id,
+        by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         created_at=job.created_on,
         finished_at=job.finished_at,
         numbers=job.created.personal,
@@ -197,14 +337,30 @@ def _page(
     return [UnfinishedJob(row.id, from_micros(row.moved_at)) for row in rows]
 
 
-def _job(event: BulkJob.Created) -> dict[str, Any]:
-    at = to_micros(event.timestamp)
+def _status(total: int, ended: int, failed: int, *, is_finished: bool) -> JobStatus:
+    """Return the status of a job by its counts; `ended` items have an outcome."""
+    if not is_finished:
+        return "processing" if ended else "pending"
+    if ended < total:
+        return "cancelled"
+    return "failed" if failed == total else "completed"
+
+
+def _job(position: int, event: BulkJob.Created) -> dict[str, Any]:
+    at, price = to_micros(event.timestamp), event.price
     return {
         "id": event.originator_id,
         "organization_id": event.organization_id,
+        "position": position,
+        "status": "pending",
         "total_count": event.total_count,
         "completed_count": 0,
         "failed_count": 0,
+        "cancelled_count": 0,
+        "item_price_micros": event.item_price_micros,
+        "currency": None if price is None else price.currency,
+        "transaction_id": None if price is None else price.transaction_id,
+        "by_hand_micros": 0,
         "created_at": at,
         "moved_at": at,
         "finished_at": None,
@@ -229,15 +385,45 @@ def _settlement(
     return row | {"month": event.personal.month, "box": event.personal.box}
 
 
-def _move(event: BulkJob.Event) -> dict[str, Any]:
+def _move(row: dict[str, Any], event: Event) -> None:
+    """Change the row of a job as an event of it says."""
     at = to_micros(event.timestamp)
-    return {
-        "job_id": event.originator_id,
-        "completed": len(event.indexes) if isinstance(event, BulkJob.ItemsCompleted) else 0,
-        "failed": len(event.indexes) if isinstance(event, BulkJob.ItemsFailed) else 0,
-        "at": at,
-        "ended": at if isinstance(event, BulkJob.Finished) else None,
-    }
+    match event:
+        case BulkJob.ItemsCompleted():
+            row["completed_count"] += len(event.indexes)
+        case BulkJob.ItemsFailed():
+            row["failed_count"] += len(event.indexes)
+        case BulkJob.Cancelled():
+            row["cancelled_count"] = event.count
+        case BulkJob.RefundedByHand():
+            row["by_hand_micros"] += event.refund.amount_micros
+    if isinstance(event, BulkJob.Finished | BulkJob.Cancelled):
+        row["finished_at"] = at
+    row["moved_at"] = at
+    row["status"] = _status(
+        row["total_count"],
+        row["completed_count"] + row["failed_count"],
+        row["failed_count"],
+        is_finished=row["finished_at"] is not None,
+    )
+
+
+def _changed(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"job": row["id"], **{f"new_{name}": row[name] for name in _CHANGING}}
+
+
+def _moved_counts(
+    before: Iterable[Mapping[str, Any]], after: Iterable[Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return what to add to the counts of organizations, by month and status."""
+    moved = Counter((row["organization_id"], row["month"], row["status"]) for row in after)
+    moved.subtract((row["organization_id"], row["month"], row["status"]) for row in before)
+    keys = sorted({key[:2] for key, count in moved.items() if count})
+    return [
+        {"organization_id": owner, "month": month}
+        | {status: moved[owner, month, status] for status in STATUSES}
+        for owner, month in keys
+    ]
 
 
 def _statements(jobs: Table, settlements: Table) -> tuple[HotStatement, HotStatement]:
@@ -284,14 +470,14 @@ def _read(organization_id: UUID, job_id: UUID, rows: Sequence[Sequence[Any]]) ->
 
 
 def _counts_of(organization_id: UUID, job_id: UUID, row: Sequence[Any]) -> dict[str, Any]:
-    total, completed, failed, created_at, finished_at = row[: len(_COUNTERS)]
+    found = dict(zip(_COUNTERS, row, strict=False))
+    finished_at, paid_by = found["finished_at"], found["transaction_id"]
     return {
+        **found,
         "id": job_id,
         "organization_id": organization_id,
-        "total_count": total,
-        "completed_count": completed,
-        "failed_count": failed,
-        "created_at": from_micros(created_at),
+        "transaction_id": None if paid_by is None else as_id(paid_by),
+        "created_at": from_micros(found["created_at"]),
         "finished_at": None if finished_at is None else from_micros(finished_at),
     }
 

@@ -24,7 +24,7 @@ class OpenSlices(ReadModel):
     """A row per open slice, and a row per organization that has one; ended slices have none."""
 
     name = "open_slices"
-    uses = (BulkJob.Created, BulkJob.ItemsCompleted, BulkJob.ItemsFailed)
+    uses = (BulkJob.Created, BulkJob.ItemsCompleted, BulkJob.ItemsFailed, BulkJob.Cancelled)
 
     def build(self) -> Sequence[Table]:
         """Define both tables; they stay as small as the work that waits."""
@@ -51,6 +51,7 @@ class OpenSlices(ReadModel):
             .limit(bindparam("count"))
         )
         self._any = select(columns.slice_index).where(columns.job_id == bindparam("job")).limit(1)
+        self._gone = self.slices.delete().where(columns.job_id == bindparam("job"))
         owners = self.organizations.c
         self._owners = select(owners.organization_id)
         self._items = select(owners.open_count).where(
@@ -62,6 +63,7 @@ class OpenSlices(ReadModel):
         """Insert the slices of new jobs, subtract ended items, and delete slices without items."""
         made: dict[Slice, dict[str, Any]] = {}
         ended: Counter[Slice] = Counter()
+        cancelled: set[UUID] = set()
         changes: Counter[UUID] = Counter()
         for recorded in batch:
             event = recorded.event
@@ -78,8 +80,13 @@ class OpenSlices(ReadModel):
                         made[this]["open_count"] -= len(event.indexes)
                     else:
                         ended[this] += len(event.indexes)
+                case BulkJob.Cancelled():
+                    changes[event.organization_id] -= event.count
+                    cancelled.add(event.originator_id)
+        made = {this: row for this, row in made.items() if this.job_id not in cancelled}
         insert_many(connection, self.slices, [row for row in made.values() if row["open_count"]])
         self._take_off(connection, ended)
+        execute_many(connection, self._gone, [{"job": each} for each in cancelled])
         self._count(connection, changes)
 
     def organizations_of(self, connection: Connection) -> list[UUID]:

@@ -44,14 +44,15 @@ BUDGETS: Mapping[str, Budget] = {
     # The key's stream.
     "replay of a lookup": Budget("web 1/0", "web 2/0"),
     # Four commits of a worker are one slice: taken in hand, begun, settled, given back.
+    # The projector writes a job once a batch, and counts it by its status.
     "job of 1": Budget(
         "web 4/1, projector 23/2, dispatcher 3/1, worker 9/4",
-        "web 6/1, projector 21/2, dispatcher 3/1, worker 12/4",
+        "web 6/1, projector 23/2, dispatcher 3/1, worker 12/4",
     ),
     # Four slices.
     "job of 1000": Budget(
-        "web 4/1, projector 35/2, dispatcher 3/1, worker 36/16",
-        "web 6/1, projector 21/2, dispatcher 3/1, worker 45/16",
+        "web 4/1, projector 29/2, dispatcher 3/1, worker 36/16",
+        "web 6/1, projector 23/2, dispatcher 3/1, worker 45/16",
     ),
     # The counters of the job, whose bytes are kept.
     "read of a job": Budget("web 1/0", "web 2/0"),

@@ -24,6 +24,7 @@ SLOW = "sandbox-slow"
 BEGINS = BulkJob.Created | Link.Requested | PlanChange.Requested | MonthlyFee.Due
 ENDS = (
     BulkJob.Finished
+    | BulkJob.Cancelled
     | Link.Activated
     | Link.EsimReleased
     | Link.ProvisioningFailed

@@ -156,6 +156,7 @@ EVENTS: tuple[Event, ...] = (
         refund=Repayment(5_000, TRANSACTION),
     ),
     _job(BulkJob.Finished, at=WHOLE_SECOND),
+    _job(BulkJob.Cancelled, count=2, refund=Repayment(10_000, TRANSACTION)),
     *(_by_hand(each) for each in (NumberLookup, BulkJob, Link, MonthlyFee)),
     _by_hand(PlanChange, link_id=CHARGE),
     created(Adjustment.Proposed, "adjustment", **ADJUSTED, actor="operator:5"),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
 
-from domain.accounts.paid_price import PaidPrice, Repayment
+from domain.accounts.paid_price import PaidPrice, RefundReason, Repayment
 from domain.accounts.wallet import Adjustment, Charge, Deposit, Reference, Refund, Wallet, wallet_id
 from domain.log.aggregate import Event, Root
 from domain.lookups.bulk_job import BulkJob
@@ -97,12 +97,17 @@ class Forger:
         job.fail_items(0, indexes, ["down"] * len(indexes), self.cause)
         return forged(self._only(job, BulkJob.ItemsFailed), **changes)
 
-    def refund_for(self, job: BulkJob, failed: BulkJob.ItemsFailed, **changes: Any) -> Event:
-        """The refund that a failure has announced."""
-        assert failed.refund is not None
-        return forged(self.refunded(job, failed.refund), **changes)
+    def refund_for(
+        self, job: BulkJob, lost: BulkJob.ItemsFailed | BulkJob.Cancelled, **changes: Any
+    ) -> Event:
+        """The refund that a failure or a cancellation has announced."""
+        assert lost.refund is not None
+        (reason,) = lost.reasons().values()
+        return forged(self.refunded(job, lost.refund, reason), **changes)
 
-    def refunded(self, job: BulkJob, refund: Repayment) -> Wallet.Refunded:
+    def refunded(
+        self, job: BulkJob, refund: Repayment, reason: RefundReason = "lookup_unavailable"
+    ) -> Wallet.Refunded:
         assert job.created.price is not None
         back = Refund(
             transaction_id=refund.transaction_id,
@@ -111,7 +116,7 @@ class Forger:
             currency=job.created.price.currency,
             reference=Reference("job", str(job.id)),
             description="Refund",
-            reason="lookup_unavailable",
+            reason=reason,
         )
         self.wallet.refund(back, self.cause)
         return self._only(self.wallet, Wallet.Refunded)
@@ -124,6 +129,10 @@ class Forger:
         made = Deposit.make(self.organization_id, reference, 500_000, self.cause)
         self.wallet.deposit(made, "USD", self.cause)
         return self._only(made, Deposit.Made), self._only(self.wallet, Wallet.Deposited)
+
+    def cancelled(self, job: BulkJob, **changes: Any) -> BulkJob.Cancelled:
+        job.cancel(self.cause)
+        return forged(self._only(job, BulkJob.Cancelled), **changes)
 
     def finished(self, job: BulkJob) -> BulkJob.Finished:
         """An end of a job, whether it is settled or not."""

@@ -33,6 +33,10 @@ def finish_job(process: Process, job_id: UUID) -> None:
         process.bulk_lookup.work(job_id, slice_index)
 
 
+def cancel_job(process: Process, organization_id: UUID, job_id: UUID) -> BulkJob:
+    return process.bulk_cancel.run(organization_id, job_id, process.cause())
+
+
 def append(process: Process, *aggregates: Root) -> int:
     return process.log.append(*aggregates)
 
@@ -91,6 +95,7 @@ class Life:
             self._create_job,
             self._work,
             self._work,
+            self._cancel,
             self._import,
             self._live_links,
             self._live_links,
@@ -103,9 +108,11 @@ class Life:
                 continue  # No money left, or the provider is down: that is life, too.
 
     def finish(self) -> None:
-        """Let the jobs end but for a new one, and everything happen to links that can."""
+        """Let the jobs end but for new ones, and everything happen to links that can."""
         for job_id in self._jobs:
             finish_job(self._process, job_id)
+        owner = self._process.organization("10.00", "Hasty")
+        cancel_job(self._process, owner, create_job(self._process, owner, numbers(260)))
         create_job(self._process, self._process.organization("1.00", "Busy"), numbers(3))
         self._links.one_of_each(self._process.organization("10.00", "Fleet"))
 
@@ -185,3 +192,8 @@ class Life:
         if self._jobs:
             job_id = self._dice.choice(self._jobs)
             self._process.bulk_lookup.work(job_id, self._dice.randrange(2))
+
+    def _cancel(self) -> None:
+        if self._jobs:
+            job = self._process.log.get(BulkJob, self._dice.choice(self._jobs))
+            cancel_job(self._process, job.organization_id, job.id)

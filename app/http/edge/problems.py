@@ -24,6 +24,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.IdempotencyKeyReused: 422,
     errors.IdempotencyInProgress: 409,
     errors.NotSupportedByNetwork: 409,
+    errors.JobFinished: 409,
     errors.RateLimited: 429,
     errors.ConfigError: 500,
     errors.IncompleteNetworkAnswer: 502,

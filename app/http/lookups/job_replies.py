@@ -1,6 +1,6 @@
 """The replies about bulk jobs, made without a step for each field of an item; with an example."""
 
-from typing import Annotated, Final, Literal, cast, get_args
+from typing import Annotated, Final, cast
 from uuid import UUID
 
 import msgspec
@@ -25,9 +25,7 @@ from app.http.lookups.replies import RESULT, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from domain.personal import Sealed
-from projections.models.jobs import JobCounts, JobRow, Settlement, row_of
-
-JobStatus = Literal["pending", "processing", "completed", "failed"]
+from projections.models.jobs import STATUSES, JobCounts, JobRow, Settlement, row_of
 
 
 class Results(msgspec.Struct):
@@ -72,7 +70,7 @@ class JobState(msgspec.Struct):
         means(
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
             "`failed`: every item failed. The last two are final.",
-            **one_of("JobStatus", get_args(JobStatus), MORE_MAY_COME),
+            **one_of("JobStatus", STATUSES, MORE_MAY_COME),
         ),
     ]
     total_count: Annotated[int, means("Numbers in the job.")]
@@ -143,13 +141,6 @@ def find_ended(
     return shown
 
 
-def status_of(row: JobCounts) -> JobStatus:
-    """Return the status of a job; it has ended when its last item has."""
-    if row.finished_at is not None:
-        return "failed" if row.failed_count == row.total_count else "completed"
-    return "processing" if row.completed_count + row.failed_count else "pending"
-
-
 def open_numbers(parts: Container, row: JobRow) -> list[str]:
     """Return the numbers of a job; NotFound once they are erased."""
     return _NUMBERS.decode(_open(parts, row, row.numbers)).phone_numbers
@@ -189,7 +180,7 @@ def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:
 def _state_of(row: JobCounts) -> JobState:
     return JobState(
         job_id=row.id,
-        status=status_of(row),
+        status=row.status,
         total_count=row.total_count,
         processed_count=row.completed_count + row.failed_count,
         failed_count=row.failed_count,

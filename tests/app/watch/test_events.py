@@ -71,6 +71,7 @@ def test_what_else_is_in_a_commit_is_counted_beside_its_charges() -> None:
         stored(BulkJob.ItemsFailed.TOPIC, indexes=[3, 4]),
         stored(Wallet.Refunded.TOPIC, **refund),
         stored(BulkJob.Finished.TOPIC),
+        stored(BulkJob.Cancelled.TOPIC, count=7),
         stored(PlanChange.PlanAdditionDone.TOPIC, change),
         stored(PlanChange.Finished.TOPIC, change),
         stored(PlanChange.Finished.TOPIC),
@@ -78,7 +79,8 @@ def test_what_else_is_in_a_commit_is_counted_beside_its_charges() -> None:
     assert counted(commit) == {
         "bulk_items completed": 3,
         "bulk_items failed": 2,
-        "bulk_jobs_finished": 1,
+        "bulk_items cancelled": 7,
+        "bulk_jobs_finished": 2,
         "charges topup": 1,
         "charges_amount topup": pytest.approx(0.005),
         "refunds bulk_lookup": 1,

@@ -1,4 +1,4 @@
-"""A bulk job: slices are started, items end once, failed ones are given back."""
+"""A bulk job: slices are started, items end once, failed and cancelled ones are given back."""
 
 from collections.abc import Callable, Sequence
 
@@ -32,6 +32,10 @@ def failed(slice_index: int, *indexes: int) -> Step:
 
 def finished_if_settled(job: BulkJob) -> None:
     job.finish_if_settled(cause(3))
+
+
+def cancelled(job: BulkJob) -> Repayment | None:
+    return job.cancel(cause(4))
 
 
 def test_an_accepted_job_is_paid_in_advance_and_all_open() -> None:
@@ -115,6 +119,45 @@ def test_a_free_job_gives_nothing_back() -> None:
     story = accepted(price="0").when(failed(0, 0))
     assert story.aggregate.created.price is None
     story.then(fact(BulkJob.Created, price=None), fact(BulkJob.ItemsFailed, refund=None))
+
+
+def test_a_cancelled_job_ends_with_its_open_items_and_gives_their_price_back() -> None:
+    story = accepted().given(completed(0, 1), failed(1, 3)).when(cancelled)
+    job = story.aggregate
+    refund = Repayment(30_000, derive_id("refund", job.id, 0))
+    story.then(
+        fact(BulkJob.Cancelled, count=3, refund=refund),
+        completed={1},
+        failed={3},
+        cancelled_count=3,
+        finished_at=cause(4).at,
+    )
+    assert job.open_slices() == []
+    assert [paid.given_back_micros for paid in job.paid()] == [40_000]
+    assert job.still_open() is None
+
+
+def test_a_free_job_is_cancelled_without_a_refund() -> None:
+    accepted(price="0").given().when(cancelled).then(
+        fact(BulkJob.Cancelled, count=5, refund=None), cancelled_count=5
+    )
+
+
+@pytest.mark.parametrize(
+    "step",
+    [started(0), completed(0, 0), failed(0, 0), cancelled],
+    ids=["start", "end", "fail", "again"],
+)
+def test_nothing_happens_to_a_cancelled_job(step: Step) -> None:
+    story = accepted().given(cancelled).when(step)
+    story.refused(AssertionError)
+    story.when(finished_if_settled).then(finished_at=cause(4).at)
+
+
+def test_a_job_that_has_ended_is_not_cancelled() -> None:
+    accepted(2, 2).given(completed(0, 0, 1), finished_if_settled).when(cancelled).refused(
+        AssertionError
+    )
 
 
 @pytest.mark.parametrize("first", [completed(0, 0), failed(0, 0)], ids=["completed", "failed"])

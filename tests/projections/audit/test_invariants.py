@@ -63,6 +63,10 @@ def test_what_the_forger_writes_by_the_rules_is_right(forger: LinkForger) -> Non
     failed = forger.failed(job, 0, 1)
     forger.write(failed, forger.refund_for(job, failed), forger.completed(job, 2, 3))
     forger.write(forger.finished(job), *forger.deposit())
+    other = forger.job()
+    forger.write(forger.completed(other, 0))
+    cancelled = forger.cancelled(other)
+    forger.write(cancelled, forger.refund_for(other, cancelled))
     assert forger.failures() == []
 
 

@@ -166,6 +166,44 @@ def a_job_that_finishes_twice(forger: LinkForger) -> int:
     return forger.write(forger.finished(job), forger.finished(job))
 
 
+def a_cancelled_job_that_keeps_the_money(forger: LinkForger) -> int:
+    return forger.write(forger.cancelled(forger.job(), refund=None))
+
+
+def a_cancellation_that_gives_back_what_was_answered(forger: LinkForger) -> int:
+    job = forger.job()
+    forger.write(forger.completed(job, 0))
+    refund = Repayment(4 * ITEM_MICROS, uuid4())
+    return forger.write(forger.cancelled(job, count=4, refund=refund))
+
+
+def a_job_that_is_cancelled_twice(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    first = forger.cancelled(job)
+    return forger.write(first, forged(first, originator_version=first.originator_version + 1))
+
+
+def a_job_that_is_cancelled_after_its_end(forger: LinkForger) -> int:
+    job, twin = forger.job(item_micros=0), forger.job(item_micros=0)
+    forger.write(forger.completed(job, 0, 1, 2, 3), forger.finished(job))
+    late = forged(forger.cancelled(twin), originator_id=job.id, originator_version=4)
+    return forger.write(late)
+
+
+def an_item_that_ends_after_its_job_was_cancelled(forger: LinkForger) -> int:
+    job = forger.job(item_micros=0)
+    late = forger.completed(job, 0)
+    forger.write(forged(forger.cancelled(job, count=4), originator_version=2))
+    return forger.write(forged(late, originator_version=3))
+
+
+def a_refund_of_a_cancelled_job_for_another_reason(forger: LinkForger) -> int:
+    job = forger.job()
+    cancelled = forger.cancelled(job)
+    forger.write(cancelled)
+    return forger.write(forger.refund_for(job, cancelled, reason="lookup_unavailable"))
+
+
 def a_job_that_moves_before_it_was_created(forger: LinkForger) -> int:
     moved = forger.completed(forger.job(), 0)
     return forger.write(forged(moved, originator_id=uuid4(), originator_version=1))
@@ -198,5 +236,11 @@ CRIMES: dict[Crime, str] = {
     a_job_that_costs_another_sum_than_its_items: "costs another sum than its items",
     a_job_that_finishes_with_open_items: "finishes with open items",
     a_job_that_finishes_twice: "or after its end",
+    a_cancelled_job_that_keeps_the_money: "keeps another sum than its items are worth",
+    a_cancellation_that_gives_back_what_was_answered: "cancels other items than its open ones",
+    a_job_that_is_cancelled_twice: "or after its end",
+    a_job_that_is_cancelled_after_its_end: "or after its end",
+    an_item_that_ends_after_its_job_was_cancelled: "or after its end",
+    a_refund_of_a_cancelled_job_for_another_reason: "has another reason than its failure gives",
     a_job_that_moves_before_it_was_created: "moves before it was created",
 }

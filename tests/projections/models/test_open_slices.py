@@ -8,7 +8,7 @@ from domain.lookups.bulk import SLICE_ITEMS
 from projections.engine.read_model import Batch
 from projections.models.open_slices import Slice
 from tests.installation import Installation, Process, numbers
-from tests.projections.histories import create_job, finish_job
+from tests.projections.histories import cancel_job, create_job, finish_job
 
 COUNT = 2 * SLICE_ITEMS + 1
 
@@ -37,8 +37,10 @@ def test_a_job_is_open_slice_by_slice_until_its_items_have_ended(
         [slices[0], *slices[2:]],
         COUNT + 1 - SLICE_ITEMS,
     )
-    for job_id in (first, second):
-        finish_job(process, job_id)
+    cancel_job(process, organization_id, first)
+    process.projector.catch_up()
+    assert shown(process, organization_id) == ([slices[3]], 1)
+    finish_job(process, second)
     process.projector.catch_up()
     assert shown(process, organization_id) == ([], 0)
 
@@ -50,6 +52,10 @@ def test_a_batch_may_end_anywhere(
     job_id = create_job(process, organization_id, numbers(COUNT))
     process.bulk_lookup.work(job_id, 2)
     process.bulk_lookup.work(job_id, 0)
+    for slice_count in (1, 2):
+        hasty = create_job(process, organization_id, numbers(slice_count * SLICE_ITEMS))
+        process.bulk_lookup.work(hasty, 1)
+        cancel_job(process, organization_id, hasty)
     other = installation.process()
     model, events = other.open_slices, other.log.read(0, 100)
     for start in range(0, len(events), size):
