@@ -25,4 +25,5 @@ def add_to(environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> dict
         return FaultyNetwork(inner)
 
     monkeypatch.setitem(providers.NETWORKS, SECOND, make)
+    monkeypatch.setattr(providers, "OURS", providers.OURS | {SECOND})
     return environment

@@ -134,17 +134,22 @@ NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
     "esimgo": esimgo,
     "simulated": simulated,
 }
+OURS = frozenset({"offline", "simulated"})  # They need nobody else, so a sandbox may have them.
 BY_ORDER = frozenset(
     {"airalo", "esimgo"}
 )  # Networks that need no base plan, because they have no stock.
 
 
 def require_known(settings: Settings) -> None:
-    """Raise WrongSetting for a provider that is not registered here."""
+    """Raise WrongSetting for a provider that is not registered here, or not for a sandbox."""
     for provider in settings.lookup_providers:
         _require("LOOKUP_PROVIDER", provider, LOOKUPS)
     for network in settings.networks:
         _require("NETWORK_PROVIDER", network, NETWORKS)
+    real = [each for each in (*settings.lookup_providers, *settings.networks) if each not in OURS]
+    if settings.sandbox and real:
+        message = f"SANDBOX must be false beside {real[0]}: what it sells is real and costs money"
+        raise WrongSetting(message)
     by_provider: dict[str, Iterable[str]] = {
         "COST_PER_LOOKUP": settings.lookup_costs,
         "LOOKUP_CACHE_TTLS_S": settings.lookup_cache_ttls,

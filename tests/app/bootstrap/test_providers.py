@@ -36,7 +36,7 @@ def test_an_entry_is_all_that_a_lookup_provider_needs(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: ScriptedLookup())
-    installation.environment["LOOKUP_PROVIDER"] = "scripted"
+    installation.environment |= {"LOOKUP_PROVIDER": "scripted", "SANDBOX": "false"}
     process = installation.process()
     answer = process.answers.one(process.organization(), VALID_MOBILE)
     assert (answer.provider, answer.facts.valid) == ("scripted", True)
@@ -60,6 +60,19 @@ def test_what_a_provider_needs_is_named(environment: dict[str, str], told: str) 
         container.check_settings()
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        *({"LOOKUP_PROVIDER": f"offline,{name}"} for name in {*providers.LOOKUPS} - {"offline"}),
+        *({"NETWORK_PROVIDER": name} for name in {*providers.NETWORKS} - {"simulated"}),
+    ],
+)
+def test_no_sandbox_stands_beside_a_provider_that_is_real(environment: dict[str, str]) -> None:
+    with pytest.raises(WrongSetting, match="SANDBOX must be false beside"):
+        Container(Settings.from_env({**environment, "SANDBOX": "true"}))
+    Container(Settings.from_env({**environment, "SANDBOX": "false"}))
+
+
 class Rival(ScriptedLookup):
     """Another one of the kind."""
 
@@ -72,7 +85,7 @@ def test_of_several_the_next_is_asked_while_one_is_unavailable(
     scripted = ScriptedLookup()
     monkeypatch.setitem(providers.LOOKUPS, "scripted", lambda _: scripted)
     monkeypatch.setitem(providers.LOOKUPS, "rival", lambda _: Rival())
-    installation.environment |= {"LOOKUP_PROVIDER": "scripted,rival,offline", "SANDBOX": "true"}
+    installation.environment |= {"LOOKUP_PROVIDER": "scripted,rival,offline", "SANDBOX": "false"}
     container = Container(Settings.from_env(installation.environment))
     scripted.play(Fault.TIMES_OUT)
     with closing(container):
@@ -98,7 +111,7 @@ def test_an_entry_is_all_that_a_network_needs_and_a_remote_one_has_a_circuit(
         return network
 
     monkeypatch.setitem(providers.NETWORKS, "remote", remote)
-    installation.environment["NETWORK_PROVIDER"] = "remote"
+    installation.environment |= {"NETWORK_PROVIDER": "remote", "SANDBOX": "false"}
     process = installation.process()
     assert process.network.name == "remote"
     assert isinstance(process.network, bootstrap.GuardedNetwork)
@@ -117,7 +130,7 @@ def test_a_provider_that_cannot_be_warmed_is_a_warning_that_names_the_type_alone
     installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setitem(providers.LOOKUPS, "broken", lambda _: Broken())
-    installation.environment["LOOKUP_PROVIDER"] = "broken"
+    installation.environment |= {"LOOKUP_PROVIDER": "broken", "SANDBOX": "false"}
     process = installation.process()
     process.warm()
     said = records_of(caplog, bootstrap.__name__)
@@ -129,6 +142,7 @@ def test_a_provider_that_cannot_be_warmed_is_a_warning_that_names_the_type_alone
 
 
 REMOTE = {
+    "SANDBOX": "false",
     "NETWORK_PROVIDER": "simulated,airalo,bics,esimgo",
     "AIRALO_CLIENT_ID": "client",
     "AIRALO_CLIENT_SECRET": "secret",
@@ -154,6 +168,6 @@ def test_every_network_is_told_by_its_name_and_its_shape(installation: Installat
 def test_a_second_network_without_its_settings_is_refused_at_the_start(
     installation: Installation,
 ) -> None:
-    installation.environment["NETWORK_PROVIDER"] = "simulated,esimgo"
+    installation.environment |= {"NETWORK_PROVIDER": "simulated,esimgo", "SANDBOX": "false"}
     with pytest.raises(WrongSetting, match="ESIMGO_API_KEY"):
         installation.process().check_settings()

@@ -22,6 +22,7 @@ def test_a_balance_is_shown_while_it_can_be_asked(installation: Installation) ->
     with EsimGoServer(utc_now) as server:
         installation.environment |= {
             "NETWORK_PROVIDER": "simulated,esimgo",
+            "SANDBOX": "false",
             "ESIMGO_URL": server.url,
             "ESIMGO_API_KEY": KEY,
         }
@@ -46,6 +47,7 @@ def test_an_error_that_nobody_foresaw_hides_no_other_provider(
             **telnyx.settings,
             "LOOKUP_PROVIDER": "telnyx",
             "NETWORK_PROVIDER": "esimgo",
+            "SANDBOX": "false",
             "ESIMGO_URL": server.url,
             "ESIMGO_API_KEY": KEY,
         }

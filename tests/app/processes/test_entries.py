@@ -68,6 +68,21 @@ def test_no_process_starts_in_another_currency_than_that_of_the_log(shell: Shell
         assert (started.returncode, out, err.splitlines()[-1]) == (1, "", stays)
 
 
+def test_no_process_starts_with_a_sandbox_beside_a_provider_that_is_real(shell: Shell) -> None:
+    both = shell.having(
+        LOOKUP_PROVIDER="offline,telnyx",
+        TELNYX_API_KEY="key",
+        SANDBOX="true",
+        BROKER_URL=f"amqp://127.0.0.1:{free_port()}",
+        PORT=str(free_port()),
+    )
+    names = ("web", "worker", "dispatcher", "projector", "clock", "serve", "migrate", "doctor")
+    for started in [both.start(name) for name in names]:
+        out, err = started.communicate(timeout=TIMEOUT_S)
+        told = "Error: SANDBOX must be false beside telnyx: what it sells is real and costs money"
+        assert (started.returncode, out, err) == (1, "", f"{told}\n")
+
+
 def test_no_command_that_writes_runs_in_another_currency(shell: Shell) -> None:
     organization = shell.new_organization()
     euros = shell.having(CURRENCY="EUR")

@@ -129,6 +129,7 @@ def on_esimgo() -> Iterator[Shop]:
         server.offer(called)
         settings = {
             "NETWORK_PROVIDER": "esimgo",
+            "SANDBOX": "false",
             "ESIMGO_URL": server.url,
             "ESIMGO_API_KEY": esimgo.KEY,
         }

@@ -108,4 +108,9 @@ class ScriptedTelnyx(ScriptedLookups):
 
     @property
     def settings(self) -> Mapping[str, str]:  # type: ignore[override]  # It is only read.
-        return {"LOOKUP_PROVIDER": self.name, "TELNYX_API_KEY": KEY, "TELNYX_URL": self.url}
+        return {
+            "LOOKUP_PROVIDER": self.name,
+            "SANDBOX": "false",
+            "TELNYX_API_KEY": KEY,
+            "TELNYX_URL": self.url,
+        }

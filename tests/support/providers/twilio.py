@@ -109,6 +109,7 @@ class ScriptedTwilio(ScriptedLookups):
     def settings(self) -> Mapping[str, str]:  # type: ignore[override]  # It is only read.
         return {
             "LOOKUP_PROVIDER": self.name,
+            "SANDBOX": "false",
             "TWILIO_ACCOUNT_SID": ACCOUNT,
             "TWILIO_AUTH_TOKEN": TOKEN,
             "TWILIO_LOOKUPS_URL": self.url,

@@ -58,6 +58,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
         service = Service(
             directory,
             NETWORK_PROVIDER="esimgo",
+            SANDBOX="false",
             ESIMGO_URL=server.url,
             ESIMGO_API_KEY=KEY,
             ESIMGO_REFUNDS="true",

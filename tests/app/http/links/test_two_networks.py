@@ -107,7 +107,7 @@ def test_a_network_whose_host_is_gone_holds_up_nothing_else(
     make_service: MakeService, black_hole: int
 ) -> None:
     gone = {"ESIMGO_URL": f"http://127.0.0.1:{black_hole}", "ESIMGO_API_KEY": "key"}
-    service = make_service(NETWORK_PROVIDER="simulated,esimgo", **gone).start()
+    service = make_service(NETWORK_PROVIDER="simulated,esimgo", SANDBOX="false", **gone).start()
     shop = on_second(service, "esimgo")
     with pytest.raises(Unavailable):
         service.container.networks.of("esimgo").usage("8900", timeout_s=0.2)

@@ -194,7 +194,7 @@ def test_too_many_paid_lookups_at_once_are_a_429(make_service: MakeService) -> N
 def remote(make_service: MakeService, monkeypatch: pytest.MonkeyPatch) -> Tenant:
     """An organization whose provider is remote, so that answers are kept."""
     monkeypatch.setitem(LOOKUPS, "scripted", lambda _: ScriptedLookup())
-    return make_service(LOOKUP_PROVIDER="scripted").tenant()
+    return make_service(LOOKUP_PROVIDER="scripted", SANDBOX="false").tenant()
 
 
 def test_an_answer_of_the_cache_may_not_be_older_than_asked_for(remote: Tenant) -> None:

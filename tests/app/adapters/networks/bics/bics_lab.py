@@ -97,6 +97,7 @@ def environment_of(server: BicsServer) -> dict[str, str]:
     """Return the settings of an installation that sells on this account."""
     return {
         "NETWORK_PROVIDER": "bics",
+        "SANDBOX": "false",
         "NETWORK_BASE_PLAN": bics.BASE_PLAN,
         "BICS_URL": server.url,
         "BICS_USERNAME": bics.USERNAME,

@@ -31,7 +31,8 @@ class EsimGoLab(Lab):
 
     def __init__(self, installation: Installation, server: Any) -> None:
         self.server = server
-        installation.environment |= {"NETWORK_PROVIDER": self.name, **self.settings()}
+        own = {"NETWORK_PROVIDER": self.name, "SANDBOX": "false"}
+        installation.environment |= {**own, **self.settings()}
         super().__init__(installation)
         server.clock = self.clock
         self.process.networks.default.probe(
