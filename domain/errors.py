@@ -3,7 +3,7 @@
 Refused
 ├── Unauthorized
 ├── OrganizationNotFound · OrganizationSuspended · OrganizationInactive · InsufficientScope
-├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance
+├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance · SpendingLimit
 ├── ValidationFailed · NotFound
 ├── IdempotencyKeyReused · IdempotencyInProgress · NotSupportedByNetwork · JobFinished
 ├── RateLimited
@@ -100,6 +100,24 @@ class InsufficientBalance(Refused):
             f"{available} {currency} is available."
         )
         super().__init__(message, required=required, available=available, currency=currency)
+
+
+class SpendingLimit(Refused):
+    """Raised by the wallet when a charge would go past what may be spent in this month."""
+
+    code = "SPENDING_LIMIT"
+    message = "The spending limit of this month does not cover this charge."
+
+    def __init__(
+        self, required_micros: int, spent_micros: int, limit_micros: int, currency: str
+    ) -> None:
+        required, spent, limit = map(format_amount, (required_micros, spent_micros, limit_micros))
+        message = (
+            f"The spending limit of this month does not cover this charge: {required} {currency} "
+            f"is required, {format_amount(max(limit_micros - spent_micros, 0))} {currency} is "
+            f"available of {limit} {currency}."
+        )
+        super().__init__(message, limit=limit, spent=spent, required=required, currency=currency)
 
 
 class ValidationFailed(Refused):

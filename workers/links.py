@@ -26,6 +26,7 @@ from domain.errors import (
     InsufficientBalance,
     ProvisioningError,
     Refused,
+    SpendingLimit,
 )
 from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
@@ -60,6 +61,7 @@ from domain.personal import Sealed, Vault
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 from workers.shares import Shares
 
+CANNOT_PAY = (SpendingLimit, InsufficientBalance, BillingNotConfigured, ConfigError)
 PAGES_MAX = 5  # Of free eSIMs per sponsor profile; if all of these are taken there is no stock.
 
 C = TypeVar("C")
@@ -105,7 +107,7 @@ class EsimReservation:
                         link = self._newest(link)
                     else:
                         return link, code
-        except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
+        except CANNOT_PAY as refusal:
             return refusal
         except ProviderError as error:
             return refusal_of(error, link.requested.deadline, self.clock())
@@ -122,7 +124,7 @@ class EsimReservation:
         try:
             charges = _charges_of(link)
             self.committer.commit_entries(link.organization_id, charges, cause, link)
-        except (InsufficientBalance, BillingNotConfigured, ConfigError) as refusal:
+        except CANNOT_PAY as refusal:
             return refusal
         return None
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import wraps
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import click
@@ -14,7 +14,6 @@ from projections.audit.selection import Selection
 
 WORDS_MAX = 255
 POSITION = re.compile(r"[0-9]{1,18}", re.ASCII)
-GENERAL: Literal["default"] = "default"
 
 _MONTH = re.compile(r"(?P<year>[12][0-9]{3})-(?P<month>0[1-9]|1[0-2])", re.ASCII)
 
@@ -44,15 +43,18 @@ ABOVE_ZERO = Amount("an amount above 0", lambda micros: micros > 0)
 NOT_ZERO = Amount("an amount other than 0", lambda micros: micros != 0)
 
 
-class PriceParameter(click.ParamType[int | Literal["default"], str]):
-    """An organization's own price in micro-units, or the word that returns to the general price."""
+class OrWord(click.ParamType[int | str, str]):
+    """A number, or the one word that may stand in its place."""
 
-    name = "amount|default"
+    def __init__(self, number: click.ParamType[int, Any], word: str) -> None:
+        self.name = f"{number.name}|{word}"
+        self._number = number
+        self._word = word
 
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int | Literal["default"]:
-        return GENERAL if value == GENERAL else AT_LEAST_ZERO.convert(value, param, ctx)
+    ) -> int | str:
+        return value if value == self._word else self._number.convert(value, param, ctx)
 
 
 class Month(click.ParamType[datetime, str]):

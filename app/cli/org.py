@@ -1,13 +1,12 @@
 """`org`: organizations."""
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID
 
 import click
 
 from app.bootstrap.container import Container
-from app.cli.arguments import AT_LEAST_ZERO, GENERAL, PriceParameter, Words
+from app.cli.arguments import AT_LEAST_ZERO, OrWord, Words
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
 from domain.accounts.organization import Organization, Status
@@ -19,9 +18,10 @@ from projections.models.wallets import WalletRow
 
 price_option = click.option(
     "--price",
-    type=PriceParameter(),
+    type=OrWord(AT_LEAST_ZERO, "default"),
     help="Its own price per lookup; `default` is PRICE_PER_LOOKUP.",
 )
+REQUESTS_MAX = 1_000_000_000  # A minute; more than any process of ours answers.
 id_argument = click.argument("organization_id", metavar="ID", type=click.UUID)
 
 
@@ -41,7 +41,7 @@ def command() -> None:
 def create(
     *,
     name: str,
-    price: int | Literal["default"] | None,
+    price: int | str | None,
     fee_micros: int,
     no_wallet: bool,
     as_json: bool,
@@ -51,7 +51,7 @@ def create(
         organization = container.accounts.register_organization(
             cause_of(container),
             name=name,
-            price_micros=_own_price(price),
+            price_micros=_or_none(price),
             monthly_link_fee_micros=fee_micros,
             with_wallet=not no_wallet,
         )
@@ -102,49 +102,68 @@ def deactivate(*, organization_id: UUID, as_json: bool) -> None:
 @price_option
 @click.option("--lookup", type=click.Choice(["on", "off"]), help="Whether it may look up.")
 @click.option("--monthly-link-fee", "fee_micros", type=AT_LEAST_ZERO, help="Per active link.")
+@click.option(
+    "--rate-limit",
+    "per_minute",
+    type=OrWord(click.IntRange(0, REQUESTS_MAX), "default"),
+    help="Requests a minute; 0: any number, `default`: RATE_LIMIT_PER_MINUTE.",
+)
+@click.option(
+    "--spending-limit",
+    "limit_micros",
+    type=OrWord(AT_LEAST_ZERO, "none"),
+    help="What it may spend in a calendar month (UTC).",
+)
 @as_json_option
-def change(
+def change(  # noqa: PLR0913  # One for each option.
     *,
     organization_id: UUID,
-    price: int | Literal["default"] | None,
+    price: int | str | None,
     lookup: str | None,
     fee_micros: int | None,
+    per_minute: int | str | None,
+    limit_micros: int | str | None,
     as_json: bool,
 ) -> None:
-    """Change what an organization pays, and whether it may use lookups."""
-    if price is None and lookup is None and fee_micros is None:
-        message = "give at least one of --price, --lookup and --monthly-link-fee"
+    """Change what an organization pays, whether it may use lookups, and its limits."""
+    if {price, lookup, fee_micros, per_minute, limit_micros} == {None}:
+        message = (
+            "give at least one of --price, --lookup, --monthly-link-fee, --rate-limit and "
+            "--spending-limit"
+        )
         raise click.UsageError(message)
 
     def apply(organization: Organization, cause: Cause) -> None:
         if price is not None:
-            organization.change_price(_own_price(price), cause)
+            organization.change_price(_or_none(price), cause)
+        if per_minute is not None:
+            organization.set_rate_limit(_or_none(per_minute), cause)
         if lookup is not None:
             organization.switch_lookup(cause, enabled=lookup == "on")
         if fee_micros is not None:
             organization.change_monthly_link_fee(fee_micros, cause)
 
-    _change(organization_id, apply, as_json=as_json)
+    with installation() as container:
+        cause, accounts = cause_of(container), container.accounts
+        organization = accounts.change_organization(organization_id, lambda it: apply(it, cause))
+        if limit_micros is not None:
+            organization = accounts.set_spending_limit(
+                organization_id, _or_none(limit_micros), cause
+            )
+        facts = _facts_now(container, organization)
+    show(facts, as_json=as_json)
 
 
-def _own_price(price: int | Literal["default"] | None) -> int | None:
-    return None if price == GENERAL else price
+def _or_none(value: int | str | None) -> int | None:
+    """Return a number; None for the word in its place, which ends what was set."""
+    return None if isinstance(value, str) else value
 
 
 def _change_status(organization_id: UUID, status: Status, *, as_json: bool) -> None:
-    def apply(organization: Organization, cause: Cause) -> None:
-        organization.change_status(status, cause)
-
-    _change(organization_id, apply, as_json=as_json)
-
-
-def _change(
-    organization_id: UUID, apply: Callable[[Organization, Cause], None], *, as_json: bool
-) -> None:
     with installation() as container:
         cause = cause_of(container)
         organization = container.accounts.change_organization(
-            organization_id, lambda held: apply(held, cause)
+            organization_id, lambda held: held.change_status(status, cause)
         )
         facts = _facts_now(container, organization)
     show(facts, as_json=as_json)
@@ -157,8 +176,8 @@ def _facts_now(container: Container, organization: Organization) -> dict[str, An
 def _facts(
     organization: Organization | OrganizationRow, wallet: Wallet | WalletRow | None
 ) -> dict[str, Any]:
-    """`price_per_lookup` is its own price, None for the general one."""
-    price = organization.price_micros
+    """`price_per_lookup` and `rate_limit` are its own, None for the general one."""
+    price, limit = organization.price_micros, organization.spending_limit_micros
     return {
         "id": organization.id,
         "name": organization.name,
@@ -166,6 +185,8 @@ def _facts(
         "price_per_lookup": None if price is None else format_amount(price),
         "monthly_link_fee": format_amount(organization.monthly_link_fee_micros),
         "lookup_enabled": organization.lookup_enabled,
+        "rate_limit": organization.rate_limit_per_minute,
+        "spending_limit": None if limit is None else format_amount(limit),
         "wallet": wallet
         and {"balance": format_amount(wallet.balance_micros), "currency": wallet.currency},
     }

@@ -253,7 +253,7 @@ class Books:
         wallet = self.wallets.setdefault(line["stream"], Wallet(owner, begun, begun))
         if owner != wallet.owner:
             yield "the wallet changes its organization or currency"
-        if what != "opened":
+        if what not in {"opened", "spending_limited"}:  # A limit moves nothing.
             kind = KINDS[what] or state["kind"]
             change = state["amount_micros"] * (-1 if what == "charged" else 1)
             yield from self._move(wallet, line["position"], kind, change, state)

@@ -9,10 +9,12 @@ from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
 from domain.accounts.organization import SCOPES, ApiClient, Organization, api_client_id
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
+from domain.accounts.spending import Spending
 from domain.accounts.wallet import Adjustment, Deposit, Wallet, wallet_id
 from domain.cause import Cause
 from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
+from domain.months import first_instant, month_of
 
 A = TypeVar("A", Organization, ApiClient)
 
@@ -61,6 +63,30 @@ class Accounts:
         """Apply a change to an organization, again if another operator was first."""
         return self._change(self._organization(organization_id), change)
 
+    def set_spending_limit(
+        self, organization_id: UUID, limit_micros: int | None, cause: Cause
+    ) -> Organization:
+        """Limit what an organization spends in a month; None ends that.
+
+        It holds from the commit on, in every process, for the wallet keeps it with what has been
+        spent in the month so far.
+        """
+
+        def decide(newest: Organization) -> Organization:
+            newest.set_spending_limit(limit_micros, cause)
+            wallet = self.log.find(Wallet, wallet_id(organization_id))
+            held = wallet and wallet.spending and wallet.spending.limit_micros
+            if wallet is not None and held != limit_micros:
+                spent = _Spent(self.log, wallet, cause)
+                self.committer.commit(
+                    wallet.id,
+                    lambda held: held.limit_spending(spent.limited(held, limit_micros), cause),
+                    newest,
+                )
+            return newest
+
+        return self.log.change(self._organization(organization_id), decide)
+
     def register_client(
         self,
         cause: Cause,
@@ -94,11 +120,16 @@ class Accounts:
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
         """Open the wallet of an organization; raises NotPossible if it has one."""
-        self._organization(organization_id)
+        limit_micros = self._organization(organization_id).spending_limit_micros
+
+        def opened() -> list[Wallet]:
+            wallet = Wallet.open(organization_id, self.currency.code, cause)
+            if limit_micros is not None:
+                wallet.limit_spending(Spending(limit_micros, month_of(cause.at), 0), cause)
+            return [wallet]
+
         try:
-            self.currency.append(
-                lambda: [Wallet.open(organization_id, self.currency.code, cause)], cause
-            )
+            self.currency.append(opened, cause)
         except Conflict:
             message = f"organization {organization_id} has a wallet already"
             raise NotPossible(message) from None
@@ -223,3 +254,36 @@ class Accounts:
                 message = f"the {noun} with reference {booking.reference} has another {other}"
                 raise NotPossible(message)
         return True
+
+
+class _Spent:
+    """What a wallet has spent in the month, counted from its entries, the newest first.
+
+    A long month is counted before the wallet is held; then only what has come since is added.
+    """
+
+    def __init__(self, log: Log, wallet: Wallet, cause: Cause) -> None:
+        self._log, self._wallet_id = log, wallet.id
+        self._month = month_of(max(cause.at, wallet.last_event_at))
+        self._version = self._micros = 0
+        self._count(wallet.version)
+
+    def limited(self, wallet: Wallet, limit_micros: int | None) -> Spending | None:
+        """Return the limit with what counts against it as of this version of the wallet."""
+        self._count(wallet.version)
+        if limit_micros is None:
+            return None
+        return Spending(limit_micros, self._month, self._micros)
+
+    def _count(self, version: int) -> None:
+        begin, counted, at = first_instant(self._month), self._version, version
+        for event in self._log.newest_first(self._wallet_id, version):
+            if event.originator_version != at:  # Not committed yet; the committer tries it alone.
+                raise Conflict(self._wallet_id)
+            if at <= counted or event.timestamp < begin:
+                break
+            at -= 1
+            if isinstance(event, Wallet.Charged | Wallet.Refunded):
+                sign = 1 if isinstance(event, Wallet.Charged) else -1
+                self._micros += sign * event.amount_micros
+        self._version = max(version, counted)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import datetime
 from queue import Empty, SimpleQueue
 from threading import Event, Lock, Thread
 from uuid import UUID
@@ -284,12 +285,13 @@ class Committer:
         stored = [self._log.mapper.to_stored_event(event) for event in events]
         return Command(wallet_id, change, stored, self._log.decided_on(others), is_first)
 
-    def held_balance(self, wallet_id: UUID) -> int | None:
-        """Return the balance as last committed or loaded here; other processes may have changed it.
+    def held_funds(self, wallet_id: UUID, at: datetime) -> int | None:
+        """Return what balance and limit leave to spend, as last committed or loaded here.
 
-        None for a wallet that is not held, or that was read from another server.
+        Other processes may have changed it. None for a wallet that is not held, or that was read
+        from another server.
         """
-        return self._wallets.peek(wallet_id)
+        return self._wallets.peek(wallet_id, at)
 
     def close(self) -> None:
         """Commit what waits, then stop."""

@@ -3,8 +3,10 @@
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from datetime import datetime
 from uuid import UUID
 
+from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.log.log import Log
 
@@ -13,7 +15,8 @@ WALLETS_MAX = 16_384
 SHARED_S = 1.0  # After another process changed a wallet, each batch reads it first for so long.
 
 
-_Balance = tuple[str | None, int]  # With the server from which it was read.
+# With the server from which it was read, and the limit of spending, if any.
+_Balance = tuple[str | None, int, Spending | None]
 
 
 class WalletCache:
@@ -41,10 +44,13 @@ class WalletCache:
             self._stored[wallet_id] = _copy_of(wallet)
         return wallet
 
-    def peek(self, wallet_id: UUID) -> int | None:
-        """Return the balance as last committed, perhaps out of date; other threads may ask."""
-        server, balance_micros = self._balances.get(wallet_id, (None, None))
-        return balance_micros if server == self._log.server else None
+    def peek(self, wallet_id: UUID, at: datetime) -> int | None:
+        """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
+        held = self._balances.get(wallet_id)
+        if held is None or held[0] != self._log.server:
+            return None
+        _, balance_micros, spending = held
+        return balance_micros if spending is None else min(balance_micros, spending.left_micros(at))
 
     def read_from(self, wallet_ids: Iterable[UUID]) -> frozenset[str]:
         """Return the servers from which these held wallets were read."""
@@ -87,7 +93,7 @@ class WalletCache:
         """Treat every change of lent wallets as stored."""
         for wallet_id in self._stored:
             wallet = self._wallets[wallet_id]
-            self._balances[wallet_id] = (wallet.read_from, wallet.balance_micros)
+            self._balances[wallet_id] = _balance_of(wallet)
         self._stored.clear()
 
     def undo(self, wallet_id: UUID) -> None:
@@ -105,7 +111,7 @@ class WalletCache:
     def _hold(self, wallet: Wallet) -> None:
         self._wallets[wallet.id] = wallet
         self._stored[wallet.id] = _copy_of(wallet)
-        self._balances[wallet.id] = (wallet.read_from, wallet.balance_micros)
+        self._balances[wallet.id] = _balance_of(wallet)
         self._wallets.move_to_end(wallet.id)
         if len(self._wallets) > WALLETS_MAX:
             self._drop(next(iter(self._wallets)))
@@ -113,6 +119,10 @@ class WalletCache:
     def _drop(self, wallet_id: UUID) -> None:
         for each in (self._wallets, self._stored, self._balances, self._shared_until):
             each.pop(wallet_id, None)
+
+
+def _balance_of(wallet: Wallet) -> _Balance:
+    return wallet.read_from, wallet.balance_micros, wallet.spending
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

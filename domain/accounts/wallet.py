@@ -3,8 +3,9 @@
 Also the kind under which an entry is listed, and the links that it is about.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, Self
 from uuid import UUID
@@ -12,6 +13,7 @@ from uuid import UUID
 import msgspec
 
 from domain.accounts.paid_price import RefundReason
+from domain.accounts.spending import Spending
 from domain.cause import Cause, is_operator
 from domain.errors import OTHER_CURRENCY, ConfigError, InsufficientBalance, NotPossible
 from domain.ids import derive_id
@@ -90,9 +92,27 @@ class Wallet(LoadedFromNewest):
             aggregate.currency = self.currency
             aggregate.balance_micros = 0
             aggregate.sequence = 0
+            aggregate.spending = None
+
+    class SpendingLimited(Event):
+        """The limit of a month was set, with what counts against it; None: there is none.
+
+        No entry, so balance and sequence stay. The organization's own event says who set it.
+        """
+
+        TOPIC = "wallet.spending_limited"
+
+        sequence: int
+        balance_micros: int
+        spending: Spending | None = field(default=None, kw_only=True)
+
+        def apply(self, aggregate: "Wallet") -> None:
+            aggregate.balance_micros = self.balance_micros
+            aggregate.sequence = self.sequence
+            aggregate.spending = self.spending
 
     class Moved(Event):
-        """One entry of the ledger; `balance_micros` is the balance after it."""
+        """One entry of the ledger; `balance_micros` and `spending` are as after it."""
 
         TOPIC = "wallet.moved"  # Never triggered itself, but the library wants a topic.
 
@@ -103,10 +123,12 @@ class Wallet(LoadedFromNewest):
         reference: Reference
         description: str
         metadata: Metadata
+        spending: Spending | None = field(default=None, kw_only=True)  # None: no limit.
 
         def apply(self, aggregate: "Wallet") -> None:
             aggregate.balance_micros = self.balance_micros
             aggregate.sequence = self.sequence
+            aggregate.spending = self.spending
 
     class Deposited(Moved):
         TOPIC = "wallet.deposited"
@@ -136,6 +158,7 @@ class Wallet(LoadedFromNewest):
     currency: str
     balance_micros: int
     sequence: int
+    spending: Spending | None
 
     @classmethod
     def open(cls, organization_id: UUID, currency: str, cause: Cause) -> Self:
@@ -176,9 +199,10 @@ class Wallet(LoadedFromNewest):
         )
 
     def charge(self, charge: Charge, cause: Cause) -> None:
-        """Take money or refuse with InsufficientBalance; nothing else decides this."""
+        """Take money or refuse, with SpendingLimit or InsufficientBalance; only this decides."""
         assert charge.amount_micros > 0, charge.amount_micros
         self._refuse_other_currency(charge.currency)
+        self.refuse_overspending(_chosen_micros([charge]), cause.at)
         self._refuse_below_zero(charge.amount_micros)
         self._move(
             self.Charged,
@@ -192,11 +216,12 @@ class Wallet(LoadedFromNewest):
         )
 
     def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
-        """Make all entries or none: the balance has to cover the sum of the charges."""
+        """Make all entries or none: balance and limit have to cover the sum of the charges."""
         for entry in entries:
             self._refuse_other_currency(entry.currency)
-        charged = sum(entry.amount_micros for entry in entries if isinstance(entry, Charge))
-        self._refuse_below_zero(charged)
+        charges = [entry for entry in entries if isinstance(entry, Charge)]
+        self.refuse_overspending(_chosen_micros(charges), cause.at)
+        self._refuse_below_zero(sum(entry.amount_micros for entry in charges))
         for entry in entries:
             if isinstance(entry, Charge):
                 self.charge(entry, cause)
@@ -219,6 +244,23 @@ class Wallet(LoadedFromNewest):
             metadata=refund.metadata,
         )
 
+    def limit_spending(self, spending: Spending | None, cause: Cause) -> None:
+        """Set what may be spent in a month, with what has been spent; None ends the limit."""
+        self.record(
+            self.SpendingLimited,
+            cause,
+            organization_id=self.organization_id,
+            currency=self.currency,
+            sequence=self.sequence,
+            balance_micros=self.balance_micros,
+            spending=spending,
+        )
+
+    def refuse_overspending(self, amount_micros: int, at: datetime) -> None:
+        """Raise SpendingLimit if an amount would go past the limit of the month, where one is."""
+        if self.spending is not None and amount_micros:
+            self.spending.refuse_beyond(amount_micros, self.currency, at)
+
     def restore(self, event: Event) -> None:
         """Assign what no entry changes."""
         self.organization_id = event.organization_id
@@ -238,16 +280,25 @@ class Wallet(LoadedFromNewest):
         if paid_in and self.balance_micros + change_micros > AMOUNT_MICROS_MAX:
             message = "the balance would be larger than a wallet can hold"
             raise NotPossible(message)
+        spending = self.spending
+        if spending is not None:
+            spending = spending.after(0 if paid_in else change_micros, cause.at)
         self.record(
             event,
             cause,
             organization_id=self.organization_id,
             currency=self.currency,
+            spending=spending,
             sequence=self.sequence + 1,
             amount_micros=change_micros if signed else abs(change_micros),
             balance_micros=self.balance_micros + change_micros,
             **facts,
         )
+
+
+def _chosen_micros(charges: Iterable[Charge]) -> int:
+    """Return what a limit may refuse: a monthly fee is due anyway, so it only counts."""
+    return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
 
 
 class Deposit(Root):

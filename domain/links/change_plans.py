@@ -35,6 +35,7 @@ from domain.links.offers import (
     buy,
     check_currency,
     check_funds,
+    find_payer,
 )
 from domain.links.plan_change import Addition, PlanChange, Removal, plan_change_id
 from domain.links.waiting import Waiting, wait_for
@@ -170,7 +171,8 @@ class LinkPlans:
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link)
         amount_micros = sum(plan.price_micros for plan in plans)
-        check_funds(self.log, request.organization_id, amount_micros, self.rules.currency)
+        payer = find_payer(self.log, request.organization_id, amount_micros, cause.at)
+        check_funds(payer, amount_micros, self.rules.currency)
         change = PlanChange.request(
             new,
             cause,

@@ -24,7 +24,7 @@ from domain.links.attempts import last_attempt
 from domain.links.failing import Failing, refusal_of_link
 from domain.links.link import Link, link_id
 from domain.links.networks import Networks
-from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_funds
+from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_funds, find_payer
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
@@ -106,7 +106,7 @@ class LinkCreate:
         return _outcome(link)
 
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
-        terms = self._check(request, new)
+        terms = self._check(request, new, cause)
         link = self._requested(request, new, terms, cause)
         place = self.waiting.place(request.organization_id, link.network)
         with place, self.log.appended.watching(new) as news:
@@ -114,18 +114,19 @@ class LinkCreate:
             link = wait_for(self.log, link, _is_answered, until_s, news)
             return _outcome(link if _is_answered(link) else self._expire(link))
 
-    def _check(self, request: LinkRequest, new: UUID) -> PlanTerms:
+    def _check(self, request: LinkRequest, new: UUID, cause: Cause) -> PlanTerms:
         """Refuse what cannot be bought now; raises Conflict when a twin was first."""
         try:
             terms = self._terms(request)
             network = self.networks.of(terms.network)
-            # A limit is reported before a price.
+            price_micros, currency = terms.retail_price_micros, self.rules.currency
+            # Limits are reported before settings and price.
             self.waiting.require_share(request.organization_id, network.name)
+            payer = find_payer(self.log, request.organization_id, price_micros, cause.at)
             if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
-            price_micros, currency = terms.retail_price_micros, self.rules.currency
             check_currency(terms, currency)
-            check_funds(self.log, request.organization_id, price_micros, currency)
+            check_funds(payer, price_micros, currency)
         except Refused:
             if self.log.find(Link, new) is not None:  # The twin may have spent the money.
                 raise Conflict(new) from None

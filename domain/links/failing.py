@@ -21,6 +21,7 @@ from domain.errors import (
     InsufficientBalance,
     ProvisioningError,
     Refused,
+    SpendingLimit,
 )
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link
@@ -34,7 +35,9 @@ from domain.provider_errors import ProviderError, Rejected
 
 OF_THE_NETWORK = {ProvisioningError.code, IncompleteNetworkAnswer.code}
 REFUSALS: dict[str, type[Refused]] = {
-    each.code: each for each in Refused.__subclasses__() if each is not InsufficientBalance
+    each.code: each
+    for each in Refused.__subclasses__()
+    if each not in {InsufficientBalance, SpendingLimit}
 }
 
 
@@ -135,6 +138,9 @@ def refusal_of_link(link: Link) -> Refused:
     if failure.code == InsufficientBalance.code:
         required, available = parse_amount(details["required"]), parse_amount(details["available"])
         return InsufficientBalance(required, available, details["currency"])
+    if failure.code == SpendingLimit.code:
+        required, spent, limit = (_signed(details[n]) for n in ("required", "spent", "limit"))
+        return SpendingLimit(required, spent, limit, details["currency"])
     if failure.code not in OF_THE_NETWORK:
         return REFUSALS[failure.code]()
     refunded = failure.refund.amount_micros if failure.refund is not None else 0
@@ -142,6 +148,10 @@ def refusal_of_link(link: Link) -> Refused:
     return _of_the_network(
         failure.code, details.get("reason"), told, refunded=format_amount(refunded)
     )
+
+
+def _signed(amount: str) -> int:
+    return parse_amount(amount.removeprefix("-")) * (-1 if amount.startswith("-") else 1)
 
 
 def refusal_of_change(change: PlanChange) -> Refused:

@@ -1,5 +1,6 @@
 """What can be bought: plans of the catalogue as an organization sees them."""
 
+from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
@@ -44,11 +45,18 @@ def check_currency(terms: PlanTerms, currency: str) -> None:
         raise ConfigError(OTHER_CURRENCY)
 
 
-def check_funds(log: Log, organization_id: UUID, amount_micros: int, currency: str) -> None:
+def find_payer(log: Log, organization_id: UUID, amount_micros: int, at: datetime) -> Wallet | None:
+    """Find the wallet that is to pay; raises SpendingLimit, for a limit is reported first."""
+    wallet = log.find(Wallet, wallet_id(organization_id)) if amount_micros else None
+    if wallet is not None:
+        wallet.refuse_overspending(amount_micros, at)
+    return wallet
+
+
+def check_funds(wallet: Wallet | None, amount_micros: int, currency: str) -> None:
     """Refuse early what cannot be paid; the wallet itself decides later."""
     if not amount_micros:
         return
-    wallet = log.find(Wallet, wallet_id(organization_id))
     if wallet is None:
         raise BillingNotConfigured
     if wallet.currency != currency:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +34,7 @@ from domain.log.topics import class_of
 
 MEET_AGAIN_S = 1.0  # Pause after a server could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Events for one statement; so many rows stay far below its time-out.
+BACKWARDS_EVENTS = 2_000  # Of one stream, for one statement.
 RACES_MAX = 50  # Lost in a row; each one means that another writer won, so somebody gets on.
 CONTESTED = "Others keep changing the same thing; try again."
 
@@ -172,6 +173,19 @@ class Log(Application[UUID]):
     def history(self, stream_id: UUID, up_to_version: int | None = None) -> Sequence[Event]:
         """Return every event of a stream in order; none if the stream does not exist."""
         return [*self._events_of(stream_id, None, up_to_version)]
+
+    def newest_first(self, stream_id: UUID, from_version: int) -> Iterator[Event]:
+        """Yield the events of a stream from a version back to its first, read in parts."""
+        while from_version > 0:
+            may_wait()
+            try:
+                stored = self.recorder.select_events(
+                    stream_id, lte=from_version, desc=True, limit=BACKWARDS_EVENTS
+                )
+            except PersistenceError as error:
+                raise ServiceUnavailable from error
+            yield from map(self.mapper.to_domain_event, stored)
+            from_version = from_version - len(stored) if stored else 0
 
     def append(self, *aggregates: Root) -> int:
         """Append the new events of aggregates other than wallets; return the last position.

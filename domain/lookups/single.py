@@ -255,20 +255,21 @@ class SingleLookup:
 
     def _decide(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> Decided:
         if request.price_micros:
-            self._check_balance(request)
+            self._check_balance(request, cause)
         answer = self.answers.one(request.organization_id, request.phone_number, request.max_age)
         at = Cause(self.clock(), cause.request_id)
         return Decided(self._lookup(request, stream_id, answer, at), answer.facts, at)
 
-    def _check_balance(self, request: LookupRequest) -> None:
+    def _check_balance(self, request: LookupRequest, cause: Cause) -> None:
         """Save the provider a call that cannot be paid; the wallet itself decides later."""
         payer = wallet_id(request.organization_id)
-        held = self.committer.held_balance(payer)
+        held = self.committer.held_funds(payer, cause.at)
         if held is not None and held >= request.price_micros:
             return
         wallet = self.log.find(Wallet, payer)
         if wallet is None:
             raise BillingNotConfigured
+        wallet.refuse_overspending(request.price_micros, cause.at)
         if wallet.balance_micros < request.price_micros:
             raise InsufficientBalance(request.price_micros, wallet.balance_micros, wallet.currency)
 

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from domain.accounts.ledger import Ledger
+from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
+from domain.months import month_of
 from projections.audit.bookings import Bookings
 
 
@@ -17,6 +19,27 @@ class _Ledger:
     currency: str
     balance_micros: int = 0
     sequence: int = 0
+    month: str = ""  # Of the newest entry; none is of an earlier month than the one before it.
+    spent_micros: int = 0  # In that month.
+    limit_micros: int | None = None
+
+    def check_spending(
+        self, event: Wallet.Moved | Wallet.SpendingLimited, spent_micros: int
+    ) -> Iterator[str]:
+        """Check that an event states its limit, and that a charge has kept it."""
+        month = max(self.month, month_of(event.timestamp))
+        self.spent_micros = spent_micros + (self.spent_micros if month == self.month else 0)
+        self.month = month
+        limit_micros, stated = self.limit_micros, event.spending
+        if limit_micros is None:
+            expected = None
+        else:
+            expected = Spending(limit_micros, month, self.spent_micros)
+        if stated != expected:
+            yield f"wallet {event.originator_id} states another limit, or spending, than it has"
+        chosen = isinstance(event, Wallet.Charged) and event.kind != "monthly_link_fee"
+        if chosen and limit_micros is not None and self.spent_micros > limit_micros:
+            yield f"wallet {event.originator_id} spends more than its limit"
 
 
 @dataclass
@@ -39,6 +62,18 @@ class WalletInvariants:
             yield from self.check_currency(event)
         elif isinstance(event, Wallet.Moved):
             yield from self._check_entry(event)
+        elif isinstance(event, Wallet.SpendingLimited):
+            yield from self._check_limit(event)
+
+    def _check_limit(self, event: Wallet.SpendingLimited) -> Iterator[str]:
+        ledger = self._ledgers.get(event.originator_id)
+        if ledger is None:
+            yield f"wallet {event.originator_id} is limited before it was opened"
+            return
+        if (event.balance_micros, event.sequence) != (ledger.balance_micros, ledger.sequence):
+            yield f"wallet {event.originator_id} moves where only its limit is set"
+        ledger.limit_micros = event.spending.limit_micros if event.spending is not None else None
+        yield from ledger.check_spending(event, 0)
 
     def _check_entry(self, event: Wallet.Moved) -> Iterator[str]:
         ledger = self._ledgers.get(event.originator_id)
@@ -52,6 +87,8 @@ class WalletInvariants:
             yield f"wallet {event.originator_id} jumps to sequence {event.sequence}"
         if event.balance_micros != ledger.balance_micros:
             yield f"wallet {event.originator_id} states another balance than its entries give"
+        counts = isinstance(event, Wallet.Charged | Wallet.Refunded)
+        yield from ledger.check_spending(event, -signed if counts else 0)
         if ledger.balance_micros < 0:
             yield f"wallet {event.originator_id} is below zero"
         if (event.organization_id, event.currency) != (ledger.organization_id, ledger.currency):

@@ -108,6 +108,13 @@ EVENTS: tuple[Event, ...] = (
     _moved(Wallet.Adjusted, -1),
     _moved(Wallet.Charged, 5_000, kind="bulk_lookup"),
     _moved(Wallet.Refunded, 5_000, charge_id=CHARGE),
+    event(
+        Wallet.SpendingLimited,
+        organization_id=ORGANIZATION,
+        currency="EUR",
+        sequence=2,
+        balance_micros=12_500_000,
+    ),
     created(
         Deposit.Made,
         "deposit",

@@ -10,6 +10,7 @@ from typing import Any, cast
 from eventsourcing.domain import AggregateEvent
 from msgspec.structs import replace
 
+from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
@@ -22,6 +23,7 @@ from tests.golden.building import PRICE
 from tests.golden.examples import EVENTS, TERMS
 from tests.golden.link_examples import ACTIVATION, PLAN
 
+SPENDING = Spending(50_000_000, "2026-03", -1)
 COST = Cost(2_100_000, "EUR")
 TOLD = Cost(2_099_999, "USD", "order-ä-7", estimated=False)
 COSTLY_TERMS = replace(TERMS, cost=COST, network="bics")
@@ -38,6 +40,16 @@ def _with(kind: type[AggregateEvent], **facts: Any) -> Event:
 
 LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("reason", _with(Wallet.Refunded, reason="provisioning_failed")),
+    *(
+        ("limited", _with(kind, spending=SPENDING))
+        for kind in (
+            Wallet.Deposited,
+            Wallet.Adjusted,
+            Wallet.Charged,
+            Wallet.Refunded,
+            Wallet.SpendingLimited,
+        )
+    ),
     ("cost", _with(NumberLookup.Answered, source="live", cost=COST)),
     ("cost", _with(BulkJob.ItemsCompleted, asked=[Asked("offline", 1), Asked("far", 1, COST)])),
     ("cached", _with(BulkJob.ItemsCompleted, asked=[])),

@@ -49,10 +49,17 @@ class RetryError(Failure[RetryErrorDetail], kw_only=True):
 
 
 class PaymentDetails(Struct, kw_only=True):
-    """What the wallet lacks."""
+    """What the wallet, or the limit of the month, lacks."""
 
     required: Annotated[Amount, means("What the request costs.")]
-    available: Annotated[Amount, means("What the wallet holds.")]
+    available: Annotated[Amount | UnsetType, means("What the wallet holds.")] = UNSET
+    limit: Annotated[
+        Amount | UnsetType,
+        means("Of `SPENDING_LIMIT`: what may be spent in a calendar month (UTC)."),
+    ] = UNSET
+    spent: Annotated[
+        Amount | UnsetType, means("Of `SPENDING_LIMIT`: what has been spent in this month.")
+    ] = UNSET
     currency: Currency
 
 

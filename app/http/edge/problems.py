@@ -19,6 +19,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.NumberLookupDisabled: 403,
     errors.BillingNotConfigured: 403,
     errors.InsufficientBalance: 402,
+    errors.SpendingLimit: 402,
     errors.ValidationFailed: 422,
     errors.NotFound: 404,
     errors.IdempotencyKeyReused: 422,

@@ -73,6 +73,7 @@ SINGLE_REFUSALS: Final = (
     errors.ValidationFailed({"phone_number": [NOT_E164]}),
     errors.NotFound(errors.KEY_ERASED),
     errors.IdempotencyKeyReused(),
+    errors.SpendingLimit(5_000, 49_999_000, 50_000_000, "USD"),
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000, 1_000, "USD"),
     errors.IdempotencyInProgress(),
@@ -85,6 +86,7 @@ BULK_REFUSALS: Final = (
     errors.NotFound(errors.KEY_ERASED),
     errors.IdempotencyKeyReused(),
     errors.RateLimited(),
+    errors.SpendingLimit(5_000_000, 49_000_000, 50_000_000, "USD"),
     errors.BillingNotConfigured(),
     errors.InsufficientBalance(5_000_000, 1_000_000, "USD"),
 )

@@ -17,6 +17,8 @@ def test_a_new_organization_is_active_and_has_an_empty_wallet(shell: Shell) -> N
         "price_per_lookup": None,
         "monthly_link_fee": "0.00",
         "lookup_enabled": True,
+        "rate_limit": None,
+        "spending_limit": None,
         "wallet": {"balance": "0.00", "currency": "USD"},
     }
 
@@ -65,6 +67,20 @@ def test_several_terms_change_at_once_and_the_others_stay(shell: Shell) -> None:
     assert shell.json("org", "set", organization, "--lookup", "on")["lookup_enabled"] is True
 
 
+def test_limits_can_be_set_and_given_up_again(shell: Shell) -> None:
+    organization = shell.new_organization()
+    both = ["--rate-limit", "600", "--spending-limit", "50"]
+    changed = shell.json("org", "set", organization, *both)
+    assert (changed["rate_limit"], changed["spending_limit"]) == (600, "50.00")
+    assert shell.json("org", "list")["data"] == [changed]
+    both = ["--rate-limit", "default", "--spending-limit", "none"]
+    changed = shell.json("org", "set", organization, *both)
+    assert (changed["rate_limit"], changed["spending_limit"]) == (None, None)
+    assert shell.json("org", "set", organization, "--spending-limit", "0")["spending_limit"] == (
+        "0.00"
+    )
+
+
 def test_a_change_says_which_request_caused_it(shell: Shell) -> None:
     organization = shell.new_organization()
     container = shell.container()
@@ -93,7 +109,7 @@ def test_an_unknown_organization_is_refused(shell: Shell, command: str) -> None:
         (["create", "--name", "Acme", "--price", "0.0000001"], "--price"),
         (["create", "--name", "Acme", "--monthly-link-fee", "-1"], "--monthly-link-fee"),
         (["suspend", "acme"], "'ID'"),
-        (["set", str(uuid4())], "--price, --lookup and --monthly-link-fee"),
+        (["set", str(uuid4())], "--rate-limit and --spending-limit"),
         (["set", str(uuid4()), "--lookup", "maybe"], "--lookup"),
     ],
 )

@@ -1,11 +1,17 @@
 """What breaks the invariants of wallets, deposits, lookups and jobs."""
 
+from typing import Any, cast
 from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
-from domain.accounts.wallet import Reference
+from domain.accounts.spending import Spending
+from domain.accounts.wallet import Reference, Wallet
+from domain.cause import utc_now
+from domain.months import month_of
 from tests.projections.forgery import ITEM_MICROS, forged
 from tests.projections.link_forgery import Crime, LinkForger
+
+MONTH = month_of(utc_now())
 
 
 def a_negative_balance(forger: LinkForger) -> int:
@@ -52,6 +58,36 @@ def an_amount_that_is_not_positive(forger: LinkForger) -> int:
     assert lookup.price is not None
     forger.write(forged(lookup, price=PaidPrice(0, "USD", lookup.price.transaction_id)))
     return forger.write(forger.charge_for(lookup, amount_micros=0, balance_micros=1_000_000))
+
+
+def a_charge_beyond_the_limit(forger: LinkForger) -> int:
+    limited(forger, Spending(5_000, MONTH, 0))
+    lookup, forger.wallet.spending = forger.lookup(), Spending(2_000_000, MONTH, 0)
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, spending=Spending(5_000, MONTH, 10_000)))
+
+
+def a_charge_that_forgets_the_limit(forger: LinkForger) -> int:
+    limited(forger, Spending(2_000_000, MONTH, 0))
+    lookup = forger.lookup()
+    forger.write(lookup)
+    return forger.write(forger.charge_for(lookup, spending=None))
+
+
+def a_limit_that_forgets_what_was_spent(forger: LinkForger) -> int:
+    lookup = forger.lookup()
+    forger.write(lookup, forger.charge_for(lookup))
+    return limited(forger, Spending(2_000_000, MONTH, 0))
+
+
+def a_limit_that_moves_the_balance(forger: LinkForger) -> int:
+    return limited(forger, None, balance_micros=2_000_000)
+
+
+def limited(forger: LinkForger, spending: Spending | None, **changes: Any) -> int:
+    forger.wallet.limit_spending(spending, forger.cause)
+    [event] = forger.wallet.collect_events()
+    return forger.write(forged(cast("Wallet.SpendingLimited", event), **changes))
 
 
 def a_wallet_that_moves_before_it_was_opened(forger: LinkForger) -> int:
@@ -218,6 +254,10 @@ CRIMES: dict[Crime, str] = {
     another_currency: "changes its organization or currency",
     an_amount_that_is_not_positive: "has no positive amount",
     a_wallet_that_moves_before_it_was_opened: "moves before it was opened",
+    a_charge_beyond_the_limit: "spends more than its limit",
+    a_charge_that_forgets_the_limit: "states another limit",
+    a_limit_that_forgets_what_was_spent: "states another limit",
+    a_limit_that_moves_the_balance: "moves where only its limit is set",
     a_charge_without_a_reason: "has no reason that names it",
     a_charge_for_another_reason: "has no reason that names it",
     a_charge_of_another_sum: "has no reason that names it",

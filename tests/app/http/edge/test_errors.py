@@ -25,6 +25,7 @@ from domain.errors import (
     RateLimited,
     Refused,
     ServiceUnavailable,
+    SpendingLimit,
     ValidationFailed,
 )
 from domain.ids import derive_id
@@ -44,6 +45,8 @@ def every_subclass(kind: type[Refused]) -> Iterator[type[Refused]]:
 def example_of(kind: type[Refused]) -> Refused:
     if kind is InsufficientBalance:
         return InsufficientBalance(5_000, 1_000, "USD")
+    if kind is SpendingLimit:
+        return SpendingLimit(5_000, 49_999_000, 50_000_000, "USD")
     return ValidationFailed({"name": ["Wrong."]}) if kind is ValidationFailed else kind()
 
 

@@ -1,0 +1,41 @@
+"""What an organization may spend in a calendar month (UTC), and what it has spent in it."""
+
+from datetime import datetime
+
+import msgspec
+
+from domain.errors import SpendingLimit
+from domain.months import month_of
+
+
+class Spending(msgspec.Struct, frozen=True):
+    """A limit and what counts against it, as of the newest entry of a wallet.
+
+    `spent_micros` is what was charged in the month less what was refunded in it: below zero where
+    charges of an earlier month have come back. It stands in the entry, so that no process has to
+    add up others.
+    """
+
+    limit_micros: int
+    month: str
+    spent_micros: int
+
+    def at(self, moment: datetime) -> "Spending":
+        """Return it at a moment: a month begins with nothing spent, and none begins twice."""
+        month = month_of(moment)
+        return self if month <= self.month else Spending(self.limit_micros, month, 0)
+
+    def after(self, change_micros: int, moment: datetime) -> "Spending":
+        """Return it after an entry that changed the balance by so much."""
+        now = self.at(moment)
+        return Spending(now.limit_micros, now.month, now.spent_micros - change_micros)
+
+    def left_micros(self, moment: datetime) -> int:
+        """Return what may still be spent; below zero when the limit was lowered below that."""
+        return self.limit_micros - self.at(moment).spent_micros
+
+    def refuse_beyond(self, amount_micros: int, currency: str, moment: datetime) -> None:
+        """Raise SpendingLimit for an amount that would go past the limit."""
+        if amount_micros > self.left_micros(moment):
+            spent_micros = self.at(moment).spent_micros
+            raise SpendingLimit(amount_micros, spent_micros, self.limit_micros, currency)
