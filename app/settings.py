@@ -385,6 +385,11 @@ class Settings:
         "",
         _sink,
     )
+    webhooks_allow_private: bool = _setting(
+        "whether webhooks may lead to private addresses, by http and to any port: for development",
+        "false",
+        _switch,
+    )
     sandbox: bool = _setting("whether sandbox numbers and plans fail on demand", "false", _switch)
     log_format: Literal["text", "json"] = _setting(
         "how log lines look", "text", _one_of("text", "json")

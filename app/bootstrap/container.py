@@ -40,6 +40,7 @@ from app.adapters.stores.personal_keys import PersonalKeys
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
+from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.part import part
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
@@ -47,7 +48,7 @@ from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
-from app.security.keys import KeyRing, Pepper
+from app.security.keys import KeyRing, Pepper, WebhookKey
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
@@ -95,6 +96,7 @@ from domain.lookups.single import SingleLookup
 from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
+from domain.webhooks.signatures import Signer
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
 from projections.audit.kept_tree import KeptTree
@@ -811,6 +813,21 @@ class Container:
     def webhooks(self) -> Webhooks:
         """The commands and reads of webhook endpoints."""
         return Webhooks(self.log, self.vault, uuid4)
+
+    @part
+    def webhook_key(self) -> WebhookKey:
+        """The key that secrets of webhooks are derived from."""
+        return WebhookKey(self.settings.signing_keys)
+
+    @part
+    def webhook_signer(self) -> Signer:
+        """Makes secrets of webhooks, and signs with them."""
+        return Signer(self.webhook_key)
+
+    @part
+    def webhook_sender(self) -> HttpSender:
+        """Sends webhooks."""
+        return HttpSender(allow_private=self.settings.webhooks_allow_private)
 
     # Monthly fees, and the end of a month.
 

@@ -1,4 +1,4 @@
-"""Signing keys and pepper at a start: created if missing, with a warning if clients lose by it.
+"""The keys of an installation at a start: created if missing, with a warning if clients lose by it.
 
 The database notes the key with which each directory of keys began. So new keys, or the directory of
 another installation, are not taken for the first ones.
@@ -9,14 +9,16 @@ from datetime import datetime, timedelta
 
 from app.bootstrap.container import Container
 from app.security.keys import SigningKeysError, load_or_make_pepper
+from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S
 from domain.accounts.organization import ApiClient, api_client_id
 from projections.models.api_clients import ApiClientRow
 
 
 def ensure_keys(container: Container) -> None:
-    """Create signing keys and pepper if they are missing."""
+    """Create signing keys, pepper and the key of webhooks if they are missing."""
     container.keys.ensure()
+    container.webhook_key.ensure()
     if not container.settings.secret_pepper:
         load_or_make_pepper(container.settings.signing_keys)
 
@@ -29,6 +31,8 @@ def note_keys(container: Container) -> list[str]:
         kid = first or container.keys.signing_key().kid
         container.notes.add("signing_keys", kid, container.clock())
     note_pepper(container)
+    told = SecretHasher(container.webhook_key).fingerprint()
+    container.notes.add("webhook_key", told, container.clock())
     return lost_keys(container)
 
 
@@ -45,12 +49,12 @@ def note_pepper(container: Container) -> None:
 def lost_keys(container: Container) -> list[str]:
     """Say what is refused because keys or pepper have changed."""
     keys, peppers = container.notes.all("signing_keys"), container.notes.all("pepper")
+    told = _lost_secrets(container)
     if len(keys) < 2 and len(peppers) < 2:  # noqa: PLR2004  # The first ones replace none.
-        return []
+        return told
     with container.views.reading() as connection:
         clients = [row for row in container.clients.all(connection) if not row.revoked]
     lifetime = timedelta(seconds=container.settings.token_ttl_s + LEEWAY_S)
-    told = []
     if clients and len(keys) > 1 and container.clock() - keys[-1].at < lifetime:
         told.append(
             f"SIGNING_KEYS: the signing keys were made anew at {keys[-1].at:%Y-%m-%d %H:%M} UTC; "
@@ -62,6 +66,22 @@ def lost_keys(container: Container) -> list[str]:
             "refused; restore the directory from its backup, or rotate each secret"
         )
     return told
+
+
+def _lost_secrets(container: Container) -> list[str]:
+    """Say whose webhook secrets were derived from another key."""
+    keys = container.notes.all("webhook_key")
+    if len(keys) < 2:  # noqa: PLR2004  # The first one replaces none.
+        return []
+    with container.views.reading() as connection:
+        organizations = [row.id for row in container.organizations.all(connection)]
+    endpoints = [each for owner in organizations for each in container.webhooks.all(owner)]
+    dead = sum(_at(keys, each.secret_since) != keys[-1].value for each in endpoints)
+    told = (
+        f"SIGNING_KEYS: the key of webhooks is not that of before: receivers refuse what {dead} "
+        "endpoints are told; restore the directory from its backup, or rotate each secret"
+    )
+    return [told] if dead else []
 
 
 def _is_dead(

@@ -24,7 +24,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, write_file
-from app.security.keys import PEPPER
+from app.security.keys import PEPPER, WEBHOOK_KEY
 from app.security.secrets import SecretHasher
 from domain.log.aggregate import Event
 from domain.log.log import Log
@@ -35,6 +35,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 MANIFEST = "manifest.json"  # Written last: a directory without it is no backup.
 KEYS = "keys"
+Noted = Literal["pepper", "signing_keys", "webhook_key"]
 OTHER_PEPPER = "SECRET_PEPPER is not that of the backup: until it is, client secrets are refused"
 FORMAT = 1  # Raise it when older releases must not read what is written here.
 
@@ -140,18 +141,19 @@ def _copy_keys(container: Container, target: Path) -> None:
             for file in _files(settings.signing_keys):
                 if not file.name.startswith("."):
                     write_file(target / file.name, file.read_bytes())
-    lost = _is_noted(container, "signing_keys") and not any(target.glob("*.pem"))
-    if lost or (
-        _is_noted(container, "pepper")
-        and not settings.secret_pepper
-        and not (target / PEPPER).is_file()
-    ):
-        missing = "signing key" if lost else PEPPER
-        message = f"SIGNING_KEYS: {settings.signing_keys}: holds no {missing}, which is in use"
-        raise NoBackup(message)
+    has_pepper = bool(settings.secret_pepper) or (target / PEPPER).is_file()
+    kept: list[tuple[str, Noted, bool]] = [
+        ("signing key", "signing_keys", any(target.glob("*.pem"))),
+        (PEPPER, "pepper", has_pepper),
+        (WEBHOOK_KEY, "webhook_key", (target / WEBHOOK_KEY).is_file()),
+    ]
+    for missing, subject, is_there in kept:
+        if not is_there and _is_noted(container, subject):
+            message = f"SIGNING_KEYS: {settings.signing_keys}: holds no {missing}, which is in use"
+            raise NoBackup(message)
 
 
-def _is_noted(container: Container, subject: Literal["pepper", "signing_keys"]) -> bool:
+def _is_noted(container: Container, subject: Noted) -> bool:
     try:
         return container.notes.newest(subject) is not None
     except SQLAlchemyError:  # The tables are of an older release, which kept no notes.

@@ -80,6 +80,9 @@ def _settings(settings: Settings) -> Iterator[Finding]:
     if settings.sandbox:
         message = "SANDBOX is on: some numbers and plans fail on purpose"
         yield Finding("sandbox", "fault", message)
+    if settings.webhooks_allow_private:
+        message = "WEBHOOKS_ALLOW_PRIVATE is on: partners can have this network called"
+        yield Finding("webhooks", "fault", message)
     if settings.database_url.startswith("sqlite:"):
         message = "DATABASE_URL is SQLite: one process on one machine, gone with its disk"
         yield Finding("sqlite", "advice", message)
@@ -105,6 +108,11 @@ def _keys(container: Container) -> Iterator[Finding]:
     if notes.newest("pepper"):
         try:
             container.secret_hasher.fingerprint()
+        except SigningKeysError as error:
+            yield Finding("keys", "fault", str(error))
+    if notes.newest("webhook_key"):
+        try:
+            container.webhook_key()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
     for operator in container.operators.all():

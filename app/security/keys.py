@@ -33,6 +33,7 @@ __all__ = [
     "ListedKey",
     "Pepper",
     "SigningKeysError",
+    "WebhookKey",
     "load_or_make_pepper",
 ]
 
@@ -41,7 +42,8 @@ State = Literal["signing", "verifying", "retired"]
 LOOK_S = 1.0  # A look takes milliseconds; nobody waits longer for that of another thread.
 FIRST = "first"  # The name of the file with the kid of the key that was made when there was none.
 PEPPER = "pepper"  # The name of its file.
-PEPPER_BYTES = 32
+WEBHOOK_KEY = "webhook-key"
+PEPPER_BYTES = 32  # Of either.
 
 _PEPPER = re.compile(rb"[0-9a-f]{64}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -204,8 +206,11 @@ class Pepper:
     a start, which warns: with a new pepper every client secret is refused.
     """
 
+    name = PEPPER
+    needed_by, consequence = "client secrets need it", "no client gets a token"
+
     def __init__(self, directory: Path, in_use: Callable[[], bool]) -> None:
-        self._path = directory / PEPPER
+        self._path = directory / self.name
         self._in_use = in_use
         self._read: bytes | None = None
         self._outage = _Outage()
@@ -215,15 +220,29 @@ class Pepper:
             try:
                 self._read = self._load()
             except SigningKeysError as error:
-                self._outage.began(error, "no client gets a token")
+                self._outage.began(error, self.consequence)
                 raise
-            self._outage.ended("the pepper can be read again")
+            self._outage.ended(f"the {self.name} can be read again")
         return self._read
 
     def _load(self) -> bytes:
         if not self._path.exists() and self._in_use():
-            raise SigningKeysError(self._path, "is missing, and client secrets need it")
-        return load_or_make_pepper(self._path.parent)
+            raise SigningKeysError(self._path, f"is missing, and {self.needed_by}")
+        return _load_or_make(self._path, os.urandom)
+
+
+class WebhookKey(Pepper):
+    """The key that secrets of webhooks are derived from; only a start makes one."""
+
+    name = WEBHOOK_KEY
+    needed_by, consequence = "secrets of webhooks need it", "no webhook is sent"
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, lambda: True)
+
+    def ensure(self) -> None:
+        """Create the key, unless another process has."""
+        _load_or_make(self._path, os.urandom)
 
 
 class _Outage:
@@ -250,14 +269,17 @@ def load_or_make_pepper(
 
     It is text, so that setting SECRET_PEPPER to the file's content gives the same pepper.
     """
-    path = directory / PEPPER
-    with locked(directory):
+    return _load_or_make(directory / PEPPER, random_bytes)
+
+
+def _load_or_make(path: Path, random_bytes: Callable[[int], bytes]) -> bytes:
+    with locked(path.parent):
         if not path.exists():
             write_file(path, random_bytes(PEPPER_BYTES).hex().encode())
-        pepper = path.read_bytes().strip()
-    if _PEPPER.fullmatch(pepper) is None:
-        raise SigningKeysError(path, "is not a pepper of 64 hexadecimal digits")
-    return pepper
+        secret = path.read_bytes().strip()
+    if _PEPPER.fullmatch(secret) is None:
+        raise SigningKeysError(path, f"is not a {path.name} of 64 hexadecimal digits")
+    return secret
 
 
 def _newest(keys: Mapping[str, Key]) -> Key | None:

@@ -50,6 +50,7 @@ class WebhookEndpoint(Root):
             aggregate.registered = self
             aggregate.personal, aggregate.events = self.personal, self.events
             aggregate.generation, aggregate.previous_until = 1, None
+            aggregate.secret_since = self.timestamp
             aggregate.disabled, aggregate.is_deleted = None, False
             aggregate.fresh_since = self.timestamp
 
@@ -76,6 +77,7 @@ class WebhookEndpoint(Root):
         def apply(self, aggregate: "WebhookEndpoint") -> None:
             aggregate.generation = self.generation
             aggregate.previous_until = self.previous_until
+            aggregate.secret_since = self.timestamp
 
     class Disabled(Event, ByOperator):
         """`asked`: by its organization; `gone`: it said 410; `failing`: for seven days."""
@@ -109,6 +111,7 @@ class WebhookEndpoint(Root):
     events: list[str] | None
     generation: int
     previous_until: datetime | None
+    secret_since: datetime
     disabled: Disabled | None
     is_deleted: bool
     fresh_since: datetime  # Failures before this moment say nothing about it as it is now.

@@ -11,7 +11,7 @@ from sqlalchemy import BigInteger, Column, MetaData, String, Table, select
 
 from projections.engine.database import Database, from_micros, to_micros
 
-Subject = Literal["pepper", "signing_keys", "backup", "audit"]
+Subject = Literal["pepper", "signing_keys", "webhook_key", "backup", "audit"]
 
 
 class Note(NamedTuple):

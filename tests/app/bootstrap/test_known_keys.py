@@ -12,9 +12,11 @@ from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.cli.installation import cause_of
 from app.cli.root import cli
-from app.security.keys import FIRST
+from app.security.keys import FIRST, WEBHOOK_KEY, SigningKeysError
 from app.watch.database_clock import DatabaseClock
 from domain.accounts.organization import api_client_id
+from domain.webhooks.commands import Draft
+from domain.webhooks.endpoint import WebhookEndpoint
 from tests.installation import Installation, Process, SetClock
 
 
@@ -49,7 +51,7 @@ def keys_of(process: Process) -> Path:
 
 def forget_keys(process: Process) -> None:
     """Let a process read its keys again, as a new one does."""
-    for name in ("keys", "secret_hasher"):
+    for name in ("keys", "secret_hasher", "webhook_key", "webhook_signer"):
         process.__dict__.pop(name, None)
 
 
@@ -178,3 +180,35 @@ def test_two_machines_that_note_the_first_keys_at_once_have_lost_none(
         clock.forward(seconds=0.01)
         start(process)
     assert lost_keys(process) == []
+
+
+def register_webhook(process: Process) -> WebhookEndpoint:
+    with process.views.reading() as connection:
+        (owner,) = process.organizations.all(connection)
+    draft = Draft(owner.id, "https://hooks.example/", None, None, None)
+    return process.webhooks.register(draft, process.cause())[0]
+
+
+def test_a_new_key_of_webhooks_is_a_loss_until_the_secret_is_rotated(
+    started: Process, tmp_path: Path, clock: SetClock
+) -> None:
+    endpoint = register_webhook(started)
+    first = started.webhook_signer.secret(endpoint.id, 1)
+    clock.forward(days=1)
+    away = (keys_of(started) / WEBHOOK_KEY).rename(tmp_path / "away")
+    forget_keys(started)
+    with pytest.raises(SigningKeysError, match="missing, and secrets of webhooks need it"):
+        started.webhook_signer.secret(endpoint.id, 1)
+    (told,) = start(started)
+    assert "refuse what 1 endpoints are told" in told
+    assert started.webhook_signer.secret(endpoint.id, 1) != first
+    away.replace(keys_of(started) / WEBHOOK_KEY)
+    clock.forward(days=1)
+    assert start(started) == []
+    assert started.webhook_signer.secret(endpoint.id, 1) == first
+    (keys_of(started) / WEBHOOK_KEY).unlink()
+    clock.forward(days=1)
+    assert len(start(started)) == 1
+    clock.forward(days=1)
+    started.webhooks.rotate_secret(endpoint.organization_id, endpoint.id, None, started.cause())
+    assert lost_keys(started) == []

@@ -47,6 +47,7 @@ def test_what_is_ready_is_not_mentioned(healthy: Process) -> None:
     [
         ("base plan", "NETWORK_BASE_PLAN", ""),
         ("sandbox", "SANDBOX", "true"),
+        ("webhooks", "WEBHOOKS_ALLOW_PRIVATE", "true"),
         ("public url", "PUBLIC_URL", ""),
     ],
 )
@@ -82,7 +83,13 @@ def test_a_month_that_is_not_closed_an_hour_after_its_end_is_named(healthy: Proc
 
 def lose_keys(process: Process) -> None:
     shutil.rmtree(process.settings.signing_keys)
-    del process.__dict__["keys"], process.__dict__["secret_hasher"]
+    for name in ("keys", "secret_hasher", "webhook_key"):
+        del process.__dict__[name]
+
+
+def lose_the_webhook_key(process: Process) -> None:
+    (process.settings.signing_keys / "webhook-key").unlink()
+    del process.__dict__["webhook_key"]
 
 
 def make_keys_anew(process: Process) -> None:
@@ -112,6 +119,7 @@ def forget_the_backup(process: Process) -> None:
     ("harm", "check", "words"),
     [
         (lose_keys, "keys", "SIGNING_KEYS"),
+        (lose_the_webhook_key, "keys", "secrets of webhooks need it"),
         (make_keys_anew, "keys", "pepper is not that of before"),
         (stop_a_read_model, "read models", "jobs has stopped"),
         (leave_read_models_behind, "read models", "behind the log"),

@@ -93,6 +93,7 @@ class Service:
         if migrated:
             migrate(self.container)
             self.container.keys.ensure()
+            self.container.webhook_key.ensure()
         self.app = create_app(self.container)
         self.app.test_client_class = DescribedClient
         self.client = self.app.test_client()
