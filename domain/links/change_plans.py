@@ -24,7 +24,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
-from domain.links.failing import Failing, refusal_of_change
+from domain.links.failing import BoundFailure, Failing, refusal_of_change
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
@@ -56,14 +56,6 @@ class ChangeRequest:
     add: Sequence[UUID]
     key: str | None
     network: str = SIMULATED  # That of the link, at which the request waits.
-
-
-class BoundFailure(Exception):
-    """Raised for a change that failed and keeps its key: the same refusal is given every time."""
-
-    def __init__(self, refusal: Refused) -> None:
-        super().__init__(refusal.code)
-        self.refusal = refusal
 
 
 @dataclass(frozen=True)

@@ -1,45 +1,65 @@
 """The command that creates a link: requested in the log, done by a worker, waited for here."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from uuid import UUID
 
-from domain.catalogue.plan import PlanTerms
+from domain.accounts.wallet import Wallet, wallet_id
+from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.cause import Cause, Clock
 from domain.errors import (
     LATE,
     NO_BASE_PLAN,
+    NO_ESIM,
+    REJECTED,
+    UNREACHABLE,
     ConfigError,
     Conflict,
     IdempotencyInProgress,
     IdempotencyKeyReused,
+    InsufficientBalance,
     ProvisioningError,
     Refused,
     ServiceUnavailable,
     ValidationFailed,
 )
 from domain.links.attempts import last_attempt
-from domain.links.failing import Failing, refusal_of_link
+from domain.links.bought_plan import BoughtPlan
+from domain.links.failing import BoundFailure, Failing, refusal_of_link
 from domain.links.link import Link, link_id
 from domain.links.networks import Networks
 from domain.links.offers import UNKNOWN, Offers, buy, check_currency, check_funds, find_payer
 from domain.links.provisioning import UNFINISHED
 from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
+from domain.provider_errors import ProviderError, Rejected
 
+QUOTE_S = 5.0  # For the network to show its stock.
 NOT_ENDED = "The link could not be ended in time; it is ended and paid back within minutes."
 
 
 @dataclass(frozen=True, slots=True)
 class LinkRequest:
-    """Who wants which plan, under which name; `key` is the Idempotency-Key, if any."""
+    """Who wants which plan, under which name; `key` is the Idempotency-Key, if any.
+
+    One that does not wait is answered as soon as the request is in the log.
+    """
 
     organization_id: UUID
     plan_id: UUID
     name: str | None
     key: str | None
+    waits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """What a creation would cost now; `balance_micros` is left after it, None without a wallet."""
+
+    plan: BoughtPlan
+    balance_micros: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,18 +88,56 @@ class LinkCreate:
     def run(self, request: LinkRequest, cause: Cause) -> tuple[Link, bool]:
         """Return the active link, and whether an earlier request with the key had created it.
 
-        Raises ValidationFailed on `plan_id`, ConfigError, the refusals of the wallet,
-        IncompleteNetworkAnswer and ProvisioningError with what was `refunded`,
-        IdempotencyKeyReused, IdempotencyInProgress, RateLimited, ServiceUnavailable.
+        For a request that does not wait the link may be unfinished. Raises ValidationFailed on
+        `plan_id`, ConfigError, the refusals of the wallet, IncompleteNetworkAnswer and
+        ProvisioningError with what was `refunded` (inside BoundFailure when the sender of the
+        first request did not wait for it), IdempotencyKeyReused, IdempotencyInProgress,
+        RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
         return retry_on_conflict(  # A twin with the same key was first; answer as it does.
             lambda: self._run(request, until_s, cause), IdempotencyInProgress()
         )
 
+    def quote(self, request: LinkRequest, cause: Cause) -> Quote:
+        """Check what a creation checks and return what it would cost; nothing is taken or kept.
+
+        Raises what `run` refuses with before anything is begun, and ProvisioningError when the
+        network has no eSIM for the plan, or cannot say.
+        """
+        terms = self._check(request, self.new_id(), cause)
+        plan = buy(request.plan_id, terms)
+        wallet = self.log.find(Wallet, wallet_id(request.organization_id))
+        left = None if wallet is None else wallet.balance_micros - plan.price_micros
+        if wallet is not None and left is not None and left < 0:  # It was spent just now.
+            raise InsufficientBalance(plan.price_micros, wallet.balance_micros, wallet.currency)
+        self._require_stock(request.organization_id, plan, terms.sponsor_profiles)
+        return Quote(plan, left)
+
+    def _require_stock(
+        self, organization_id: UUID, plan: BoughtPlan, profiles: Sequence[SponsorProfile | None]
+    ) -> None:
+        """Refuse a plan for which the network shows no free eSIM; an order needs none."""
+        network, until_s = self.networks.of(plan.network), time.monotonic() + QUOTE_S
+        if network.shape != "stock":
+            return
+        why = NO_ESIM
+        try:
+            with self.waiting.place(organization_id, network.name):
+                for profile in profiles or [None]:
+                    profile_id = None if profile is None else profile.id
+                    left_s, product = until_s - time.monotonic(), self.rules.product
+                    if network.available_esims(
+                        plan.at_provider, profile_id, product, page=0, timeout_s=left_s
+                    ):
+                        return
+        except ProviderError as error:
+            why = REJECTED if isinstance(error, Rejected) else UNREACHABLE
+        raise ProvisioningError(why, "nothing was taken", refunded="0.00")
+
     def _run(self, request: LinkRequest, until_s: float, cause: Cause) -> tuple[Link, bool]:
         attempt, earlier = self._last_attempt(request)
-        if earlier is not None and earlier.failure is None:
+        if earlier is not None and (earlier.failure is None or earlier.requested.unawaited):
             return self._like(request, earlier, until_s), True
         new = link_id(request.organization_id, request.key, attempt + 1) if request.key else None
         return self._create(request, new or self.new_id(), until_s, cause), False
@@ -97,6 +155,8 @@ class LinkCreate:
             raise IdempotencyKeyReused
         if earlier.stage not in UNFINISHED:
             return _outcome(earlier)
+        if not request.waits:
+            return earlier
         with self.waiting.place(request.organization_id, earlier.network):
             link = wait_for(self.log, earlier, _is_answered, until_s)
         if not _is_answered(link):
@@ -108,6 +168,9 @@ class LinkCreate:
     def _create(self, request: LinkRequest, new: UUID, until_s: float, cause: Cause) -> Link:
         terms = self._check(request, new, cause)
         link = self._requested(request, new, terms, cause)
+        if not request.waits:
+            self.log.append(link)
+            return link
         place = self.waiting.place(request.organization_id, link.network)
         with place, self.log.appended.watching(new) as news:
             self.log.append(link)
@@ -121,7 +184,8 @@ class LinkCreate:
             network = self.networks.of(terms.network)
             price_micros, currency = terms.retail_price_micros, self.rules.currency
             # Limits are reported before settings and price.
-            self.waiting.require_share(request.organization_id, network.name)
+            if request.waits:
+                self.waiting.require_share(request.organization_id, network.name)
             payer = find_payer(self.log, request.organization_id, price_micros, cause.at)
             if network.shape == "stock" and not self.rules.base_plan:
                 raise ConfigError(NO_BASE_PLAN)
@@ -151,6 +215,7 @@ class LinkCreate:
             sponsor_profiles=terms.sponsor_profiles,
             currency=self.rules.currency,
             deadline=cause.at + self.rules.deadline,
+            unawaited=not request.waits,
         )
 
     def _expire(self, link: Link) -> Link:
@@ -170,5 +235,6 @@ def _is_answered(link: Link) -> bool:
 
 def _outcome(link: Link) -> Link:
     if link.failure is not None:
-        raise refusal_of_link(link)
+        refusal = refusal_of_link(link)
+        raise BoundFailure(refusal) if link.requested.unawaited else refusal
     return link

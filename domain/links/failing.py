@@ -41,6 +41,14 @@ REFUSALS: dict[str, type[Refused]] = {
 }
 
 
+class BoundFailure(Exception):
+    """Raised for what failed and keeps its key: the same refusal is given every time."""
+
+    def __init__(self, refusal: Refused) -> None:
+        super().__init__(refusal.code)
+        self.refusal = refusal
+
+
 @dataclass(frozen=True)
 class Failing:
     """Fails links and plan changes; every method raises Conflict when others were first."""

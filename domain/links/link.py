@@ -65,7 +65,10 @@ class Link(Refundable):
         organization_id: UUID
 
     class Requested(Event, Created):
-        """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order."""
+        """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
+
+        `unawaited`: its sender was answered at once, so its failure is bound to its key.
+        """
 
         TOPIC = "link.requested"
         IS_STEP = True
@@ -75,6 +78,7 @@ class Link(Refundable):
         sponsor_profiles: list[SponsorProfile]
         price: PaidPrice | None
         deadline: datetime
+        unawaited: bool | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.requested = self
@@ -495,6 +499,7 @@ class Link(Refundable):
         sponsor_profiles: Sequence[SponsorProfile],
         currency: str,
         deadline: datetime,
+        unawaited: bool = False,
     ) -> Self:
         """Request a link; nothing is charged before an eSIM has been found."""
         price = None
@@ -510,6 +515,7 @@ class Link(Refundable):
             sponsor_profiles=list(sponsor_profiles),
             price=price,
             deadline=deadline,
+            unawaited=unawaited or None,
         )
 
     @property

@@ -215,9 +215,11 @@ class Buyer:
         key: str | None = None,
         name: str | None = None,
         process: Process | None = None,
+        *,
+        waits: bool = True,
     ) -> tuple[Link, bool]:
         process = process or self.process
-        request = LinkRequest(self.organization_id, plan_id, name, key)
+        request = LinkRequest(self.organization_id, plan_id, name, key, waits)
         return process.link_create.run(request, process.cause())
 
     def change(

@@ -59,6 +59,7 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("later", _with(Plan.Changed, terms=LATER_TERMS)),
     ("unpriced", _with(Plan.Published, terms=UNPRICED_TERMS, enabled=False)),
     ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
+    ("unawaited", _with(Link.Requested, unawaited=True)),
     ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),
     ("cost", _with(Link.PlanAdded, plan=COSTLY_PLAN, cost=TOLD)),
     (

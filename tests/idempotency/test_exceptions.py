@@ -13,7 +13,7 @@ from domain.errors import (
     NumberLookupUnavailable,
     ProvisioningError,
 )
-from domain.links.change_plans import BoundFailure
+from domain.links.failing import BoundFailure
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import PlanChange
 from domain.lookups import single as single_lookup

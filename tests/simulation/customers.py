@@ -5,8 +5,9 @@ from uuid import UUID
 
 from domain.accounts.wallet import Wallet, deposit_id, wallet_id
 from domain.errors import Refused
-from domain.links.change_plans import BoundFailure, ChangeRequest
+from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
+from domain.links.failing import BoundFailure
 from domain.links.link import Link
 from domain.lookups.bulk import BulkRequest
 from domain.lookups.single import LookupRequest

@@ -54,6 +54,7 @@ ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
     "job_id": ("The id of the job.", {"format": "uuid"}, JOB_ID),
     "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
     "plan_id": ("The id of the plan.", {"format": "uuid"}, PLAN_ID),
+    "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, LINK_ID),
     "transaction_id": ("The id of the transaction.", {"format": "uuid"}, TRANSACTION_ID),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {

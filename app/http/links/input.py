@@ -1,5 +1,6 @@
 """Input of links: their creation, lists, changes of plans and status."""
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any, ClassVar
@@ -8,6 +9,7 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, post_load, validate
 from marshmallow import validates_schema as validates_whole
 
+from app.http.edge.idempotency import IdempotencyHeader
 from app.http.edge.input import described, parse_id
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.schemas import NO_NUL, PER_PAGE_MAX, PageQuery, WholeNumber
@@ -24,6 +26,8 @@ NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 NOT_A_FLAG = "Must be true or false."
+RESPOND_ASYNC = "respond-async"
+_QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.
 
 
 class Id(fields.UUID):
@@ -120,6 +124,40 @@ class LinkBody(Schema):
     def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Treat an empty name as no name."""
         return data | {"name": data.get("name") or None}
+
+
+class CreateQuery(Schema):
+    """Whether the link is to be made."""
+
+    dry_run = fields.Boolean(
+        load_default=False,
+        truthy={"true", "1"},
+        falsy={"false", "0"},
+        error_messages={"invalid": NOT_A_FLAG},
+        metadata=described(
+            "Whether only to check the request and to tell the price: nothing is made, taken or "
+            "kept, and `Idempotency-Key` and `Prefer` are ignored."
+        ),
+    )
+
+
+class CreateHeaders(IdempotencyHeader):
+    """The key of the request, and whether to wait for the link."""
+
+    prefer = fields.String(
+        data_key="Prefer",
+        metadata=described(
+            "`respond-async` (RFC 7240): reply at once, and tell the outcome at `Location`. It is "
+            "no part of the request that `Idempotency-Key` stands for.",
+            examples=["respond-async"],
+        ),
+    )
+
+
+def is_waited_for(prefer: str) -> bool:
+    """Tell whether a reply is to wait; other preferences are ignored, as RFC 7240 has it."""
+    named = _QUOTED.sub("", prefer).lower().split(",")
+    return RESPOND_ASYNC not in {re.split("[;=]", each)[0].strip() for each in named}
 
 
 class LinkPlansBody(Schema):

@@ -33,6 +33,7 @@ from app.http.edge.replies import (
     TRANSACTION_ID,
     Amount,
     Currency,
+    ErrorDetail,
     Mcc,
     Mnc,
     Moment,
@@ -172,6 +173,41 @@ class NewLink(LinkDetail, kw_only=True):
     currency: Currency
 
 
+class LinkQuote(Struct):
+    """What a link would cost now; nothing was made, taken or kept."""
+
+    plan_id: Annotated[UUID, means("The plan.")]
+    plan_name: Annotated[str, means("Its name.")]
+    price: Annotated[Amount, means("What your wallet would pay.")]
+    currency: Currency
+    balance_after: Annotated[
+        Amount | None, means("What your wallet would then hold; null: you have none.")
+    ]
+
+
+class LinkRequest(Struct, kw_only=True):
+    """A link that was asked for."""
+
+    id: Annotated[UUID, means("The request; the link has the same id once there is one.")]
+    status: Annotated[
+        str,
+        means(
+            "Whether it is being made, is there, or has failed.",
+            **one_of("LinkRequestStatus", ["pending", "active", "failed"], MORE_MAY_COME),
+        ),
+    ]
+
+
+class LinkOutcome(LinkRequest, kw_only=True):
+    """A link that was asked for, and what has become of it."""
+
+    link: Annotated[NewLink | None, means("The link; null: there is none, or not yet.")]
+    error: Annotated[ErrorDetail | None, means("Why it has failed; null: it has not.")]
+    refunded: Annotated[
+        Amount | None, means("What has come back after a failure; null: it has not failed.")
+    ]
+
+
 class ServingNetwork(Struct):
     """The mobile network that serves a device; what is not known is absent."""
 
@@ -225,6 +261,18 @@ class LinkReply(Reply[LinkDetail], kw_only=True):
 
 class NewLinkReply(Reply[NewLink]):
     """The link is active, and paid."""
+
+
+class LinkQuoteReply(Reply[LinkQuote]):
+    """The link can be created, for this price."""
+
+
+class LinkRequestReply(Reply[LinkRequest]):
+    """The link is being made; `Location` tells what becomes of it."""
+
+
+class LinkOutcomeReply(Reply[LinkOutcome]):
+    """What has become of the request."""
 
 
 class ChangedLinkReply(Reply[ChangedLink], kw_only=True):
@@ -435,6 +483,14 @@ CREATED: Final = NewLinkReply(
         amount_charged="4.50",
         currency="USD",
     ),
+    meta=META,
+)
+QUOTE: Final = LinkQuoteReply(
+    data=LinkQuote(_PLAN.id, _PLAN.name, "4.50", "USD", balance_after="78.50"), meta=META
+)
+ACCEPTED: Final = LinkRequestReply(data=LinkRequest(id=LINK_ID, status="pending"), meta=META)
+OUTCOME: Final = LinkOutcomeReply(
+    data=LinkOutcome(id=LINK_ID, status="active", link=CREATED.data, error=None, refunded=None),
     meta=META,
 )
 CHANGED: Final = ChangedLinkReply(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from flask import Response
+from msgspec import UNSET
 from msgspec.structs import asdict
 
 from app.http.accounts.replies import show_transaction
@@ -19,24 +20,31 @@ from app.http.edge.idempotency import (
     IdempotencyHeader,
     replay_headers,
 )
-from app.http.edge.input import Blueprint
+from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.paths import reached
+from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.problems import problem_of
-from app.http.edge.replies import LOCATION, PLAN_ID, failure, success
+from app.http.edge.replies import LOCATION, PLAN_ID, ErrorDetail, failure, success
 from app.http.edge.request import container, current_cause
+from app.http.links import replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (
     NOT_A_FLAG,
+    RESPOND_ASYNC,
+    CreateHeaders,
+    CreateQuery,
     HistoryQuery,
     LinkBody,
     LinkPlansBody,
     LinkQuery,
     NoBody,
     StatusQuery,
+    is_waited_for,
 )
 from app.http.links.replies import (
+    ACCEPTED,
     ACTIVATION_ID,
     CHANGED,
     CREATED,
@@ -44,16 +52,21 @@ from app.http.links.replies import (
     LINK,
     LINK_PAGE,
     NETWORK_STATUS,
+    OUTCOME,
+    QUOTE,
     STATUSES,
     TOPUP_PLANS,
+    LinkOutcome,
+    LinkQuote,
     NewLink,
     show_status,
 )
 from app.security.authorization import Caller
 from domain import errors
 from domain.catalogue.plan import SIMULATED
-from domain.links.change_plans import NOT_THERE, BoundFailure, ChangeRequest
-from domain.links.create import LinkRequest
+from domain.links.change_plans import NOT_THERE, ChangeRequest
+from domain.links.create import LinkRequest, Quote
+from domain.links.failing import BoundFailure, refusal_of_link
 from domain.links.link import Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
@@ -87,6 +100,15 @@ _TO_LINK: Final = (
     ("list_link_history", "identifier", "/data/id"),
     ("suspend_link", "identifier", "/data/id"),
 )
+# The failures of a link whose sender did not wait for it, told to whoever sends its key again.
+_OF_A_REPLAY: Final = {each: {"headers": IDEMPOTENCY_REPLAYED} for each in (402, 403, 500, 502)}
+POLL_S: Final = "1"
+PREFERENCE_APPLIED: Final = {
+    "Preference-Applied": {
+        "description": "The preference that was followed (RFC 7240).",
+        "schema": {"type": "string", "enum": [RESPOND_ASYNC]},
+    }
+}
 _SWITCH_REFUSALS: Final = (
     errors.NotFound(),
     errors.NotSupportedByNetwork(),
@@ -115,32 +137,101 @@ def list_links(caller: Caller, query: dict[str, Any]) -> Response:
 
 @blueprint.route("/v1/links", methods=["POST"])
 @operation(scope="links", refusals=CREATE_REFUSALS, takes_body=True)
+@blueprint.arguments(CreateQuery, location="query")
 @blueprint.arguments(
     LinkBody, location="json", example={"plan_id": str(PLAN_ID), "name": CREATED.data.name}
 )
-@blueprint.arguments(IdempotencyHeader, location="headers")
+@blueprint.arguments(CreateHeaders, location="headers")
+@blueprint.doc(responses=_OF_A_REPLAY)
+@blueprint.replies(200, QUOTE)
+@blueprint.replies(
+    202,
+    ACCEPTED,
+    headers=LOCATION | RETRY_AFTER | PREFERENCE_APPLIED | IDEMPOTENCY_REPLAYED,
+    leads_to=[("read_link_request", "request_id", "/data/id")],
+)
 @blueprint.replies(201, CREATED, headers=LOCATION | IDEMPOTENCY_REPLAYED, leads_to=_TO_LINK)
-def create_link(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
+def create_link(
+    caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
+) -> Response:
     """Create a link with its first plan.
 
     The price of the plan is charged when an eSIM has been found, and is back before a failure is
     told. The reply comes when the link is active: allow for half a minute. If it is lost, send the
-    request again with the same `Idempotency-Key`.
+    request again with the same `Idempotency-Key`. With `Prefer: respond-async` the reply comes at
+    once. With `dry_run` everything is checked, the price is told, and nothing is made.
     """
-    parts = container()
-    wanted = LinkRequest(caller.organization_id, body["plan_id"], body["name"], header.get("key"))
-    cause = current_cause()
-    link, replayed = parts.link_create.run(wanted, cause)
-    price = link.requested.price
-    shown = link_data(parts.link_readings.read(link, cause, live=False))
-    data = NewLink(
+    create, cause = container().link_create, current_cause()
+    wanted = LinkRequest(
+        caller.organization_id,
+        body["plan_id"],
+        body["name"],
+        header.get("key"),
+        waits=is_waited_for(header.get("prefer", "")),
+    )
+    if query["dry_run"]:
+        return success(_show_quote(create.quote(wanted, cause)))
+    try:
+        link, replayed = create.run(wanted, cause)
+    except BoundFailure as bound:
+        return failure(problem_of(bound.refusal), REPLAYED)
+    headers = replay_headers(replayed)
+    base = reached(container().settings.base)
+    if not link.is_visible:
+        headers = {"Preference-Applied": RESPOND_ASYNC, "Retry-After": POLL_S, **headers}
+        headers["Location"] = f"{base}/v1/link-requests/{link.id}"
+        return success(replies.LinkRequest(id=link.id, status="pending"), 202, headers=headers)
+    return success(_new(link), 201, headers={"Location": f"{base}/v1/links/{link.id}", **headers})
+
+
+def _show_quote(quote: Quote) -> LinkQuote:
+    left_micros = quote.balance_micros
+    return LinkQuote(
+        plan_id=quote.plan.plan_id,
+        plan_name=quote.plan.name,
+        price=format_amount(quote.plan.price_micros),
+        currency=container().settings.currency,
+        balance_after=None if left_micros is None else format_amount(left_micros),
+    )
+
+
+def _new(link: Link) -> NewLink:
+    price, parts = link.requested.price, container()
+    shown = link_data(parts.link_readings.read(link, current_cause(), live=False))
+    return NewLink(
         **asdict(shown),
         activation_url=shown.apple_activation_url,
         amount_charged=format_amount(price.amount_micros if price is not None else 0),
         currency=parts.settings.currency,
     )
-    location = f"{reached(parts.settings.base)}/v1/links/{link.id}"
-    return success(data, 201, headers={"Location": location, **replay_headers(replayed)})
+
+
+def _find_request(caller: Caller, request_id: str) -> Link:
+    """Return a link that the caller has asked for, whatever has become of it."""
+    link = container().log.find(Link, parse_id(request_id))
+    if link is None or link.organization_id != caller.organization_id:
+        raise errors.NotFound
+    return link
+
+
+@blueprint.route("/v1/link-requests/<request_id>", methods=["GET"])
+@operation(scope="links", resource=_find_request, refusals=[errors.NotFound()])
+@blueprint.replies(200, OUTCOME, headers=RETRY_AFTER)
+def read_link_request(_: Caller, link: Link) -> Response:
+    """Read what has become of a request for a link.
+
+    `Retry-After` stands on it while the link is being made. After a failure the error is the one
+    that a request that waits is told, and `refunded` is what has come back.
+    """
+    shown = LinkOutcome(id=link.id, status="pending", link=None, error=None, refunded=None)
+    if link.is_visible:
+        shown.status, shown.link = "active", _new(link)
+    elif link.failure is not None:
+        problem, refund = problem_of(refusal_of_link(link)), link.failure.refund
+        details = problem.details_sent() or UNSET
+        shown.status, shown.error = "failed", ErrorDetail(problem.code, problem.message, details)
+        shown.refunded = format_amount(refund.amount_micros if refund is not None else 0)
+    return success(shown, headers={"Retry-After": POLL_S} if shown.status == "pending" else {})
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["GET"])

@@ -131,12 +131,15 @@ async function buy(client: Client, wire: Losing, plan: Plan): Promise<string> {
     body: { plan_id: plan.id, name: "Van 12" },
     params: { header: { "Idempotency-Key": "order-1" } },
   };
-  const link = await be(client.POST("/v1/links", order));
+  const made = await client.POST("/v1/links", order);
+  const link = made.data?.data; // A quote, a request or a link, by the status.
+  check(link !== undefined && "iccid" in link, made.error);
   const [token, links] = ["POST /auth/token", "POST /v1/links"];
   equal(wire.sent, [token, token, links, links]);
   const again = await client.POST("/v1/links", order);
   equal(again.response.headers.get("Idempotency-Replayed"), "true");
-  equal(again.data?.data.id, link.id);
+  check(again.data !== undefined && "iccid" in again.data.data, again.error);
+  equal(again.data.data.id, link.id);
   equal([link.amount_charged, link.status], [plan.partner_cost, "active"]);
   return link.id;
 }

@@ -36,6 +36,7 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("read_plan", "plan_id"): own_plan,
     ("read_plan_coverage", "plan_id"): own_plan,
     ("read_link", "identifier"): link_of,
+    ("read_link_request", "request_id"): link_of,
     ("change_link_plans", "identifier"): link_of,
     ("list_topup_plans", "identifier"): link_of,
     ("suspend_link", "identifier"): link_of,
