@@ -86,7 +86,8 @@ class AiraloServer(ScriptedServer):
     """The far side of one account.
 
     Orders of the package `slow` have their effect `slow_s` late. `refuses`: the code with which
-    every order is refused. `tells` replaces parts of the replies to orders.
+    every order is refused. `tells` replaces parts of the replies to orders, `done` is their status.
+    `by_hand` are orders of the list that people have placed.
     """
 
     prefix = "/v2"
@@ -102,6 +103,8 @@ class AiraloServer(ScriptedServer):
         self.sales: list[Sale] = []
         self.refuses: int | None = None
         self.tells: dict[str, Any] = {}
+        self.done = 200
+        self.by_hand: list[Any] = []
         self.tokens: list[str] = []
         self._numbers = itertools.count(1)
         esim = "/sims/(?P<iccid>[^/]+)"
@@ -223,7 +226,7 @@ class AiraloServer(ScriptedServer):
         sale = Sale(code, offer, esim.iccid, now, description, is_topup)
         self.sales.append(sale)
         told = placed(sale) | {"pricing_model": "net_pricing", "net_price": float(offer.net_price)}
-        return success(told | self.tells)
+        return self.done, success(told | self.tells)[1], {}
 
     def _orders(self, request: Request) -> Answer:
         first, _, last = request.query["filter[created_at]"].partition(" - ")
@@ -231,7 +234,7 @@ class AiraloServer(ScriptedServer):
             placed(each) | {"price": "9.50", "status": {"name": "Completed", "slug": "completed"}}
             for each in reversed(self.sales)
             if first <= f"{each.placed_at:%Y-%m-%d}" <= last
-        ]
+        ] + self.by_hand
         page, size = int(request.query["page"]), int(request.query["limit"])
         shown = listed[(page - 1) * size : page * size]
         return 200, {"data": shown, "meta": pages(len(listed), page, size)}, {}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from app.adapters.networks.airalo import wire
+from app.adapters.networks.wire import moment
 from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
@@ -41,6 +42,7 @@ AREAS_PER_PAGE = 20
 CATALOGUE_PAGES_MAX = 100
 
 OK = HTTPStatus.OK
+DONE = range(200, 300)  # Of a change; one that tells nothing else may have been done all the same.
 MAINTENANCE = 13  # Of the operator: "try again later".
 UNEXPECTED = 53  # "Something unexpected happened": it may have been done.
 OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Our account or address is refused.
@@ -195,10 +197,10 @@ class Airalo:
         found: dict[str, Order] = {}  # New orders push others to the next page.
         for page in range(1, ORDER_PAGES_MAX + 1):
             reply = _answer(self._session.read("/orders", left_s(), {**query, "page": str(page)}))
-            told = decode(reply, wire.OrderPage)
-            read = [each.read(plan.provider_plan_id) for each in told.data]
+            told, last_page = wire.orders_of(reply)
+            read = [each.read(plan.provider_plan_id) for each in told]
             found |= {each.order_reference: each for each in read if each is not None}
-            if page >= told.meta.last_page:
+            if page >= last_page:
                 these = [each for each in found.values() if since <= each.placed_at <= until]
                 return sorted(these, key=lambda order: (order.placed_at, order.order_reference))
         message = "more orders than can be looked through"
@@ -238,7 +240,7 @@ class Airalo:
         path = f"{_path(endpoint_id)}/packages"
         reply = _known(self._session.read(path, until(), api=self._packages))
         held = decode(reply, wire.Data[list[wire.Held]]).data
-        begun = [at for each in held if (at := wire.moment(each.activated_at)) is not None]
+        begun = [at for each in held if (at := moment(each.activated_at)) is not None]
         return Usage(
             status="inactive" if sim.recycled else "active",
             addons=[each.usage() for each in held],
@@ -283,11 +285,11 @@ class Airalo:
         reply = self._session.change(path, timeout_s, body)
         message = f"Airalo refuses it ({reply.status})"
         try:
-            if reply.status == OK:
+            if reply.status in DONE:
                 return decode(reply, wire.Data[wire.Placed]).data
             code = decode(reply, wire.Refusal).code
         except Malformed as error:
-            if reply.status != OK:
+            if reply.status not in DONE:
                 raise Rejected(message) from None
             message, code = str(error), UNEXPECTED
         if code == UNEXPECTED:

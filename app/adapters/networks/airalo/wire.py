@@ -5,22 +5,23 @@ Times without a zone are UTC. Airalo counts 1 GB as 1024 MB; with us 1 GB is 100
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Generic, TypeVar
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Raw, Struct
 
+from app.adapters.networks.wire import balance_of, cost_of, moment
+from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
-MICROS = 1_000_000
 TOPUP = (
     "-topup"  # A package for an eSIM that is there has the id of the one for a new eSIM, and this.
 )
 ICCID = re.compile(r"[0-9]{16,22}")
 ISO = re.compile(r"[A-Z]{2}")
+REFERENCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 T = TypeVar("T")
 
@@ -85,7 +86,7 @@ class Placed(Struct):
     def cost(self) -> Cost | None:
         """What we pay, where it is told: with a discount the amount paid, else the net price."""
         paid = self.net_price if self.total_amount_paid is None else self.total_amount_paid
-        return cost_of(paid, self.currency, self.code, estimated=False)
+        return cost_of(paid, self.currency, self.code)
 
     def read(self, package: str) -> Order | None:
         """Return the order if it put one package of this name on one new eSIM; else None."""
@@ -104,6 +105,12 @@ class Placed(Struct):
         return bool(ours) and (self.type, self.package_id, self.quantity) == wanted
 
 
+class Described(Struct):
+    """What tells our orders from others."""
+
+    description: str | None = None
+
+
 class Pages(Struct):
     """How many pages a list has."""
 
@@ -111,10 +118,27 @@ class Pages(Struct):
 
 
 class OrderPage(Struct):
-    """A page of the list of orders."""
+    """A page of the list of orders, which are decoded one by one: see `orders_of`."""
 
-    data: list[Placed]
+    data: list[Raw]
     meta: Pages
+
+
+def orders_of(reply: Reply) -> tuple[list[Placed], int]:
+    """Return the orders of a page and how many pages there are.
+
+    One that cannot be read is passed over if its description is no id, as all of ours are: people
+    place others in the same account. Raises Malformed.
+    """
+    page, found = decode(reply, OrderPage), []
+    for each in page.data:
+        part = Reply(reply.status, {}, bytes(each))
+        try:
+            found.append(decode(part, Placed))
+        except Malformed:
+            if REFERENCE.search(decode(part, Described).description or ""):
+                raise
+    return found, page.meta.last_page
 
 
 class Package(Struct):
@@ -219,35 +243,9 @@ class Balances(Struct):
         """What we have left."""
         told = self.balances if isinstance(self.balances, list) else [self.balances]
         left = [each.available_balance for each in told]
-        return ProviderBalance(micros(left[0].amount), left[0].currency) if left else None
+        return balance_of(left[0].amount, left[0].currency) if left else None
 
 
 def ours_mb(theirs: float) -> float:
     """Return an amount of theirs in MB, of which 1000 are what they call 1 GB."""
     return theirs * 1000 / 1024
-
-
-def cost_of(
-    amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool
-) -> Cost | None:
-    """Return an amount as a cost; None if it is not told or can be none."""
-    if amount is None or not amount.is_finite() or amount < 0:
-        return None
-    if not re.fullmatch("[A-Z]{3}", currency or ""):
-        return None
-    assert currency is not None
-    return Cost(micros(amount), currency, reference, estimated)
-
-
-def micros(amount: Decimal) -> int:
-    """Return an amount in micro-units, rounded half to even."""
-    return int((amount * MICROS).to_integral_value())
-
-
-def moment(text: str | None) -> datetime | None:
-    """Return a time in UTC, with a space or T and with or without a zone; None if it is none."""
-    try:
-        told = convert((text or "").replace(" ", "T", 1), datetime)
-    except ValidationError:
-        return None
-    return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.notifications import iccid_of
+from app.adapters.networks.wire import balance_of
 from app.adapters.remote.reply import Malformed, Reply, decode
 from app.adapters.remote.request import Query
 from domain.catalogue.supplied import SuppliedPlan
@@ -87,10 +88,10 @@ class EsimGo:
         """Read our account, which costs nothing."""
         self._organisation(timeout_s)
 
-    def balance(self, *, timeout_s: float) -> ProviderBalance:
+    def balance(self, *, timeout_s: float) -> ProviderBalance | None:
         """Return what is left on our account, test credit included."""
         account = self._organisation(timeout_s)
-        return ProviderBalance(wire.micros(account.balance), account.currency)
+        return balance_of(account.balance, account.currency)
 
     def supplied(self, *, timeout_s: float) -> Iterator[SuppliedPlan]:
         """Return the bundles of the catalogue, with the operators of each country."""

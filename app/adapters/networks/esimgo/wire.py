@@ -10,20 +10,19 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Literal
 
-from msgspec import Struct, ValidationError, convert
+from msgspec import Struct
 
+from app.adapters.networks.wire import cost_of, moment
 from app.adapters.remote.reply import Reply, decode
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
-from domain.cost import Cost
 from domain.links.network import AddonUsage, LinkStatus, Order, ServingNetwork
 
 MB = 1_000_000
-MICROS = 1_000_000
+FAR_MS = 10**14  # The year 5138; no date can tell what is much later.
 LAPSES_AFTER = timedelta(days=365)  # A bundle that nobody has used for twelve months.
 
 ICCID = re.compile(r"[0-9]{18,22}")
 ISO = re.compile(r"[A-Z]{2}")
-CURRENCY = re.compile(r"[A-Z]{3}")
 
 State = Literal["active", "suspended", "deactivated"]
 STATUS: Mapping[State, LinkStatus] = {
@@ -182,7 +181,7 @@ class EsimDetails(Struct, rename="camel"):
     def installed_at(self) -> datetime | None:
         """When it was first installed on a device."""
         told = self.first_installed_date_time
-        if isinstance(told, int) and told > 0:
+        if isinstance(told, int) and 0 < told < FAR_MS:
             return datetime.fromtimestamp(told / 1000, UTC)
         return moment(told) if isinstance(told, str) else None
 
@@ -332,35 +331,6 @@ def catalogue_of(reply: Reply) -> list[CatalogueBundle]:
 
 def _is_array(reply: Reply) -> bool:
     return reply.body.lstrip().startswith(b"[")
-
-
-def cost_of(
-    amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool = False
-) -> Cost | None:
-    """Return an amount as a cost; None if the provider tells none that can be one."""
-    if amount is None or not amount.is_finite() or amount < 0:
-        return None
-    if not CURRENCY.fullmatch(currency or ""):
-        return None
-    assert currency is not None
-    return Cost(micros(amount), currency, reference, estimated)
-
-
-def micros(amount: Decimal) -> int:
-    """Return an amount in micro-units, rounded half to even."""
-    return int((amount * MICROS).to_integral_value())
-
-
-def moment(text: str | None) -> datetime | None:
-    """Return a time (RFC 3339) in UTC, which is meant where it names no zone; None if it is none.
-
-    The provider sends an empty text for what has not happened.
-    """
-    try:
-        told = convert(text, datetime)
-    except ValidationError:
-        return None
-    return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
 
 
 def matching(

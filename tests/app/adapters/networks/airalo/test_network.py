@@ -3,13 +3,15 @@
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 import pytest
 
 from app.adapters.networks.airalo import network as adapter
 from app.adapters.networks.airalo.network import Airalo
-from app.adapters.networks.airalo.wire import OrderPage, Placed, Sim
+from app.adapters.networks.airalo.wire import Placed, Sim, orders_of
+from app.adapters.remote.reply import Reply
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import NoSuchEndpoint, Order
@@ -78,6 +80,31 @@ def test_a_topup_told_of_another_esim_is_no_outcome(network: Airalo, server: Air
     server.tells = {"description": "Topup (8945)"}
     with pytest.raises(OutcomeUnknown):
         network.add_plan(order.iccid, OTHER_PLAN, "c-1", timeout_s=TIMEOUT_S)
+
+
+def test_any_success_of_an_order_is_one(network: Airalo, server: AiraloServer) -> None:
+    server.done = 201
+    assert buy(network).iccid == server.sales[0].iccid
+    server.done, server.tells = 202, {"code": None}
+    with pytest.raises(OutcomeUnknown):
+        buy(network)
+
+
+def test_what_people_have_ordered_hides_no_order_of_ours(
+    network: Airalo, server: AiraloServer, clock: SetClock
+) -> None:
+    reference = str(uuid4())
+    bought = buy(network, reference)
+    server.by_hand = [
+        {"code": "20260301-1", "package_id": None, "description": "for a fair"},
+        {"quantity": "2"},
+    ]
+    found = network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
+    assert [each.order_reference for each in found] == [bought.order_reference]
+    for odd in ({"description": reference, "quantity": "1"}, {"description": 7}, 7):
+        server.by_hand = [odd]
+        with pytest.raises(Unavailable):
+            network.orders(PLAN, clock.now, clock.now, timeout_s=TIMEOUT_S)
 
 
 def test_costs_are_what_the_replies_told(network: Airalo, server: AiraloServer) -> None:
@@ -186,9 +213,9 @@ DISCOUNTED = b"""{"id": 619, "code": "20251118-000619", "package_id": "change-7d
 
 @pytest.mark.parametrize(("name", "is_read"), [(b"completed", True), (b"refunded", False)])
 def test_an_order_of_the_list_counts_when_it_is_completed(name: bytes, *, is_read: bool) -> None:
-    page = msgspec.json.decode(LISTED % (name, name), type=OrderPage)
+    (listed,), _ = orders_of(Reply(200, {}, LISTED % (name, name)))
 
-    order = page.data[0].read("kallur-digital-7days-1gb")
+    order = listed.read("kallur-digital-7days-1gb")
 
     assert (order is not None) == is_read
     if order is not None:
