@@ -28,7 +28,8 @@ from domain.log.aggregate import Root
 from domain.lookups.ports import NumberFacts, Told
 from domain.personal import Sealed
 
-ATTEMPTS_MAX = 5  # Starts of a slice; one that has killed five workers would kill a sixth.
+# Starts of a slice in a row that end no item; one that has killed five workers would kill a sixth.
+ATTEMPTS_MAX = 5
 
 
 class PersonalNumbers(msgspec.Struct, frozen=True):
@@ -107,6 +108,7 @@ class BulkJob(Refundable):
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.completed.update(self.indexes)
+            aggregate.attempts.pop(self.slice_index, None)
             aggregate.settlements.append(self)
 
     class ItemsFailed(Event, Repaying):
@@ -121,6 +123,7 @@ class BulkJob(Refundable):
 
         def apply(self, aggregate: "BulkJob") -> None:
             aggregate.failed.update(self.indexes)
+            aggregate.attempts.pop(self.slice_index, None)
             aggregate.settlements.append(self)
 
         def reasons(self) -> Mapping[UUID, RefundReason]:
@@ -151,7 +154,7 @@ class BulkJob(Refundable):
         TOPIC = "bulk_job.refunded_by_hand"
 
     created: Created
-    attempts: dict[int, int]
+    attempts: dict[int, int]  # Starts of a slice since an item of it last ended.
     completed: set[int]
     failed: set[int]
     cancelled_count: int

@@ -87,6 +87,14 @@ def test_every_start_counts_before_any_work_is_done() -> None:
     story.when(started(1)).refused(AssertionError)
 
 
+def test_a_start_that_ends_an_item_does_not_count() -> None:
+    story = accepted().given(*[started(1)] * ATTEMPTS_MAX)
+    assert story.aggregate.exhausted(1)
+    story = accepted().given(*[started(1)] * ATTEMPTS_MAX, completed(1, 2))
+    story.when(started(1))
+    story.then(fact(BulkJob.SliceStarted, slice_index=1, attempt=1))
+
+
 def test_completed_items_leave_the_others_open() -> None:
     accepted().given().when(completed(0, 1)).then(
         fact(BulkJob.ItemsCompleted, slice_index=0, indexes=[1], personal=sealed()), completed={1}

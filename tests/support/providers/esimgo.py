@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from email.utils import format_datetime
 from typing import Any
 
 from domain.cause import Clock
@@ -132,6 +133,7 @@ class EsimGoServer(ScriptedServer):
         self.offered: dict[str, Offer] = {}
         self.esims: dict[str, Esim] = {}
         self.sales: list[Sale] = []
+        self.odd_orders: list[Any] = []  # Shown in the list as they are.
         self.keeps = False  # Whether it refuses to revoke any bundle.
         self.done_with = 200  # The status of an order that was placed.
         self.limited = 0  # Requests that were refused by `limit`.
@@ -361,7 +363,8 @@ class EsimGoServer(ScriptedServer):
         listed = [
             each for each in self.sales if each.shown_at <= now and since <= each.placed_at <= until
         ]
-        return 200, [self._shown(each) for each in page_of(listed[::-1], request, "limit")], {}
+        shown = [self._shown(each) for each in page_of(listed[::-1], request, "limit")]
+        return 200, [*self.odd_orders, *shown], {"Date": format_datetime(now, usegmt=True)}
 
     def _esim(self, _: Request, esim: Esim) -> Answer:
         installed_at = esim.installed_at

@@ -15,11 +15,13 @@ from urllib.parse import quote
 from app.adapters.networks.esimgo import wire
 from app.adapters.networks.esimgo.notifications import iccid_of
 from app.adapters.networks.wire import balance_of
+from app.adapters.remote.limits import moment
 from app.adapters.remote.reply import Malformed, Reply, decode
 from app.adapters.remote.request import Query
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
+from domain.links.lost_order import APART
 from domain.links.network import (
     Addon,
     Capability,
@@ -39,6 +41,7 @@ SETTLES_AFTER = timedelta(minutes=10)
 # Nothing says whether an eSIM is connected now, only when its network last heard of it; devices
 # make themselves heard every one to three hours (3GPP TS 24.301, T3412).
 CONNECTED_FOR = timedelta(hours=3)
+BEHIND_MAX = timedelta(minutes=1)  # A clock that is told to be further behind is not believed.
 ORDERS_PER_PAGE = 100
 ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a lost one we place 1,200 at most.
 SECONDS = "%Y-%m-%dT%H:%M:%S"
@@ -113,20 +116,23 @@ class EsimGo:
     ) -> Sequence[Order]:
         """Return the orders of one bundle on one eSIM, oldest first.
 
-        Orders of a bundle for an eSIM that is there already look the same.
+        Orders of a bundle for an eSIM that is there already look the same. Their moments are
+        corrected if the clock there is behind, or a lost one would seem to be older than its call.
         """
         left_s = _deadline(timeout_s)
         found: list[Order] = []
+        first = since - BEHIND_MAX
         for page in range(1, ORDER_PAGES_MAX + 1):
             query = {
                 "includeIccids": "true",
                 "page": str(page),
                 "limit": str(ORDERS_PER_PAGE),
-                "createdAt": (f"gte:{since:{SECONDS}}.000Z", f"lte:{until:{SECONDS}}.999Z"),
+                "createdAt": (f"gte:{first:{SECONDS}}.000Z", f"lte:{until:{SECONDS}}.999Z"),
             }
             reply = self._read("/orders", left_s(), query)
             listed = wire.orders_of(reply)
-            found += wire.matching(listed, plan.provider_plan_id, since, until)
+            behind = _behind(reply, self._clock())
+            found += wire.matching(listed, plan.provider_plan_id, since, until, behind)
             if len(listed) < ORDERS_PER_PAGE:
                 return sorted(found, key=lambda order: order.placed_at)
         message = "more orders than can be looked through"
@@ -368,6 +374,14 @@ def _understood(read: Callable[[], T]) -> T:
     except Malformed as error:
         message = str(error)
     raise OutcomeUnknown(message)
+
+
+def _behind(reply: Reply, now: datetime) -> timedelta:
+    """Return how far the network's clock is behind, where its reply shows that it is."""
+    told = moment(reply.headers.get("date", ""))
+    behind = now - told if told is not None else timedelta(0)
+    # It counts whole seconds, and the reply took its time.
+    return min(behind, BEHIND_MAX) if behind > APART else timedelta(0)
 
 
 def _deadline(timeout_s: float) -> Callable[[], float]:

@@ -6,14 +6,17 @@ differ in places; where they do, both forms are read. Quantities are bytes, 1 MB
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct, ValidationError
+from msgspec.json import decode as decode_json
+from msgspec.structs import replace
 
 from app.adapters.networks.wire import cost_of, moment
-from app.adapters.remote.reply import Reply, decode
+from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.links.network import AddonUsage, LinkStatus, Order, ServingNetwork
 
@@ -79,10 +82,28 @@ class Placed(Struct, rename="camel"):
         return Order(self.order_reference, iccid, bundle, placed_at, cost=cost)
 
 
+class OddOrder(Struct, rename="camel"):
+    """What may be read of an order in an unknown form."""
+
+    order: Any = None
+    created_date: Any = None
+    create_date: Any = None
+
+    def may_be(self, bundle: str, since: datetime, until: datetime) -> bool:
+        """Tell whether it may be one of this bundle and time."""
+        told = self.created_date or self.create_date
+        placed_at = moment(told) if isinstance(told, str) else None
+        if placed_at is not None and not since <= placed_at <= until:
+            return False
+        lines = self.order if isinstance(self.order, list) else [{}]
+        items = [each.get("item") if isinstance(each, dict) else None for each in lines]
+        return any(each == bundle or not isinstance(each, str) for each in items)
+
+
 class OrderPage(Struct, rename="camel"):
     """A page of the list of orders."""
 
-    orders: list[Placed]
+    orders: list[Raw]
 
 
 class Assignment(Struct, rename="camel"):
@@ -317,9 +338,9 @@ class Status(Struct):
     status: str
 
 
-def orders_of(reply: Reply) -> list[Placed]:
+def orders_of(reply: Reply) -> list[Raw]:
     """Read a page of the list of orders, newest first; an array, or an object that holds one."""
-    return decode(reply, list[Placed]) if _is_array(reply) else decode(reply, OrderPage).orders
+    return decode(reply, list[Raw]) if _is_array(reply) else decode(reply, OrderPage).orders
 
 
 def catalogue_of(reply: Reply) -> list[CatalogueBundle]:
@@ -334,8 +355,26 @@ def _is_array(reply: Reply) -> bool:
 
 
 def matching(
-    orders: Sequence[Placed], bundle: str, since: datetime, until: datetime
+    orders: Sequence[Raw], bundle: str, since: datetime, until: datetime, behind: timedelta
 ) -> list[Order]:
-    """Return the orders of one eSIM with a bundle that were placed from `since` to `until`."""
-    read = [order for each in orders if (order := each.read(bundle)) is not None]
-    return [order for order in read if since <= order.placed_at <= until]
+    """Return the orders of one eSIM with a bundle that were placed from `since` to `until`.
+
+    `behind`: how far their clock is. Raises Malformed if one of them cannot be read; what cannot be
+    of them is passed over.
+    """
+    read = [_order_of(each, bundle, since - behind, until) for each in orders]
+    there = [replace(each, placed_at=each.placed_at + behind) for each in read if each is not None]
+    return [order for order in there if since <= order.placed_at <= until]
+
+
+def _order_of(raw: Raw, bundle: str, since: datetime, until: datetime) -> Order | None:
+    may_be = True
+    try:
+        return decode_json(raw, type=Placed).read(bundle)
+    except ValidationError:
+        with suppress(ValidationError):
+            may_be = decode_json(raw, type=OddOrder).may_be(bundle, since, until)
+    if may_be:  # Outside the block above, so that no traceback shows what it holds.
+        message = "an order of the time that is looked for cannot be read"
+        raise Malformed(message)
+    return None

@@ -3,6 +3,7 @@
 import time
 from datetime import timedelta
 from decimal import Decimal
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from app.adapters.networks.esimgo.network import CONNECTED_FOR, ORDERS_PER_PAGE,
 from app.adapters.remote.api import RemoteRules
 from domain.cause import utc_now
 from domain.cost import Cost, ProviderBalance
+from domain.links.lost_order import APART
 from domain.links.network import NoSuchEndpoint, Order, ProviderPlan
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from tests.app.adapters.networks.esimgo.conftest import OTHER_PLAN, PLAN, TIMEOUT_S, Connect
@@ -130,6 +132,50 @@ def test_an_order_is_found_however_many_were_placed_since(
     with pytest.raises(Unavailable):
         network.orders(PLAN, since, clock.now, timeout_s=TIMEOUT_S)
     assert len(server.sales) == 5
+
+
+@pytest.mark.parametrize("behind_s", [0, 1, 3, 59])
+def test_an_order_is_found_where_the_clock_of_the_network_is_behind(
+    network: EsimGo, server: EsimGoServer, clock: SetClock, behind_s: int
+) -> None:
+    server.clock = lambda: clock.now - timedelta(seconds=behind_s)
+    since = clock.now
+    lost = bought(network)
+    clock.forward(seconds=5)
+
+    found = network.orders(PLAN, since - APART, clock.now, timeout_s=TIMEOUT_S)
+    assert [each.iccid for each in found] == [lost.iccid]
+    assert abs(found[0].placed_at - since) <= APART
+
+
+ODD: dict[str, Any] = {"orderReference": 7, "status": None, "order": "none"}
+
+
+@pytest.mark.parametrize(
+    ("odd", "hides"),
+    [
+        ({}, True),
+        ({"createdDate": "2020-01-01T00:00:00Z"}, False),
+        ({"order": [{"item": "another", "quantity": "one"}]}, False),
+        ({"order": [{"item": PLAN.provider_plan_id, "quantity": "one"}]}, True),
+        ({"order": [{"item": None}], "createdDate": 7}, True),
+        ({"order": []}, False),
+    ],
+)
+def test_an_order_that_cannot_be_read_hides_others_only_if_it_may_be_the_one(
+    network: EsimGo, server: EsimGoServer, clock: SetClock, odd: dict[str, Any], *, hides: bool
+) -> None:
+    lost = bought(network)
+    server.odd_orders.append(ODD | odd)
+
+    def found() -> list[Order]:
+        return [*network.orders(PLAN, clock.now - APART, clock.now, timeout_s=TIMEOUT_S)]
+
+    if hides:
+        with pytest.raises(Unavailable):
+            found()
+    else:
+        assert found() == [lost]
 
 
 @pytest.mark.parametrize("status", [201, 202, 206])

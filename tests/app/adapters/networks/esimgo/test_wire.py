@@ -208,13 +208,13 @@ def test_the_list_of_orders_in_both_of_its_documented_forms(told: Any) -> None:
     orders = wire.orders_of(reply(told))
 
     day, night = (datetime(2023, 6, each, tzinfo=UTC) for each in (15, 16))
-    (order,) = wire.matching(orders, "esim_5GB_30D_EU_V3", day, night)
+    (order,) = wire.matching(orders, "esim_5GB_30D_EU_V3", day, night, timedelta(0))
 
     assert order.order_reference == "1a2b3c4d-5e6f-7g8h-9i10-11j12k13l14m"
     assert order.placed_at == datetime(2023, 6, 15, 10, 30, 45, 123457, UTC)
-    assert wire.matching(orders, "esim_5GB_30D_EU_V3", night, night) == []
-    assert wire.matching(orders, "esim_5GB_30D_EU_V3", day, day) == []
-    assert wire.matching(orders, "ESIM_5GB_30D_EU_V3", day, night) == []
+    assert wire.matching(orders, "esim_5GB_30D_EU_V3", night, night, timedelta(0)) == []
+    assert wire.matching(orders, "esim_5GB_30D_EU_V3", day, day, timedelta(0)) == []
+    assert wire.matching(orders, "ESIM_5GB_30D_EU_V3", day, night, timedelta(0)) == []
 
 
 @pytest.mark.parametrize(
