@@ -29,6 +29,7 @@ class Refused(Exception):
     code: ClassVar[str]
     message: ClassVar[str] = ""
     retryable: bool | None = None  # Stated in the reply unless it is None.
+    retry_after_s: int | None = None  # When trying again can help, if that is known.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
@@ -170,6 +171,10 @@ class RateLimited(Refused):
     code = "RATE_LIMITED"
     message = "Too many requests."
     retryable = True
+
+    def __init__(self, message: str = "", retry_after_s: int | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
 
 
 class NumberLookupUnavailable(Refused):

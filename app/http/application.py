@@ -10,6 +10,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 
 from app.bootstrap.container import Container
 from app.http import docs, health
+from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.catalogue import routes as plans
 from app.http.edge import openapi, outages
@@ -47,6 +48,8 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         links.blueprint,
         links.plans_blueprint,
         wallet.blueprint,
+        account.blueprint,
+        deposits.blueprint,
         finance.blueprint,
         health.blueprint,
     )

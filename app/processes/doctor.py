@@ -14,7 +14,7 @@ from app.processes.provider_checks import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
-from domain.accounts.organization import ApiClient, api_client_id
+from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
 from projections.audit.covering import ChangedCheckpoint
 
@@ -190,6 +190,12 @@ def _data(container: Container) -> Iterator[Finding]:
     elif backup is not None and _is_old(backup.at, container.clock()):
         message = f"the last known backup was made on {backup.at:%Y-%m-%d}"
         yield Finding("backup", "fault", message)
+    with container.views.reading() as connection:
+        clients = [each for each in container.clients.all(connection) if not each.revoked]
+    for client in clients:
+        if NAMED_ONLY.intersection(client.scopes):
+            message = f"client {client.client_id} may deposit money: is it a payment service?"
+            yield Finding("deposits", "advice", message)
     demo = container.log.find(ApiClient, api_client_id(DEMO_CLIENT_ID))
     if demo is not None and not demo.revoked:
         message = f"the client of the demo is active: python -m app client revoke {DEMO_CLIENT_ID}"

@@ -230,6 +230,20 @@ class Authorizer:
             raise InsufficientScope(message)
         return Caller(client_id, wanted, state.price_micros, state.lookup_enabled)
 
+    def authorize_machine(
+        self, client_id: str, claimed: UUID | None, granted: frozenset[str], scope: str
+    ) -> None:
+        """Let a machine-to-machine client act for no organization.
+
+        Raises Unauthorized for a revoked client, and InsufficientScope for any other, too.
+        """
+        state = self._state(client_id, None)
+        if state.revoked is not False:
+            raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
+        if claimed is not None or state.bound_to is not None or scope not in granted:
+            message = f"The access token lacks the scope {scope}."
+            raise InsufficientScope(message)
+
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
         asked, memory = (client_id, organization_id), self._memory
         remembered = memory.recall(asked)

@@ -7,7 +7,13 @@ from uuid import UUID
 
 from domain.accounts.committer import Change, Committer
 from domain.accounts.currency import Currency
-from domain.accounts.organization import SCOPES, ApiClient, Organization, api_client_id
+from domain.accounts.organization import (
+    NAMED_ONLY,
+    SCOPES,
+    ApiClient,
+    Organization,
+    api_client_id,
+)
 from domain.accounts.refund_by_hand import HandRefund, Refundable, RefundByHand
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Adjustment, Deposit, Wallet, wallet_id
@@ -103,6 +109,9 @@ class Accounts:
             raise NotPossible(message)
         if organization_id is not None:
             self._organization(organization_id)
+            if machines := NAMED_ONLY.intersection(scopes):
+                message = f"only a machine-to-machine client can have {', '.join(machines)}"
+                raise NotPossible(message)
         client = ApiClient.register(
             client_id,
             cause,
@@ -139,8 +148,17 @@ class Accounts:
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> Wallet:
         """Book a payment once per reference; NotPossible if the reference had another amount."""
-        deposit = Deposit.make(organization_id, reference, amount_micros, cause)
-        return self._book(deposit, lambda held: held.deposit(deposit, self.currency.code, cause))
+        self.book_deposit(organization_id, amount_micros, reference, cause)
+        return self.wallet(organization_id)
+
+    def book_deposit(
+        self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
+    ) -> tuple[Deposit, bool]:
+        """Do as `deposit` does; return the deposit, and whether this call has booked it."""
+        made = Deposit.make(organization_id, reference, amount_micros, cause)
+        code = self.currency.code
+        is_new = self._book(made, lambda held: held.deposit(made, code, cause))
+        return self.log.get(Deposit, made.id), is_new
 
     def adjust(
         self,
@@ -206,21 +224,23 @@ class Accounts:
         charged_for = self.log.get(Refundable, stream_id)  # type: ignore[type-abstract]  # any kind of it
         return self.log.change(charged_for, decide)
 
-    def _book(self, booking: Deposit | Adjustment, change: Change) -> Wallet:
-        """Save a booking with its wallet entry, or find that it was saved before."""
+    def _book(self, booking: Deposit | Adjustment, change: Change) -> bool:
+        """Save a booking with its wallet entry; False when it was saved before."""
         wallet = wallet_id(booking.organization_id)
-        self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
-        return self.wallet(booking.organization_id)
+        return self._save_once(booking, lambda: self.committer.commit(wallet, change, booking))
 
-    def _save_once(self, booking: Deposit | Adjustment, save: Callable[[], int]) -> None:
-        """Save a booking, or find that it was saved before."""
+    def _save_once(self, booking: Deposit | Adjustment, save: Callable[[], int]) -> bool:
+        """Save a booking; False when it was saved before."""
         self.wallet(booking.organization_id)
-        if not self._is_made(booking):
-            try:
-                save()
-            except Conflict:
-                if not self._is_made(booking):  # A failover has lost the first booking.
-                    raise
+        if self._is_made(booking):
+            return False
+        try:
+            save()
+        except Conflict:
+            if not self._is_made(booking):  # A failover has lost the first booking.
+                raise
+            return False
+        return True
 
     def wallet(self, organization_id: UUID) -> Wallet:
         """Return the wallet as the log has it now."""

@@ -26,6 +26,7 @@ from app.http.tokens import routes as tokens
 from app.processes.stopping import CLEAN_END_S
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAITING_MAX, Settings
 from domain.accounts import committer
+from domain.accounts.organization import THRESHOLDS_MAX
 from domain.links import notifications, readings, status
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from domain.places import share_of
@@ -123,6 +124,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`add` and `remove` of a change of plans, together": f"{link_input.CHANGES_MAX} entries",
     "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
     "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
+    "`reference` of a deposit": f"{account_input.REFERENCE_CHARS_MAX} visible ASCII characters",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
     "`page` of any list": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",
@@ -134,6 +136,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "what is spent in a calendar month (UTC)": (
         "none by default, see [Money](money.md#a-limit-for-each-month)"
     ),
+    "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"
     ),

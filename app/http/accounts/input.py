@@ -10,9 +10,14 @@ from marshmallow import ValidationError, fields, validate
 from app.http.edge.input import described
 from app.http.edge.replies import KNOWN, NAME, OR_EMPTY, one_of
 from app.http.edge.schemas import NO_NUL, PageQuery
+from domain.money import parse_amount
 from projections.models.transactions import KINDS
 
 REFERENCE_CHARS_MAX = 255
+AMOUNT = r"^[0-9]{1,12}(\.[0-9]{1,6})?$"
+NOT_AN_AMOUNT = "Must be a string such as 12.50, with at most 12 digits and six decimals."
+WORDS = r"^[!-~]([ -~]{0,253}[!-~])?$"
+NOT_WORDS = "Must be 1 to 255 visible ASCII characters, without spaces around them."
 NOT_A_TIME = (
     "Must be an ISO 8601 time with an offset or Z, such as 2026-11-21T08:00:00Z, or a date, "
     "such as 2026-11-21, which is its first instant in UTC."
@@ -49,6 +54,36 @@ class Moment(fields.Field[datetime]):
         if moment.tzinfo is None:
             raise ValidationError(NOT_A_TIME)
         return moment
+
+
+class Money(fields.String):
+    """An amount as a decimal string; becomes micro-units."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {"pattern": AMOUNT, "examples": ["20.00"], **kwargs.pop("metadata")}
+        super().__init__(metadata=metadata, **kwargs)
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> Any:
+        _ = attr, data, kwargs
+        try:
+            return parse_amount(value)
+        except (TypeError, ValueError):
+            raise ValidationError(NOT_AN_AMOUNT) from None
+
+
+class Reference(fields.String):
+    """One line of text that is kept for ever."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        metadata = {"pattern": WORDS, **kwargs.pop("metadata")}
+        super().__init__(validate=_check_words, metadata=metadata, **kwargs)
+
+
+def _check_words(text: str) -> None:
+    if not re.fullmatch(WORDS, text):
+        raise ValidationError(NOT_WORDS)
 
 
 class TransactionQuery(PageQuery):

@@ -5,7 +5,7 @@ import re
 from app.bootstrap.container import Container
 from app.http.edge.request import current_request, request_context
 from app.security.authorization import Caller
-from app.security.tokens import MALFORMED
+from app.security.tokens import MALFORMED, Claims
 from domain.errors import InsufficientScope, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
@@ -32,14 +32,30 @@ def caller_of(
     container: Container, authorization: str, organization: str | None, scope: str
 ) -> Caller:
     """Return the caller that these headers name, or raise the refusal as `authenticate` does."""
-    match = _BEARER.fullmatch(authorization)
-    if match is None:
-        raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
-    claims = container.verifier.verify(match[1])
+    claims = _claims_of(container, authorization)
     named = [] if organization is None else [organization]
     return container.authorizer.authorize(
         claims.client_id, claims.organization_id, named, claims.scopes, scope
     )
+
+
+def authenticate_machine(scope: str) -> str:
+    """Return the machine-to-machine client of this request, whatever organization it names."""
+    context = request_context()
+    context.scope = scope
+    authorization = context.request.environ.get("HTTP_AUTHORIZATION", "")
+    claims = _claims_of(context.container, authorization)
+    context.container.authorizer.authorize_machine(
+        claims.client_id, claims.organization_id, claims.scopes, scope
+    )
+    return claims.client_id
+
+
+def _claims_of(container: Container, authorization: str) -> Claims:
+    match = _BEARER.fullmatch(authorization)
+    if match is None:
+        raise Unauthorized(MALFORMED if _PRESENTED.match(authorization) else MISSING)
+    return container.verifier.verify(match[1])
 
 
 def challenge(refusal: Refused) -> dict[str, str]:

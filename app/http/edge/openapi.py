@@ -42,7 +42,8 @@ SCOPES = {
     "lookup": "Look up phone numbers.",
     "plans": "Read the data plans.",
     "links": "Buy, read and change links.",
-    "wallet": "Read the balance, the transactions, statements and usage.",
+    "wallet": "Read the balance, the transactions, statements, usage and the account.",
+    "deposits": "Book payments of partners; for payment services, given by name only.",
 }
 UUID_OR_ICCID = "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
 ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
@@ -86,7 +87,7 @@ REPLY_HEADERS = {
         "schema": {"type": "string", "pattern": REQUEST_ID},
     }
 }
-HTTP_METHODS = {"get", "post", "put", "delete"}
+HTTP_METHODS = {"get", "post", "put", "patch", "delete"}
 
 
 class _Api(Api):

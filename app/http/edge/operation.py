@@ -29,38 +29,37 @@ _EVERYWHERE = (
 )
 
 
-def operation(
+def operation(  # noqa: PLR0913  # Each is one fact about an operation.
     *,
     scope: str,
     refusals: Sequence[Refused] = (),
     feature: Feature | None = None,
     resource: Resource | None = None,
     takes_body: bool = False,
+    who: Callable[[str], Any] = authenticate,
 ) -> Callable[[View], View]:
     """Check token, organization, scope, feature and path, then that the body can be read.
 
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
     `resource` finds what the path names, or raises NotFound before the input is read; the view gets
     its result in place of the path's parameters. `refusals` are examples for the documentation.
+    `who` finds the caller, where that is no client of one organization.
     """
 
     def decorate(view: View) -> View:
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Response:
-            caller = authenticate(scope)
+            caller = who(scope)
             if feature is not None:
                 feature(caller)
             called = partial(view, caller, *args, **kwargs)
             if resource is not None:
                 called = partial(view, caller, resource(caller, **kwargs), *args)
-            # A read of a link may call the network and append events.
-            if takes_body or resource is not None:
-                (check_body if takes_body else _check_unread)()
+            if takes_body:
+                check_body()
                 return called()
-            # It only reads, and a wrong path counts before a body that is ignored.
-            response = called()
-            _check_unread()
-            return response
+            # A read of a link may call the network and append events.
+            return _answer(called, body_first=resource is not None)
 
         documentation = {
             "security": [{"oauth2": [scope]}],
@@ -69,6 +68,16 @@ def operation(
         return _documented(checked, documentation)
 
     return decorate
+
+
+def _answer(called: Callable[[], Response], *, body_first: bool) -> Response:
+    """Answer, and refuse a body that cannot be read; a wrong path may count before it."""
+    if body_first:
+        _check_unread()
+        return called()
+    response = called()
+    _check_unread()
+    return response
 
 
 def _check_unread() -> None:

@@ -50,6 +50,7 @@ class Problem:
     message: str
     details: Mapping[str, Any] = field(default_factory=dict)
     retryable: bool = False
+    retry_after_s: int | None = None
 
     @property
     def phrase(self) -> str:
@@ -62,7 +63,7 @@ class Problem:
         if not self.retryable:
             return {}
         later = self.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-        return {"Retry-After": str(LATER_S if later else SOON_S)}
+        return {"Retry-After": str(self.retry_after_s or (LATER_S if later else SOON_S))}
 
     def details_sent(self) -> dict[str, Any]:
         """Return the details as sent; for some statuses they say whether to try again."""
@@ -101,6 +102,7 @@ def problem_of(refusal: Refused) -> Problem:
         message,
         refusal.details,
         retryable=refusal.retryable is True,
+        retry_after_s=refusal.retry_after_s,
     )
 
 

@@ -111,6 +111,18 @@ def leave_read_models_behind(process: Process) -> None:
         connection.exec_driver_sql("UPDATE follower_positions SET caught_up_at = 0")
 
 
+def let_two_deposit(process: Process) -> None:
+    for name in ("payer", "gone"):
+        process.accounts.register_client(
+            process.cause(),
+            client_id=name,
+            secret_hash="0" * 64,
+            organization_id=None,
+            scopes=["deposits"],
+        )
+    process.accounts.change_client("gone", lambda client: client.revoke(process.cause()))
+
+
 def forget_the_backup(process: Process) -> None:
     process.notes.replace("backup", "1", utc_now() - timedelta(days=8))
 
@@ -125,6 +137,7 @@ def forget_the_backup(process: Process) -> None:
         (leave_read_models_behind, "read models", "behind the log"),
         (forget_the_backup, "backup", "the last known backup"),
         (prepare_demo, "demo", "client revoke"),
+        (let_two_deposit, "deposits", "client payer may deposit"),
     ],
 )
 def test_what_is_wrong_with_an_installation_is_said(

@@ -38,7 +38,7 @@ def test_the_metadata_says_where_to_get_a_token(service: Service) -> None:
         "jwks_uri": "https://api.example/.well-known/jwks.json",
         "grant_types_supported": ["client_credentials"],
         "response_types_supported": [],
-        "scopes_supported": ["lookup", "plans", "links", "wallet", "webhooks"],
+        "scopes_supported": ["lookup", "plans", "links", "wallet", "webhooks", "deposits"],
         "token_endpoint_auth_methods_supported": ["client_secret_basic", "client_secret_post"],
         "service_documentation": "https://api.example/docs",
     }

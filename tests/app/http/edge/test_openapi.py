@@ -27,7 +27,15 @@ from tests.app.http.service import Service, Tenant, differences_of
 from tests.app.http.test_docs import ROW
 from tests.plan_files import import_plans, plan
 
-BODIES = {"BulkBody", "LookupBody", "LinkBody", "LinkPlansBody", "TokenForm"}
+BODIES = {
+    "AccountBody",
+    "BulkBody",
+    "DepositBody",
+    "LookupBody",
+    "LinkBody",
+    "LinkPlansBody",
+    "TokenForm",
+}
 METHODS = {"get", "post", "put", "patch", "delete"}
 NO_TOKEN = {
     "/auth/token",

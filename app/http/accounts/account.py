@@ -1,0 +1,207 @@
+"""The account of the calling organization: its prices, money and limits, read in one place."""
+
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+from flask import Response
+from marshmallow import Schema
+from msgspec import Struct
+
+from app.bootstrap.container import Container
+from app.http.accounts.input import Money
+from app.http.accounts.replies import Wallet, show_wallet
+from app.http.edge.input import Blueprint, described
+from app.http.edge.operation import operation
+from app.http.edge.replies import (
+    META,
+    MORE_MAY_COME,
+    Amount,
+    Currency,
+    Reply,
+    means,
+    one_of,
+    success,
+)
+from app.http.edge.request import container, current_cause
+from app.security.authorization import Caller
+from domain.accounts import wallet as wallets
+from domain.accounts.organization import THRESHOLDS_MAX, ApiClient, Organization, api_client_id
+from domain.errors import RateLimited, ValidationFailed
+from domain.money import format_amount
+
+
+class Whose(Struct):
+    """An organization."""
+
+    id: Annotated[UUID, means("The organization.")]
+    name: Annotated[str, means("How people call it.", example="Acme")]
+    status: Annotated[
+        str,
+        means(
+            "No other status gets this reply.",
+            **one_of("OrganizationStatus", ["active"], MORE_MAY_COME),
+        ),
+    ]
+
+
+class Client(Struct):
+    """An API client."""
+
+    id: Annotated[str, means("The `client_id`.", example="cl_2f7f0e5c8d13")]
+    scopes: Annotated[list[str], means("What its tokens may allow.", example=["lookup", "wallet"])]
+
+
+class Prices(Struct):
+    """What your organization pays; a plan tells its own price."""
+
+    lookup: Annotated[Amount, means("For each number.", example="0.005")]
+    monthly_link_fee: Annotated[Amount, means("For each active link and month.", example="1.00")]
+    currency: Currency
+
+
+class Spending(Struct):
+    """What may be spent in a calendar month (UTC)."""
+
+    month: Annotated[str, means("This month.", example="2026-11", pattern="^[0-9]{4}-[0-9]{2}$")]
+    limit: Annotated[Amount, means("What may be spent in it.", example="50.00")]
+    spent: Annotated[
+        Amount,
+        means("What was charged less what was refunded in it; perhaps below 0.", example="12.50"),
+    ]
+    available: Annotated[Amount, means("What may still be spent.", example="37.50")]
+    currency: Currency
+
+
+class Limits(Struct):
+    """What your organization may use; the guide Limits has those that are the same for all."""
+
+    requests_per_minute: Annotated[int | None, means("Null: any number.", example=600)]
+    spending: Annotated[Spending | None, means("Null: all that the wallet holds.")]
+    job_numbers: Annotated[int, means("In one job.", example=1000)]
+    open_job_numbers: Annotated[
+        int, means("Of all jobs, while they have no outcome.", example=100_000)
+    ]
+
+
+class Account(Struct):
+    """What an organization has, pays and may do."""
+
+    organization: Whose
+    client: Client
+    prices: Prices
+    wallet: Annotated[Wallet | None, means("Null: nothing with a price can be bought.")]
+    low_balance_threshold: Annotated[
+        Amount | None, means("Below it the webhook `wallet.low_balance` is sent. Null: never.")
+    ]
+    limits: Limits
+    sandbox: Annotated[bool, means("Whether some numbers and plans fail on purpose here.")]
+
+
+class AccountReply(Reply[Account]):
+    """The account."""
+
+
+class AccountBody(Schema):
+    """What a partner may change."""
+
+    low_balance_threshold = Money(
+        required=True,
+        allow_none=True,
+        metadata=described("Below it the webhook `wallet.low_balance` is sent; null: never."),
+    )
+
+
+EXAMPLE: Final = AccountReply(
+    data=Account(
+        organization=Whose(UUID("0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"), "Acme", "active"),
+        client=Client("cl_2f7f0e5c8d13", ["lookup", "wallet"]),
+        prices=Prices("0.005", "1.00", "USD"),
+        wallet=Wallet("87.50", "USD"),
+        low_balance_threshold="20.00",
+        limits=Limits(600, Spending("2026-11", "50.00", "12.50", "37.50", "USD"), 1000, 100_000),
+        sandbox=False,
+    ),
+    meta=META,
+)
+
+blueprint = Blueprint(
+    "Account", __name__, description="What your organization has, pays and may do."
+)
+
+
+@blueprint.route("/v1/account", methods=["GET"])
+@operation(scope="wallet")
+@blueprint.replies(200, EXAMPLE)
+def read_account(caller: Caller) -> Response:
+    """Read the account.
+
+    Prices, balance and limits of your organization, and what this client may do.
+    """
+    return success(_account_of(container(), caller))
+
+
+@blueprint.route("/v1/account", methods=["PATCH"])
+@operation(
+    scope="wallet",
+    refusals=[
+        ValidationFailed({"low_balance_threshold": ["Missing data for required field."]}),
+        RateLimited(f"It was changed {THRESHOLDS_MAX} times today.", retry_after_s=3_600),
+    ],
+    takes_body=True,
+)
+@blueprint.arguments(AccountBody, location="json", example={"low_balance_threshold": "20.00"})
+@blueprint.replies(200, EXAMPLE)
+def change_account(caller: Caller, body: dict[str, Any]) -> Response:
+    """Change the account.
+
+    A webhook tells when the balance falls below the threshold; null ends that.
+    """
+    parts, cause = container(), current_cause()
+    threshold_micros = body["low_balance_threshold"]
+    parts.accounts.change_organization(
+        caller.organization_id,
+        lambda organization: organization.set_low_balance_threshold(threshold_micros, cause),
+    )
+    return success(_account_of(parts, caller))
+
+
+def _account_of(parts: Container, caller: Caller) -> Account:
+    """Read the account from the log, which knows what was changed a moment ago."""
+    organization = parts.log.get(Organization, caller.organization_id)
+    client = parts.log.get(ApiClient, api_client_id(caller.client_id))
+    wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
+    settings, price = parts.settings, organization.price_micros
+    lookup_micros = settings.price_per_lookup_micros if price is None else price
+    threshold = organization.low_balance_threshold_micros
+    return Account(
+        organization=Whose(organization.id, organization.name, organization.status),
+        client=Client(client.client_id, client.scopes),
+        prices=Prices(
+            format_amount(lookup_micros),
+            format_amount(organization.monthly_link_fee_micros),
+            settings.currency,
+        ),
+        wallet=None if wallet is None else show_wallet(wallet.balance_micros, wallet.currency),
+        low_balance_threshold=None if threshold is None else format_amount(threshold),
+        limits=Limits(
+            requests_per_minute=None,
+            spending=None if wallet is None else _spending_of(wallet, parts),
+            job_numbers=settings.bulk_numbers_max,
+            open_job_numbers=settings.job_items_open_max,
+        ),
+        sandbox=settings.sandbox,
+    )
+
+
+def _spending_of(wallet: wallets.Wallet, parts: Container) -> Spending | None:
+    if wallet.spending is None:
+        return None
+    now = wallet.spending.at(parts.clock())
+    left_micros = max(now.limit_micros - now.spent_micros, 0)
+    return Spending(
+        month=now.month,
+        limit=format_amount(now.limit_micros),
+        spent=format_amount(now.spent_micros),
+        available=format_amount(left_micros),
+        currency=wallet.currency,
+    )

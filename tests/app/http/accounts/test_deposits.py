@@ -1,0 +1,163 @@
+"""A payment service books what partners have paid: once for each reference, and nobody else may."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from werkzeug.test import TestResponse
+
+from domain.accounts.wallet import Deposit, deposit_id
+from domain.errors import NotPossible
+from projections.audit.auditor import check_log
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.domain.asking import all_at_once
+
+DEPOSITS = "/v1/deposits"
+
+
+class PaymentService:
+    """A machine-to-machine client that may deposit."""
+
+    def __init__(self, service: Service, scopes: tuple[str, ...] = ("deposits",)) -> None:
+        self.service = service
+        self.client_id = service.register_client(None, scopes)
+        self.headers = {"Authorization": f"Bearer {service.token(self.client_id)}"}
+
+    def deposit(self, tenant: Tenant, amount: object = "5", **more: Any) -> TestResponse:
+        body = {
+            "organization": str(tenant.id),
+            "amount": amount,
+            "reference": "payment-1",
+            **more,
+        }
+        return self.service.client.post(DEPOSITS, json=body, headers=self.headers)
+
+
+@pytest.fixture(scope="module")
+def payments(service: Service) -> PaymentService:
+    return PaymentService(service)
+
+
+def test_a_payment_is_booked_once_and_told_with_its_entry(
+    service: Service, payments: PaymentService
+) -> None:
+    tenant = service.tenant("1.00")
+    first, again = payments.deposit(tenant), payments.deposit(tenant, "5.00")
+    assert (first.status_code, again.status_code) == (201, 200)
+    made = first.json["data"]
+    assert again.json["data"] == made
+    assert (made["amount"], made["currency"], made["reference"]) == ("5.00", "USD", "payment-1")
+    assert made["organization"] == str(tenant.id)
+    assert tenant.balance() == "6.00"
+    path = first.headers["Location"].removeprefix("https://api.example")
+    entry = tenant.get(path).json["data"]
+    assert (entry["id"], entry["kind"], entry["amount"]) == (
+        made["transaction_id"],
+        "deposit",
+        "5.00",
+    )
+
+
+def test_who_made_it_is_kept_and_no_partner_sees_it(
+    service: Service, payments: PaymentService
+) -> None:
+    tenant = service.tenant()
+    payments.deposit(tenant)
+    log = service.container.log
+    [made] = log.history(deposit_id(tenant.id, "payment-1"))
+    assert isinstance(made, Deposit.Made)
+    assert made.actor == f"client:{payments.client_id}"
+    assert payments.client_id not in tenant.get("/v1/transactions").text
+
+
+def test_another_amount_under_the_same_reference_is_refused(
+    service: Service, payments: PaymentService
+) -> None:
+    tenant, other = service.tenant("1.00"), service.tenant("1.00")
+    payments.deposit(tenant)
+    assert list(fields_of(payments.deposit(tenant, "5.01"))) == ["amount"]
+    assert payments.deposit(other, "5.01").status_code == 201, "references are an organization's"
+    assert (tenant.balance(), other.balance()) == ("6.00", "6.01")
+
+
+def test_twelve_at_once_are_one_deposit(service: Service, payments: PaymentService) -> None:
+    tenant = service.tenant("1.00")
+    statuses = [
+        each.status_code if isinstance(each, TestResponse) else each
+        for each in all_at_once(12, lambda _: payments.deposit(tenant))
+    ]
+    assert sorted(map(str, statuses)) == ["200"] * 11 + ["201"]
+    assert tenant.balance() == "6.00"
+
+
+def test_a_suspended_organization_is_paid_all_the_same(
+    service: Service, payments: PaymentService
+) -> None:
+    tenant = service.tenant("1.00")
+    tenant.set_status("suspended")
+    assert payments.deposit(tenant).status_code == 201
+
+
+def test_who_cannot_be_paid_is_named(service: Service, payments: PaymentService) -> None:
+    tenant = service.tenant(balance=None)
+    assert code_of(payments.deposit(tenant)) == "BILLING_NOT_CONFIGURED"
+    unknown = payments.deposit(tenant, organization=str(uuid4()))
+    assert fields_of(unknown) == {"organization": ["There is no such organization."]}
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("amount", "0"),
+        ("amount", "0.00"),
+        ("amount", "-1"),
+        ("amount", 5),
+        ("amount", "1000000000000"),
+        ("amount", "999999999999.999999"),
+        ("reference", ""),
+        ("reference", " a"),
+        ("reference", "a\n"),
+        ("reference", "ä"),
+        ("reference", "a" * 256),
+        ("reference", None),
+        ("organization", "acme"),
+        ("currency", "EUR"),
+    ],
+)
+def test_what_is_wrong_with_a_payment_is_named(
+    acme: Tenant, payments: PaymentService, field: str, wrong: object
+) -> None:
+    before = acme.balance()
+    reply = payments.deposit(acme, **{"amount": "5", "reference": "wrong-1", field: wrong})
+    assert list(fields_of(reply)) == [field]
+    assert acme.balance() == before
+
+
+def test_only_a_machine_that_was_given_the_scope_may_deposit(
+    service: Service, acme: Tenant
+) -> None:
+    body = {"organization": str(acme.id), "amount": "5", "reference": "mine"}
+    own = acme.post(DEPOSITS, json=body)
+    everything = PaymentService(service, scopes=())
+    for reply in (own, everything.deposit(acme)):
+        assert (reply.status_code, code_of(reply)) == (403, "INSUFFICIENT_SCOPE")
+    assert service.client.post(DEPOSITS, json=body).status_code == 401
+    with pytest.raises(NotPossible, match="only a machine-to-machine client"):
+        service.register_client(acme.id, ["deposits", "wallet"])
+
+
+def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
+    make_service: MakeService,
+) -> None:
+    service = make_service()
+    tenant, payments = service.tenant("1.00"), PaymentService(service)
+    named = {**payments.headers, "X-Organization-Id": str(tenant.id)}
+    for path in ("/v1/wallet", "/v1/transactions", "/v1/account"):
+        assert code_of(service.client.get(path, headers=named)) == "INSUFFICIENT_SCOPE"
+    service.container.accounts.change_client(
+        payments.client_id, lambda client: client.revoke(service.cause())
+    )
+    assert payments.deposit(tenant).status_code == 401
+    assert tenant.balance() == "1.00"
+    assert check_log(service.container.log).failures == []
