@@ -353,6 +353,11 @@ class Settings:
     provisioning_deadline_s: int = _setting(
         "how long creating a link or changing its plans may take", "15", _whole(1, 60)
     )
+    link_cancel_days: int = _setting(
+        "how long after its creation an unused link can be cancelled for its money, 0 for never",
+        "0",
+        _whole(0, 365),
+    )
     token_ttl_s: int = _setting("how long a token lives", "3600", _whole(120, 86_400))
     token_issuer: str = _setting("the issuer of tokens; empty: AUTH_URL", "", _url)
     token_audience: str = _setting("the audience of tokens", "carrier-links", str)

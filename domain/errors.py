@@ -5,7 +5,8 @@ Refused
 ├── OrganizationNotFound · OrganizationSuspended · OrganizationInactive · InsufficientScope
 ├── NumberLookupDisabled · BillingNotConfigured · InsufficientBalance · SpendingLimit
 ├── ValidationFailed · NotFound
-├── IdempotencyKeyReused · IdempotencyInProgress · NotSupportedByNetwork · JobFinished
+├── IdempotencyKeyReused · IdempotencyInProgress · JobFinished
+├── NotSupportedByNetwork · LinkBusy · LinkEnded · LinkInUse · CancelWindowOver
 ├── RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
@@ -248,6 +249,38 @@ class NotSupportedByNetwork(Refused):
 
     code = "NOT_SUPPORTED_BY_NETWORK"
     message = "The network of this link cannot do this."
+    retryable = False
+
+
+class LinkBusy(Refused):
+    """Raised while something else that changes a link is open; nothing was done."""
+
+    code = "LINK_BUSY"
+    message = "Another change of this link is still running; try again."
+    retryable = True
+
+
+class LinkEnded(Refused):
+    """Raised for what cannot be done with a link that has ended."""
+
+    code = "LINK_ENDED"
+    message = "This link has ended."
+    retryable = False
+
+
+class LinkInUse(Refused):
+    """Raised when a link is to be cancelled that was installed or used."""
+
+    code = "LINK_IN_USE"
+    message = "This link has been installed or used, so it can be ended but not cancelled."
+    retryable = False
+
+
+class CancelWindowOver(Refused):
+    """Raised when a link is older than those that may be cancelled."""
+
+    code = "CANCEL_WINDOW_OVER"
+    message = "The time in which this link could be cancelled is over; it can be ended."
     retryable = False
 
 

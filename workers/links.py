@@ -30,6 +30,7 @@ from domain.errors import (
 )
 from domain.links.bought_plan import match_addons
 from domain.links.create import ProvisioningRules
+from domain.links.ending import LinkEnding
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
@@ -220,7 +221,10 @@ def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
 
 @dataclass(frozen=True)
 class Provisioning:
-    """Works on the links of one network."""
+    """Works on the links of one network.
+
+    `steady` tells whether this process has itself seen a time pass, whatever its clock says.
+    """
 
     log: Log
     network: EsimNetwork
@@ -228,6 +232,8 @@ class Provisioning:
     vault: Vault
     reservation: EsimReservation
     failing: Failing
+    ending: LinkEnding
+    steady: Callable[[timedelta], bool]
     rules: ProvisioningRules
     clock: Clock
     new_id: Callable[[], UUID]
@@ -257,8 +263,8 @@ class Provisioning:
                 return self._clean_up(link)
             case Step.RELEASE:
                 return self._release(link)
-            case Step.SETTLE_STATUS:
-                return self._settle_status(link)
+            case Step.SETTLE_STATUS | Step.SETTLE_END:
+                return self._settle(link)
             case _:
                 return False
 
@@ -494,8 +500,12 @@ class Provisioning:
         self.log.append(link, esim)
         return False
 
+    def _settle(self, link: Link) -> bool:
+        """Close an intent that its sender did not close."""
+        return self._settle_status(link) if link.end_intent is None else self._settle_end(link)
+
     def _settle_status(self, link: Link) -> bool:
-        """Close an intent that its sender did not close, with the status that the network shows.
+        """Close it with the status that the network shows.
 
         Another status than the intended one counts only when the call can no longer have an effect.
         """
@@ -513,6 +523,15 @@ class Provisioning:
             return False
         link.settle_status(status, self._cause(link))
         self.log.append(link)
+        return False
+
+    def _settle_end(self, link: Link) -> bool:
+        """Close it with the end, if the network shows that, or else by keeping the link."""
+        assert link.end_intent is not None
+        after = self.network.settles_after
+        settled = self.clock() >= link.end_intent.until + after and self.steady(CALL + after)
+        with suppress(ProviderError):
+            self.ending.settle(link, settled=settled)
         return False
 
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:

@@ -79,6 +79,7 @@ from domain.cause import Clock, utc_now
 from domain.errors import NotPossible, ServiceUnavailable
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
+from domain.links.ending import LinkEnding
 from domain.links.failing import Failing
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
@@ -759,6 +760,12 @@ class Container:
         return LinkStatusSwitch(self.log, self.networks, self.waiting, self.clock)
 
     @part
+    def link_ending(self) -> LinkEnding:
+        """The commands that end and cancel links."""
+        within = timedelta(days=self.settings.link_cancel_days)
+        return LinkEnding(self.log, self.committer, self.networks, self.waiting, within, self.clock)
+
+    @part
     def link_readings(self) -> LinkReadings:
         """Tells what links are like now."""
         return LinkReadings(
@@ -783,6 +790,8 @@ class Container:
             vault=self.vault,
             reservation=EsimReservation(self.log, self.committer, network, self.rules, self.clock),
             failing=self.failing,
+            ending=self.link_ending,
+            steady=self.steadiness.lasts,
             rules=self.rules,
             clock=self.clock,
             new_id=uuid4,

@@ -158,9 +158,9 @@ def _facts(link: Link, msisdn: str | None) -> dict[str, Any]:
     return {
         "id": link.id,
         "organization": link.organization_id,
-        "name": link.requested.name,
+        "name": link.name,
         "stage": link.stage,
-        "status": link.status if link.is_visible else None,
+        "status": link.state if link.is_visible else None,
         "iccid": link.iccid,
         "msisdn": msisdn,
         "network": link.network,

@@ -16,6 +16,7 @@ from domain.errors import (
     Conflict,
     IdempotencyInProgress,
     IdempotencyKeyReused,
+    LinkBusy,
     ProvisioningError,
     Refused,
     ServiceUnavailable,
@@ -42,7 +43,6 @@ from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log, retry_on_conflict
 
 NOT_THERE = "The link has no such activation."
-BUSY = "Another change of this link is still running; try again."
 NOT_ENDED = "The change could not be ended in time; it is ended and paid back within minutes."
 
 
@@ -81,13 +81,11 @@ class LinkPlans:
         IdempotencyInProgress, RateLimited, ServiceUnavailable.
         """
         until_s = time.monotonic() + self.rules.deadline.total_seconds()
-        return retry_on_conflict(
-            lambda: self._run(request, until_s, cause), ServiceUnavailable(BUSY)
-        )
+        return retry_on_conflict(lambda: self._run(request, until_s, cause), LinkBusy())
 
     def _run(self, request: ChangeRequest, until_s: float, cause: Cause) -> tuple[PlanChange, bool]:
         if time.monotonic() > until_s:
-            raise ServiceUnavailable(BUSY)  # Others have kept changing the link.
+            raise LinkBusy  # Others have kept changing the link.
         attempt, earlier = self._last_attempt(request)
         if earlier is not None and not earlier.kept_nothing:
             return self._like(request, earlier, until_s), True
@@ -156,7 +154,8 @@ class LinkPlans:
     def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
         """Validate everything, then charge everything in one commit; raises Conflict."""
         link = self.log.get(Link, request.link_id)
-        if link.open_change is not None:
+        link.require_live()
+        if link.open_change is not None or link.end_intent is not None:
             self._wait_for_turn(link, new, until_s)
             raise Conflict(link.id)  # What we waited for may be of the same key, so decide again.
         deadline = cause.at + self.rules.deadline
@@ -185,12 +184,13 @@ class LinkPlans:
         """Wait until a link can take a change, or until a twin has opened this change on it."""
 
         def may_go_on(link: Link) -> bool:
-            return link.open_change in {None, new}
+            return link.open_change in {None, new} and link.end_intent is None
 
         if not may_go_on(wait_for(self.log, link, may_go_on, until_s)):
-            raise ServiceUnavailable(BUSY)
+            raise LinkBusy
 
     def _check(self, request: ChangeRequest, link: Link) -> list[BoughtPlan]:
+        link.require_live()
         if request.remove:
             self.networks.require(link, "remove_plan")
         wrong: dict[str, list[str]] = {}

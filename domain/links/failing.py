@@ -28,7 +28,7 @@ from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.network import NoEndpoint
 from domain.links.networks import Networks
-from domain.links.plan_change import PlanChange
+from domain.links.plan_change import Addition, PlanChange
 from domain.log.log import Log
 from domain.money import format_amount, parse_amount
 from domain.provider_errors import ProviderError, Rejected
@@ -203,6 +203,15 @@ def link_metadata(link: Link) -> Metadata:
     return {"link_id": str(link.id), "plan_id": str(plan.plan_id), "plan_name": plan.name}
 
 
+def topup_metadata(change: PlanChange, addition: Addition) -> Metadata:
+    """Return what the refund of a top-up says about it."""
+    return {
+        "link_id": str(change.link_id),
+        "plan_id": str(addition.plan.plan_id),
+        "plan_name": addition.plan.name,
+    }
+
+
 def _refund_of(link: Link, refund: Repayment) -> Refund:
     assert link.requested.price is not None
     assert link.failure is not None
@@ -230,11 +239,7 @@ def _refunds_of(change: PlanChange, refunds: list[Repayment]) -> list[Refund]:
             reference=Reference("plan_change", str(change.id)),
             description="Refund of a failed top-up",
             reason=refund_reason(change.failure.code),
-            metadata={
-                "link_id": str(change.link_id),
-                "plan_id": str(addition.plan.plan_id),
-                "plan_name": addition.plan.name,
-            },
+            metadata=topup_metadata(change, addition),
         )
         for refund, addition in zip(refunds, paid, strict=True)
         if addition.price is not None

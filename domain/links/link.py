@@ -20,6 +20,7 @@ from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
 from domain.cost import Cost
+from domain.errors import LinkEnded
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
@@ -85,7 +86,7 @@ class Link(Refundable):
             aggregate.stage = Stage.REQUESTED
             aggregate.iccid = aggregate.sponsor_profile = aggregate.lpa = None
             aggregate.intent = aggregate.endpoint_id = aggregate.addon_id = None
-            aggregate.ordered_since = None
+            aggregate.ordered_since = aggregate.order = None
             aggregate.activated_at = aggregate.failure = None
             aggregate.status = "inactive"
             aggregate.status_intent = aggregate.end_intent = aggregate.ended = None
@@ -168,6 +169,7 @@ class Link(Refundable):
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ORDERED
             aggregate.iccid = self.iccid
+            aggregate.order = self
 
     class EndpointCreated(Event):
         """`adopted`: the reply had been lost, and the endpoint was found by its reference."""
@@ -470,6 +472,7 @@ class Link(Refundable):
     lpa: Sealed | None
     intent: EndpointRequested | OrderRequested | None
     ordered_since: datetime | None  # Since when an order of this link may have been placed.
+    order: OrderPlaced | None
     endpoint_id: str | None
     addon_id: str | None
     activated_at: datetime | None
@@ -551,6 +554,11 @@ class Link(Refundable):
     def current_activations(self) -> list[Activation]:
         """The activations that have not been removed, in order of purchase."""
         return [each for each in self.activations.values() if each.removed_at is None]
+
+    def require_live(self) -> None:
+        """Raise LinkEnded for a link that has ended."""
+        if self.ended is not None:
+            raise LinkEnded
 
     def reserve_esim(
         self, iccid: str, sponsor_profile: SponsorProfile | None, cause: Cause
@@ -715,17 +723,20 @@ class Link(Refundable):
             self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
 
     def note_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
-        """Record which shares of a plan are used up by now, lowest first; each is told once."""
+        """Record which shares of a plan are used up by now, lowest first; each is told once.
+
+        Nothing is told of a link that has ended.
+        """
         assert activation_id in self.activations, activation_id
         for told in TOLD_PERCENT:
-            if self.usage_told.get(activation_id, 0) < told <= percent:
+            if self.is_live and self.usage_told.get(activation_id, 0) < told <= percent:
                 facts = {"activation_id": activation_id, "percent": told}
                 self._note(Link.UsageReached, cause, **facts)
 
     def note_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
-        """Record that a plan ends soon; appends nothing if that was told."""
+        """Record that a plan of a live link ends soon; appends nothing if that was told."""
         assert activation_id in self.activations, activation_id
-        if activation_id not in self.expiry_told:
+        if self.is_live and activation_id not in self.expiry_told:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
             self._note(Link.ExpiryNear, cause, **facts)
 

@@ -13,6 +13,7 @@
 | ordering | the deadline has passed | FAIL, with the refund; a lost order stays to be looked for |
 | ordering | else | FIND_ORDER: adopt one that `may_adopt`, or `after_no_order` |
 | active | its status intent has run out | SETTLE_STATUS |
+| active | the intent to end it has run out | SETTLE_END |
 | failed, an eSIM held | | CLEAN_UP: look for an endpoint, remove it or free the eSIM |
 | endpoint removed | | RELEASE the eSIM |
 | active, ended | | NOTHING |
@@ -47,6 +48,7 @@ class Step(StrEnum):
     CLEAN_UP = "clean_up"
     RELEASE = "release"
     SETTLE_STATUS = "settle_status"
+    SETTLE_END = "settle_end"
 
 
 UNFINISHED = {
@@ -80,6 +82,8 @@ def next_step(link: Link, now: datetime, shape: Shape | None = "stock") -> Step:
     intent = link.status_intent
     if intent is not None and not lies_ahead(intent.until, now):
         return Step.SETTLE_STATUS
+    if link.end_intent is not None and not lies_ahead(link.end_intent.until, now):
+        return Step.SETTLE_END
     return Step.NOTHING
 
 

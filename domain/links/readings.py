@@ -10,13 +10,14 @@ from enum import IntEnum
 from typing import NamedTuple
 from uuid import UUID
 
+from msgspec.structs import replace
+
 from domain.cause import Cause, Clock
 from domain.errors import Conflict, NetworkUnavailable, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
-from domain.links.link import Link
+from domain.links.link import Link, LinkState
 from domain.links.network import (
     AddonUsage,
-    LinkStatus,
     NetworkReading,
     NetworkStatus,
     Readings,
@@ -79,9 +80,11 @@ class LinkReading:
     is_live: bool
 
     @property
-    def status(self) -> LinkStatus:
+    def status(self) -> LinkState:
         """The status that the network reports now, or the last known one."""
-        return self.usage.status if self.is_live and self.usage is not None else self.link.status
+        if self.is_live and self.usage is not None and self.link.ended is None:
+            return self.usage.status
+        return self.link.state
 
     @property
     def as_of(self) -> datetime:
@@ -110,7 +113,11 @@ class LinkReadings:
     clock: Clock
 
     def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
-        """Return a link with its usage: live if wanted and possible, else as last seen."""
+        """Return a link with its usage: live if wanted and possible, else as last seen.
+
+        The network is not asked about a link that has ended.
+        """
+        live = live and link.ended is None
         until_s = time.monotonic() + READ_S
         usage = self._live_usage(link, until_s) if live else None
         is_live = usage is not None
@@ -133,8 +140,12 @@ class LinkReadings:
         """Return the network status, or the one it gave last.
 
         `live` asks the network or raises NetworkUnavailable; otherwise one of the last minute will
-        do.
+        do. Of a link that has ended the log tells, and nothing is stale.
         """
+        if link.ended is not None:
+            seen = self._last(link.id).status or _never_seen(link)
+            over = replace(seen, connected=False, network=None, as_of=link.ended.timestamp)
+            return StatusReading(over, is_stored=not live, is_stale=False)
         last = None if live else self._last(link.id).status
         # A stored status that contradicts the log is older than what we told the network ourselves.
         fits = last is not None and last.status == link.status
@@ -188,7 +199,7 @@ class LinkReadings:
         if link.lpa is not None:
             return self.open_lpa(link.organization_id, link.id, link.lpa)
         left_s = until_s - time.monotonic()
-        if link.iccid is None or left_s <= 0:
+        if link.iccid is None or link.ended is not None or left_s <= 0:
             return None
         try:
             with self.waiting.place(link.organization_id, link.network):

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from domain.cause import Cause, Clock
-from domain.errors import LATE, REJECTED, UNREACHABLE, ProvisioningError
+from domain.errors import LATE, REJECTED, UNREACHABLE, LinkBusy, ProvisioningError
 from domain.links.link import Link
 from domain.links.network import LinkStatus
 from domain.links.networks import Networks
@@ -33,9 +33,11 @@ class LinkStatusSwitch:
     def run(self, link: Link, target: Target, cause: Cause) -> Link:
         """Bring a link to a status and return it; changes nothing if the network has it already.
 
-        Raises NotSupportedByNetwork, ProvisioningError when the network fails, and RateLimited or
-        ServiceUnavailable when too many requests wait for it; the status is unchanged then.
+        Raises LinkEnded, LinkBusy, NotSupportedByNetwork, ProvisioningError when the network fails,
+        and RateLimited or ServiceUnavailable when too many requests wait for it; the status is
+        unchanged then.
         """
+        link.require_live()
         self.networks.require(link, "suspend")
         with self.waiting.place(link.organization_id, link.network):
             until_s = time.monotonic() + WITHIN_S
@@ -46,6 +48,9 @@ class LinkStatusSwitch:
 
     def _run(self, link: Link, target: Target, until_s: float, cause: Cause) -> Link:
         link = wait_for(self.log, link, _has_no_intent, time.monotonic() + _left_s(until_s))
+        link.require_live()
+        if link.end_intent is not None:
+            raise LinkBusy
         asked_at = self.clock()  # What comes while the network answers is not in its answer.
         now_has = self._seen_or_known(link, until_s)
         self._keep(link, now_has, asked_at, cause)
@@ -135,4 +140,4 @@ def _refusal_of(error: ProviderError) -> ProvisioningError:
 
 
 def _has_no_intent(link: Link) -> bool:
-    return link.status_intent is None
+    return link.status_intent is None and link.end_intent is None

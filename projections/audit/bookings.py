@@ -127,7 +127,7 @@ class Bookings:
         if event.reason not in {None, self._reasons.pop(event.transaction_id, None)}:
             yield f"refund {event.transaction_id} has another reason than its failure gives"
         charge = self._charges.get(event.charge_id)
-        if charge is None and event.reason == "by_hand":
+        if charge is None and event.reason in {"by_hand", "cancelled"}:
             return  # Its charge is forgotten here; the refund was held against its stream.
         if charge is None or charge.reference != event.reference:
             yield f"refund {event.transaction_id} names no charge of its reason"

@@ -24,6 +24,7 @@ from domain.lookups.number_lookup import NumberLookup
 from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
+from projections.audit.ends import EndInvariants
 from projections.audit.esims import EsimInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
@@ -89,7 +90,7 @@ class Order:
 class Invariants:
     """Give it every event in order; it returns what is wrong.
 
-    `history` reads all events of one stream, which happens only for refunds by hand.
+    `history` reads all events of one stream: only for refunds by hand and cancelled links.
     """
 
     def __init__(self, history: History) -> None:
@@ -98,7 +99,8 @@ class Invariants:
         self._bookings = Bookings(self._promises)
         self._wallets = WalletInvariants(self._bookings)
         self._jobs = BulkJobInvariants(self._bookings)
-        self._links = LinkInvariants(self._bookings, self._promises)
+        self._ends = EndInvariants(self._bookings, self._promises, history)
+        self._links = LinkInvariants(self._bookings, self._promises, self._ends)
         self._esims = EsimInvariants(self._promises)
         self._lost_orders = LostOrderInvariants(self._promises)
         self._plan_changes = PlanChangeInvariants(self._bookings, self._promises)
@@ -146,6 +148,8 @@ class Invariants:
                 yield from self._esims.check(event)
             case LostOrder.Event():
                 yield from self._lost_orders.check(position, event)
+            case PlanChange.Returned():
+                yield from self._ends.check_change(event)
             case PlanChange.Event():
                 yield from self._plan_changes.check(position, event)
             case MonthlyFee.Due() | MonthlyFee.Charged():

@@ -14,6 +14,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import APART, LostOrder
 from projections.audit.bookings import Bookings, Reason
+from projections.audit.ends import EndInvariants
 from projections.audit.promises import Promises
 
 
@@ -25,6 +26,10 @@ class LinkPlanInvariants:
     _open_change: UUID | None = None
     _told: dict[UUID, int] = field(default_factory=dict)  # The highest percentage.
     _near: set[UUID] = field(default_factory=set)
+
+    @property
+    def is_changing(self) -> bool:
+        return self._open_change is not None
 
     def begin(self, activation_id: UUID) -> None:
         """Start with the plan with which the link was created."""
@@ -98,6 +103,7 @@ class LinkPlanInvariants:
 # For each event the stages after which it may come, and the stage that follows. Any other event
 # leaves an active link active.
 ACTIVE = ({"active"}, "active")
+OPENING = (Link.ChangeOpened, Link.StatusRequested)  # Not while an end is open.
 STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EsimReserved: ({"requested"}, "reserved"),
     Link.EndpointRequested: ({"reserved", "begun"}, "begun"),
@@ -109,6 +115,7 @@ STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EndpointFound: ({"failed"}, "failed"),
     Link.EndpointRemoved: ({"failed"}, "cleaned up"),
     Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
+    Link.Ended: ({"active"}, "over"),
 }
 
 
@@ -123,14 +130,16 @@ class _Link:
     order: Link.OrderRequested | None = None  # The newest intent of one.
     ordered_since: datetime | None = None
     plans: LinkPlanInvariants = field(default_factory=LinkPlanInvariants)
+    end: Link.EndRequested | None = None  # The intent that is open.
 
 
 @dataclass
 class LinkInvariants:
-    """Every link that has not ended; ended ones are forgotten."""
+    """Every link; those that failed are forgotten."""
 
     _bookings: Bookings
     _promises: Promises
+    _ends: EndInvariants
     _links: dict[UUID, _Link] = field(default_factory=dict)
     _holders: dict[str, UUID] = field(default_factory=dict)  # ICCID to the link that holds it.
 
@@ -145,6 +154,8 @@ class LinkInvariants:
         if event.organization_id != link.organization_id:
             yield f"link {event.originator_id} changes its organization"
         before, after = STAGES.get(type(event), ACTIVE)
+        if isinstance(event, Link.Renamed) and link.stage == "over":
+            return
         if link.stage not in before:
             yield f"link {event.originator_id} has {type(event).__name__} while it is {link.stage}"
         link.stage = after
@@ -164,8 +175,30 @@ class LinkInvariants:
                 yield from self._fail(position, event, link)
             case Link.EsimReleased():
                 yield from self._release(position, event, link)
+            case Link.EndRequested() | Link.EndKept() | Link.Ended():
+                yield from self._end(position, event, link)
             case _:
+                if link.end is not None and isinstance(event, OPENING):
+                    yield f"link {event.originator_id} begins something while it is being ended"
                 yield from link.plans.check(event, self._promises)
+
+    def _end(self, position: int, event: Link.Event, link: _Link) -> Iterator[str]:
+        link_id = event.originator_id
+        if not isinstance(event, Link.EndKept) and link.plans.is_changing:
+            yield f"link {link_id} is ended beside a plan change"
+        match event:
+            case Link.EndRequested():
+                if link.end is not None:
+                    yield f"link {link_id} is ended while it is being ended"
+                link.end = event
+                return
+            case Link.EndKept() if link.end is None:
+                yield f"link {link_id} is kept that nobody would end"
+            case Link.Ended():
+                yield from self._ends.check(position, event, link.end)
+                if event.reason == "cancelled" and link.order is not None:
+                    self._holders.pop(link.iccid or "", None)
+        link.end = None
 
     def _request(self, event: Link.Requested) -> Iterator[str]:
         self._links[event.originator_id] = _Link(event.organization_id, event)

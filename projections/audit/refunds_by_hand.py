@@ -20,7 +20,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.audit.bookings import Bookings, Reason
 
-History = Callable[[UUID, int], Sequence[Event]]  # Of a stream, up to a version.
+History = Callable[[UUID, int | None], Sequence[Event]]  # Of a stream, up to a version.
 REFERENCES: dict[type[Event], str] = {
     NumberLookup.RefundedByHand: "lookup",
     BulkJob.RefundedByHand: "job",
@@ -42,7 +42,7 @@ class RefundByHandInvariants:
         before = self._history(stream, event.originator_version - 1)
         if len(before) != event.originator_version - 1:
             yield f"stream {stream} jumps to version {event.originator_version}"
-        price, left_micros = _left(before, event.transaction_id)
+        price, left_micros = left_of(before, event.transaction_id)
         if price is None or event.refund.amount_micros > left_micros:
             yield f"refund {event.refund.transaction_id} by hand exceeds what is left of its charge"
         has_ended = any(_has(before, each) for each in (BulkJob.Finished, BulkJob.Cancelled))
@@ -59,19 +59,28 @@ def _has(history: Sequence[Event], kind: type[Event]) -> bool:
     return any(isinstance(each, kind) for each in history)
 
 
-def _left(history: Sequence[Event], charge_id: UUID) -> tuple[PaidPrice | None, int]:
+def _named(event: Event) -> list[tuple[UUID, int]]:
+    """Return what an event gives back of charges that it names."""
+    if isinstance(event, RefundByHand):
+        return [(event.transaction_id, event.refund.amount_micros)]
+    if isinstance(event, Link.Ended | PlanChange.Returned):
+        return [(each.charge_id, each.amount_micros) for each in event.refunds]
+    return []
+
+
+def left_of(history: Sequence[Event], charge_id: UUID) -> tuple[PaidPrice | None, int]:
     """Return a charge, and what is left of it after all events of its stream."""
     prices: dict[UUID, PaidPrice] = {}
     back_micros: dict[UUID, int] = defaultdict(int)
     for event in history:
-        if isinstance(event, RefundByHand):
-            back_micros[event.transaction_id] += event.refund.amount_micros
-        elif isinstance(event, PlanChange.Requested):
+        for named, amount_micros in _named(event):
+            back_micros[named] += amount_micros
+        if isinstance(event, PlanChange.Requested):
             prices |= {e.price.transaction_id: e.price for e in event.additions if e.price}
         elif isinstance(event, PlanChange.Failed):  # It gives back the last charges, whole.
             for paid, refund in zip(reversed(prices), reversed(event.refunds), strict=False):
                 back_micros[paid] += refund.amount_micros
-        elif not isinstance(event, MonthlyFee.Due):  # The charge comes with another event.
+        elif not isinstance(event, MonthlyFee.Due | RefundByHand):  # Its charge comes later.
             for value in vars(event).values():
                 if isinstance(value, PaidPrice):
                     prices[value.transaction_id] = value

@@ -69,6 +69,21 @@ class TextIndex:
             entries = [{"rowid": row[self._key], "texts": row[self._text]} for row in rows]
             connection.execute(insert(self._entries), entries)
 
+    def replace(
+        self,
+        connection: Connection,
+        old: Sequence[Mapping[str, Any]],
+        new: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Index the new texts of rows in place of the old ones, which SQLite has to be told."""
+        if old and self.is_separate(connection):
+            gone = [
+                {self.name: "delete", "rowid": row[self._key], "texts": row[self._text]}
+                for row in old
+            ]
+            connection.execute(insert(self._entries), gone)
+            self.add(connection, new)
+
     def holds(self, way: Way) -> ColumnElement[bool]:
         """Return the condition that a row's text holds a term; bind `values(term)` to it.
 

@@ -73,7 +73,8 @@ class LinkBatch:
     @property
     def links(self) -> Rows:
         """Links that the batch has activated."""
-        return [row | self._changes.get(link_id, {}) for link_id, row in self._links.items()]
+        changed = (row | self._changes.get(link_id, {}) for link_id, row in self._links.items())
+        return [row | {"texts": _texts(row["iccid"], row["name"], row["id"])} for row in changed]
 
     def changed(self, columns: Sequence[str]) -> Rows:
         """New values of these columns, for links of earlier batches."""
@@ -103,6 +104,8 @@ class LinkBatch:
 
 def _changes(event: Link.Event) -> Values:
     match event:
+        case Link.Renamed():
+            return {"name": event.name}
         case Link.LpaStored():
             return {"lpa_month": event.lpa.month, "lpa_box": event.lpa.box}
         case Link.Installed():
@@ -129,14 +132,13 @@ def _new_link(position: int, event: Link.Activated) -> Values:
         "lpa_box": None if lpa is None else lpa.box,
         "installed_at": None,
         "first_used_at": None,
-        "texts": _texts(event),
     }
 
 
-def _texts(event: Link.Activated) -> str:
+def _texts(iccid: str, name: str | None, link_id: UUID) -> str:
     """Return every text of its own by which a link is searched, joined for one index."""
-    name = "" if event.name is None else fold(event.name).replace(BETWEEN, " ")
-    return BETWEEN.join((event.iccid, name, str(event.originator_id)))
+    folded = "" if name is None else fold(name).replace(BETWEEN, " ")
+    return BETWEEN.join((iccid, folded, str(link_id)))
 
 
 def _new_activation(position: int, event: Link.Activated | Link.PlanAdded) -> Values:
@@ -210,6 +212,7 @@ class Links(ReadModel):
             columns: change.values({name: bindparam(f"new_{name}") for name in columns})
             for columns in CHANGING
         }
+        self._renaming = change.values(name=bindparam("new_name"), texts=bindparam("new_texts"))
         removal = self.activations.update().where(activation.id == bindparam("activation"))
         self._removal = removal.values(removed_at=bindparam("at"))
         self._one = select(*self._search.shown).where(
@@ -277,6 +280,7 @@ class Links(ReadModel):
         self._add(connection, seen)
         for columns, update in self._updates.items():
             execute_many(connection, update, seen.changed(columns))
+        self._rename(connection, seen.changed(("name",)))
         insert_many(connection, self.activations, seen.activations)
         plans = ((row["organization_id"], row["folded_plan_name"]) for row in seen.activations)
         self._search.add_plans(connection, plans)
@@ -293,6 +297,23 @@ class Links(ReadModel):
             row["number"] = totals[row["organization_id"]]
         insert_many(connection, self.rows, links)
         self._search.index.add(connection, links)
+
+    def _rename(self, connection: Connection, changed: Rows) -> None:
+        """Write new names of older links, and have the links found by them."""
+        if not changed:
+            return
+        link, names = self.rows.c, {each["link"]: each["new_name"] for each in changed}
+        texts = (link.id, link.position, link.iccid, link.texts)
+        old = [
+            row._asdict() for row in connection.execute(select(*texts).where(link.id.in_(names)))
+        ]
+        new = [row | {"texts": _texts(row["iccid"], names[row["id"]], row["id"])} for row in old]
+        self._search.index.replace(connection, old, new)
+        rows = [
+            {"link": row["id"], "new_name": names[row["id"]], "new_texts": row["texts"]}
+            for row in new
+        ]
+        execute_many(connection, self._renaming, rows)
 
     def _switches(self, connection: Connection, seen: LinkBatch) -> list[Change]:
         """Return how the status of older links changes; not written yet."""

@@ -146,8 +146,15 @@ def _facts(event: Event) -> Facts:
     if isinstance(event, PlanChange.Requested):
         facts["remove"] = [_step(each) for each in event.removals]
         facts["add"] = [_step(each) for each in event.additions]
-    if isinstance(event, PlanChange.Failed):
+    if isinstance(event, PlanChange.Failed | PlanChange.Returned | Link.Ended):
         facts["refunds"] = [_bought(each) for each in event.refunds]
+    match event:
+        case Link.Renamed():
+            facts["name"] = event.name
+        case Link.EndRequested():
+            facts["kind"] = event.kind
+        case Link.Ended():
+            facts["reason"] = event.reason
     return {**facts, "request_id": event.request_id}
 
 

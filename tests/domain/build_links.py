@@ -84,7 +84,8 @@ def failed(settled_at: datetime | None = None) -> LinkStep:
 
 
 def endpoint_removed(link: Link) -> None:
-    link.note_endpoint_removed(ENDPOINT_ID, cause(5))
+    link.note_endpoint_found(ENDPOINT_ID, cause(5))
+    link.note_endpoint_removed(cause(5))
 
 
 def esim_released(link: Link) -> None:

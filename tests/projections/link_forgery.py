@@ -143,7 +143,7 @@ class LinkForger(Forger):
         esim.record(kind, self.cause, **facts)
         return self._only(esim, kind)
 
-    def fact(self, link: Link, kind: type[E], **facts: Any) -> E:
+    def fact(self, link: Link, kind: type[E], /, **facts: Any) -> E:
         """Any event of a link, whether it may come or not."""
         link.record(kind, self.cause, organization_id=link.organization_id, **facts)
         return self._only(link, kind)

@@ -49,7 +49,7 @@ def check(lab: Lab, deposit: str = DEPOSIT) -> None:
     links = books.every(Link)
     for link in links:
         assert link.stage in {Stage.ACTIVE, Stage.ENDED}, link.stage
-        assert (link.status_intent, link.open_change) == (None, None)
+        assert (link.status_intent, link.open_change, link.end_intent) == (None, None, None)
     assert all(change.finished_at for change in books.every(PlanChange))
     check_money(lab, links, books.events, deposit)
     check_esims(lab, links, books)
@@ -59,7 +59,8 @@ def check(lab: Lab, deposit: str = DEPOSIT) -> None:
 
 def check_money(lab: Lab, links: list[Link], events: list[Event], deposit: str) -> None:
     """The organization has paid for each plan that came onto a link, and for nothing else."""
-    kept = sum(each.plan.price_micros for link in links for each in link.activations.values())
+    bought = [link for link in links if not is_cancelled(link)]
+    kept = sum(each.plan.price_micros for link in bought for each in link.activations.values())
     assert lab.wallet.balance_micros == parse_amount(deposit) - kept
     charges = {e.transaction_id: e for e in events if isinstance(e, Wallet.Charged)}
     refunds = [e for e in events if isinstance(e, Wallet.Refunded)]
@@ -70,12 +71,17 @@ def check_money(lab: Lab, links: list[Link], events: list[Event], deposit: str) 
     for link in links:
         paid = [c for c in charges.values() if c.reference.id == str(link.id)]
         back = [r for r in refunds if r.reference.id == str(link.id)]
-        assert len(back) == (len(paid) if link.stage is Stage.ENDED else 0)
+        is_back = link.failure is not None or is_cancelled(link)
+        assert len(back) == (len(paid) if is_back else 0)
+
+
+def is_cancelled(link: Link) -> bool:
+    return link.ended is not None and link.ended.reason == "cancelled"
 
 
 def check_esims(lab: Lab, links: list[Link], books: Books) -> None:
-    """A link holds its eSIM as long as it is there; one that has failed holds none, nowhere."""
-    held = {link.iccid: link.id for link in links if link.stage is Stage.ACTIVE}
+    """A link holds its eSIM for ever; one that has failed holds none, nowhere."""
+    held = {link.iccid: link.id for link in links if link.is_visible}
     assert {e.iccid: e.link_id for e in books.every(Esim) if e.link_id is not None} == held
     assert {iccid for iccid, is_free in stock(lab) if not is_free} == set(held)
 

@@ -16,7 +16,7 @@ from domain.catalogue.plan import PlanTerms, SponsorProfile
 from domain.errors import ProvisioningError
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
-from domain.links.link import Link
+from domain.links.link import EndKind, Link
 from domain.links.network import AvailableEsim, Endpoint, LinkStatus
 from domain.links.plan_change import PlanChange
 from domain.links.status import Target
@@ -30,6 +30,7 @@ from workers.routes import Message
 
 DEPOSIT = "500.00"
 PRICE = "4.00"
+CANCEL_WITHIN = timedelta(days=14)
 TICK_S = 2
 TICKS_MAX = 120  # Four minutes: whatever happens at the network has settled long before.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -58,6 +59,7 @@ class Lab:
     def _begin(self, process: Process) -> None:
         process.network = self.network
         process.publisher = self
+        process.link_ending = replace(process.link_ending, cancel_within=CANCEL_WITHIN)
         watch_commits(process, self.commits)
         watch_reads(process, self.reads)
         self.process = process
@@ -149,6 +151,12 @@ class Lab:
         """Suspend or reactivate a link, as the web process does."""
         with suppress(ProvisioningError):
             self.process.link_status.run(self.link(link_id), target, self.process.cause())
+
+    def finish(self, link_id: UUID, kind: EndKind) -> Link:
+        """End or cancel a link, as the web process does."""
+        ending, link = self.process.link_ending, self.link(link_id)
+        run = ending.cancel if kind == "cancel" else ending.end
+        return run(link, self.process.cause())
 
     def expire(self, link_id: UUID) -> None:
         """Fail a link as the request does that has waited long enough, unless it is answered."""

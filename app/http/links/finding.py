@@ -43,9 +43,9 @@ def find_link(caller: Caller, identifier: str) -> LinkAggregate:
 
 
 def _holder_of(iccid: str) -> UUID:
-    """Return the link that an eSIM belongs to."""
+    """Return the link that an eSIM belongs to, or that had it last."""
     parts = container()
-    link_id = holder_of(parts.log, parts.network_names, iccid)
+    link_id = holder_of(parts.log, parts.network_names, iccid, or_last=True)
     if link_id is None:
         raise NotFound
     return link_id

@@ -28,6 +28,8 @@ TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 NOT_A_FLAG = "Must be true or false."
 RESPOND_ASYNC = "respond-async"
 _QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.
+NAMELESS = "No control characters; empty or null: it has no name."
+NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
 class Id(fields.UUID):
@@ -114,10 +116,7 @@ class LinkBody(Schema):
     name = fields.String(
         allow_none=True,
         validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
-        metadata=described(
-            "How you want to call it, without control characters; empty or null: it has no name.",
-            pattern=r"^[^\x00-\x1f\x7f-\x9f]*$",
-        ),
+        metadata=described("How you want to call it. " + NAMELESS, pattern=NAME_PATTERN),
     )
 
     @post_load
@@ -158,6 +157,22 @@ def is_waited_for(prefer: str) -> bool:
     """Tell whether a reply is to wait; other preferences are ignored, as RFC 7240 has it."""
     named = _QUOTED.sub("", prefer).lower().split(",")
     return RESPOND_ASYNC not in {re.split("[;=]", each)[0].strip() for each in named}
+
+
+class RenameBody(Schema):
+    """The new name of a link."""
+
+    name = fields.String(
+        required=True,
+        allow_none=True,
+        validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
+        metadata=described("How you want to call it. " + NAMELESS, pattern=NAME_PATTERN),
+    )
+
+    @post_load
+    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Treat an empty name as no name."""
+        return {"name": data["name"] or None}
 
 
 class LinkPlansBody(Schema):

@@ -46,6 +46,7 @@ from app.http.edge.replies import (
 )
 from domain.catalogue import plan
 from domain.links import network
+from domain.links.link import LINK_STATES
 from domain.links.link import Link as LinkAggregate
 from domain.links.readings import LinkReading, PlanStage, PlanUsage
 from projections.models.links import LinkRow
@@ -54,7 +55,7 @@ APPLE = "https://esimsetup.apple.com/esim_qrcode_provisioning?carddata="
 ANDROID = "https://esimsetup.android.com/esim_qrcode_provisioning?carddata="
 MB_DECIMALS = 3  # A kilobyte; smaller digits come from adding fractions.
 
-STATUSES: Final = get_args(network.LinkStatus)
+STATUSES: Final = LINK_STATES
 CAPABILITIES: Final = get_args(network.Capability)
 STATUS: Final = one_of("LinkStatus", STATUSES, MORE_MAY_COME)
 Capability = Annotated[str, means(**one_of("NetworkCapability", CAPABILITIES, MORE_MAY_COME))]
@@ -77,7 +78,9 @@ class Link(Struct, kw_only=True):
     id: Annotated[UUID, means("The link.")]
     name: Annotated[str | None, means("How you call it, if at all.")]
     iccid: Iccid
-    status: Annotated[str, means("Whether it can be used: in a list as last seen.", **STATUS)]
+    status: Annotated[
+        str, means("Whether it can be used: in a list as last seen; `ended`: it is over.", **STATUS)
+    ]
     created_at: Annotated[Moment, means("When it was activated (UTC).")]
     sponsor_profile: Annotated[
         SponsorProfile | None, means("The profile of the network that it runs on; null: not known.")
@@ -300,7 +303,7 @@ def show_link(
     assert link.activated_at is not None
     return LinkDetail(
         id=link.id,
-        name=link.requested.name,
+        name=link.name,
         iccid=link.iccid,
         status=reading.status,
         created_at=format_time(link.activated_at),
@@ -343,7 +346,7 @@ def show_status(
     return NetworkStatus(
         link_id=link.id,
         iccid=link.iccid,
-        status=status.status,
+        status=status.status if link.ended is None else "ended",
         connected=status.connected,
         network=None if serving is None else _serving(serving),
         last_seen_at=time_or_null(status.last_seen_at),

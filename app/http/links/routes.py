@@ -31,6 +31,7 @@ from app.http.edge.request import container, current_cause
 from app.http.links import replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (
+    NO_CONTROLS,
     NOT_A_FLAG,
     RESPOND_ASYNC,
     CreateHeaders,
@@ -40,6 +41,7 @@ from app.http.links.input import (
     LinkPlansBody,
     LinkQuery,
     NoBody,
+    RenameBody,
     StatusQuery,
     is_waited_for,
 )
@@ -66,6 +68,7 @@ from domain import errors
 from domain.catalogue.plan import SIMULATED
 from domain.links.change_plans import NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest, Quote
+from domain.links.ending import UNCHANGED
 from domain.links.failing import BoundFailure, refusal_of_link
 from domain.links.link import Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
@@ -99,6 +102,9 @@ _TO_LINK: Final = (
     ("change_link_plans", "identifier", "/data/id"),
     ("list_link_history", "identifier", "/data/id"),
     ("suspend_link", "identifier", "/data/id"),
+    ("rename_link", "identifier", "/data/id"),
+    ("cancel_link", "identifier", "/data/id"),
+    ("end_link", "identifier", "/data/id"),
 )
 # The failures of a link whose sender did not wait for it, told to whoever sends its key again.
 _OF_A_REPLAY: Final = {each: {"headers": IDEMPOTENCY_REPLAYED} for each in (402, 403, 500, 502)}
@@ -112,9 +118,17 @@ PREFERENCE_APPLIED: Final = {
 _SWITCH_REFUSALS: Final = (
     errors.NotFound(),
     errors.NotSupportedByNetwork(),
+    errors.LinkEnded(),
+    errors.LinkBusy(),
     errors.ValidationFailed({"status": ["Unknown field."]}),
     errors.RateLimited(SHARE),
     errors.ProvisioningError(errors.UNREACHABLE, "the status is unchanged"),
+)
+_END_REFUSALS: Final = (
+    errors.NotFound(),
+    errors.LinkBusy(),
+    errors.RateLimited(SHARE),
+    errors.ProvisioningError(errors.UNREACHABLE, UNCHANGED),
 )
 
 
@@ -246,6 +260,65 @@ def read_link(_: Caller, link: Link) -> Response:
     return reply_link(link)
 
 
+@blueprint.route("/v1/links/<identifier>", methods=["PATCH"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[errors.NotFound(), errors.ValidationFailed({"name": [NO_CONTROLS]})],
+    takes_body=True,
+)
+@blueprint.arguments(RenameBody, location="json", example={"name": "Van 13"})
+@blueprint.replies(200, LINK)
+def rename_link(_: Caller, link: Link, body: dict[str, Any]) -> Response:
+    """Give a link another name, or none.
+
+    An ended one can be renamed too.
+    """
+    parts, cause = container(), current_cause()
+    parts.log.change(link, lambda it: it.rename(body["name"], cause))
+    return reply_link(parts.log.get(Link, link.id))
+
+
+@blueprint.route("/v1/links/<identifier>", methods=["DELETE"])
+@operation(scope="links", resource=find_link, refusals=_END_REFUSALS)
+@blueprint.replies(200, LINK)
+def end_link(_: Caller, link: Link) -> Response:
+    """End a link for good.
+
+    Its network stops it, and removes from it what it can. No money goes back, and no monthly fee
+    counts it from the next month on. An ended link stays in the list and keeps its history; to end
+    it again changes nothing.
+    """
+    return reply_link(container().link_ending.end(link, current_cause()))
+
+
+@blueprint.route("/v1/links/<identifier>/cancel", methods=["POST"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        *_END_REFUSALS,
+        errors.NotSupportedByNetwork(),
+        errors.LinkEnded(),
+        errors.LinkInUse(),
+        errors.CancelWindowOver(),
+        errors.ValidationFailed({"reason": ["Unknown field."]}),
+        errors.NetworkUnavailable(),
+    ],
+    takes_body=True,
+)
+@blueprint.arguments(NoBody, location="json", required=False)
+@blueprint.replies(200, LINK)
+def cancel_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
+    """Cancel a link that was never installed nor used, and get its money back.
+
+    Its network is asked at this moment. What is left of its activation and of each top-up is
+    refunded in the commit that ends it. After a 502 it is settled by itself within minutes: read
+    the link. To cancel it again changes nothing.
+    """
+    return reply_link(container().link_ending.cancel(link, current_cause()))
+
+
 @blueprint.route("/v1/links/<identifier>/suspend", methods=["POST"])
 @operation(scope="links", resource=find_link, refusals=_SWITCH_REFUSALS, takes_body=True)
 @blueprint.arguments(NoBody, location="json", required=False)
@@ -340,6 +413,8 @@ _DONE: Final[dict[str, Any]] = {"refunded": "4.50", "removed": [str(ACTIVATION_I
 CHANGE_REFUSALS: Final = (
     errors.NotFound(),
     errors.NotSupportedByNetwork(),
+    errors.LinkEnded(),
+    errors.LinkBusy(),
     errors.ValidationFailed({"remove.0": [NOT_THERE], "add.1": [INCOMPATIBLE]}),
     errors.IdempotencyKeyReused(),
     errors.BillingNotConfigured(),
@@ -401,9 +476,11 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
 
     They are of its network and run on its sponsor profile. Where the profile is not known, all of
     the network that you can buy are listed. Those that share a country with a plan of the link come
-    first, then the others, each by price.
+    first, then the others, each by price. For a link that has ended there are none.
     """
     parts = container()
+    if link.ended is not None:
+        return success([])
     wait_for(parts, parts.plans.name)
     profile_id = link.sponsor_profile.id if link.sponsor_profile is not None else None
     with parts.views.reading() as connection:

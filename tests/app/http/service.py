@@ -34,6 +34,7 @@ DEFAULTS = {
     "SANDBOX": "true",
     "NETWORK_BASE_PLAN": "base-1",
     "PUBLIC_URL": "https://api.example",
+    "LINK_CANCEL_DAYS": "14",
 }
 
 

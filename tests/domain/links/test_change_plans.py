@@ -12,12 +12,12 @@ from domain.errors import (
     BillingNotConfigured,
     IncompleteNetworkAnswer,
     InsufficientBalance,
+    LinkBusy,
     ProvisioningError,
     Refused,
     ServiceUnavailable,
     ValidationFailed,
 )
-from domain.links.change_plans import BUSY
 from domain.links.link import Link
 from domain.links.network import NoEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
@@ -229,7 +229,7 @@ def test_a_link_that_stays_busy_is_told_after_the_deadline(buyer: Buyer, link: L
     first = buyer.change_later(link.id, add=[asia])
     gate.wait()
     head = buyer.process.log.head()
-    with pytest.raises(ServiceUnavailable, match=BUSY):
+    with pytest.raises(LinkBusy):
         buyer.change(link.id, add=[asia], process=hasty)
     assert buyer.process.log.head() == head
     gate.open()

@@ -181,7 +181,9 @@ def test_a_failed_link_gives_back_exactly_what_was_taken(
 def test_a_late_endpoint_is_removed_before_the_esim_is_free() -> None:
     story = requested("4.00", reserved, begun(), failed(SETTLED_AT))
     story.when(endpoint_removed).then(
-        fact(Link.EndpointRemoved, endpoint_id=ENDPOINT_ID), stage=Stage.ENDPOINT_REMOVED
+        fact(Link.EndpointFound, endpoint_id=ENDPOINT_ID),
+        fact(Link.EndpointRemoved, endpoint_id=ENDPOINT_ID),
+        stage=Stage.ENDPOINT_REMOVED,
     )
     story.when(esim_released).then(fact(Link.EsimReleased, iccid=ICCID), stage=Stage.ENDED)
 

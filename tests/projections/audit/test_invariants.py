@@ -13,6 +13,7 @@ from domain.lookups.bulk_job import BulkJob
 from projections.audit.invariants import Invariants
 from tests.installation import Process, sqlite_only
 from tests.projections.crimes import (
+    ends,
     esims,
     link_plans,
     links,
@@ -36,6 +37,7 @@ KINDS = (
     monthly_fees,
     months,
     refunds_by_hand,
+    ends,
 )
 CRIMES = [(crime, reason) for kind in KINDS for crime, reason in kind.CRIMES.items()]
 
@@ -107,6 +109,11 @@ def test_a_late_endpoint_that_was_removed_is_right(forger: LinkForger) -> None:
 
 def test_orders_that_keep_the_rules_are_right(forger: LinkForger) -> None:
     orders.right_orders(forger)
+    assert forger.failures() == []
+
+
+def test_ends_that_keep_the_rules_are_right(forger: LinkForger) -> None:
+    ends.right_ends(forger)
     assert forger.failures() == []
 
 

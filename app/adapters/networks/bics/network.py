@@ -245,13 +245,19 @@ class BicsNetwork:
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Take the eSIM off an endpoint, which puts it back into the stock, and delete that."""
         deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
-        try:
+        trouble = ""
+        with suppress(NoSuchEndpoint):
             self._session.change("POST", "/DeLinkSim", request, deadline, Outcome, done=DELINKED)
-            self._session.change(
-                "POST", "/DeleteEndPoint", request, deadline, Outcome, done=DELETED
-            )
-        except NoSuchEndpoint:
-            return
+            try:
+                self._session.change(
+                    "POST", "/DeleteEndPoint", request, deadline, Outcome, done=DELETED
+                )
+            except NoSuchEndpoint:
+                raise
+            except ProviderError as error:  # Half of it is done.
+                trouble = str(error)
+        if trouble:
+            raise OutcomeUnknown(trouble)
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
         """Make sure that an eSIM is back in the stock, where the removal has put it."""

@@ -34,6 +34,7 @@ BODIES = {
     "LookupBody",
     "LinkBody",
     "LinkPlansBody",
+    "RenameBody",
     "TokenForm",
 }
 METHODS = {"get", "post", "put", "patch", "delete"}

@@ -1,0 +1,299 @@
+"""The commands that end a link or cancel it, and how what they have begun is settled.
+
+| network | `end` | it has ended when | `cancel` |
+|---|---|---|---|
+| stock | its endpoint is removed | the eSIM shows no endpoint of ours | the same |
+| order that suspends | it is suspended, its plans are removed | it is not active | taken back |
+| order that does not | nothing is called, and there is no intent | | not supported |
+
+An eSIM that had a link is never sold again, because its activation code is known outside. Only one
+that an order network has taken back is free: if that sells it again, it sells a new order.
+"""
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID
+
+from domain.accounts.committer import Committer
+from domain.accounts.paid_price import GivenBack, PaidPrice
+from domain.accounts.wallet import Metadata, Reference, Refund
+from domain.cause import Cause, Clock
+from domain.errors import (
+    LATE,
+    REJECTED,
+    UNREACHABLE,
+    CancelWindowOver,
+    Conflict,
+    LinkBusy,
+    LinkEnded,
+    LinkInUse,
+    NetworkUnavailable,
+    ProvisioningError,
+)
+from domain.links.esim import Esim, esim_id
+from domain.links.failing import link_metadata, topup_metadata
+from domain.links.link import EndKind, Link
+from domain.links.network import EsimNetwork, NoSuchEndpoint, Order
+from domain.links.networks import Networks
+from domain.links.plan_change import PlanChange
+from domain.links.waiting import Waiting, wait_for
+from domain.log.log import Log
+from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
+
+CALL_S = 5.0  # For the calls of one step together, and for what is open on the link to end.
+WITHIN_S = 4 * CALL_S  # For a whole request: it waits, looks, calls, and looks again.
+UNCHANGED = "the link is unchanged"
+UNSETTLED = "whether it has ended is settled within minutes"
+
+
+@dataclass(frozen=True)
+class LinkEnding:
+    """Ends and cancels links; only the winner of an intent tells the network."""
+
+    log: Log
+    committer: Committer
+    networks: Networks
+    waiting: Waiting
+    cancel_within: timedelta  # Of the activation; zero: nothing is cancelled.
+    clock: Clock
+
+    def end(self, link: Link, cause: Cause) -> Link:
+        """End a link for good, without money back, and return it; an ended one as it is.
+
+        Raises ProvisioningError when the network fails, LinkBusy while something else is open on
+        the link, and RateLimited or ServiceUnavailable when too many requests wait for the network.
+        """
+        return link if link.ended is not None else self._run(link, "end", cause)
+
+    def cancel(self, link: Link, cause: Cause) -> Link:
+        """End a link that nobody has used, with its money back; a cancelled one as it is.
+
+        Raises as `end`, LinkEnded, NotSupportedByNetwork, CancelWindowOver, LinkInUse, and
+        NetworkUnavailable when the network does not tell whether the link was used.
+        """
+        if link.ended is None:
+            self.networks.require(link, "cancel")
+            return self._run(link, "cancel", cause)
+        if link.ended.reason != "cancelled":
+            raise LinkEnded
+        return link
+
+    def settle(self, link: Link, *, settled: bool) -> None:
+        """Close an intent that its sender left open, by what the network shows.
+
+        `settled`: the call can no longer have an effect. Raises ProviderError if the network does
+        not tell, and Conflict.
+        """
+        assert link.end_intent is not None
+        cause = Cause(self.clock(), link.end_intent.request_id)
+        if self._has_ended(link, CALL_S):
+            self._finish(link, cause)
+        elif settled:
+            link.keep(cause)
+            self.log.append(link)
+
+    def _run(self, link: Link, kind: EndKind, cause: Cause) -> Link:
+        with self.waiting.place(link.organization_id, link.network):
+            until_s = time.monotonic() + WITHIN_S
+            return self.log.change(
+                link, lambda newest: self._try(newest, kind, until_s, cause), LinkBusy()
+            )
+
+    def _try(self, link: Link, kind: EndKind, until_s: float, cause: Cause) -> Link:
+        link = wait_for(self.log, link, _is_free, time.monotonic() + _left_s(until_s))
+        if link.ended is not None:
+            return self.end(link, cause) if kind == "end" else self.cancel(link, cause)
+        if not _is_free(link):
+            raise LinkBusy
+        cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
+        if kind == "cancel":
+            self._require_unused(link, cause, _left_s(until_s))
+        elif not self._can_end(link):
+            self._finish(link, cause)
+            return link
+        if (left_s := _left_s(until_s)) < CALL_S:  # Others have kept changing the link.
+            raise LinkBusy
+        link.request_end(kind, self.clock() + timedelta(seconds=left_s), cause)
+        self.log.claim(link)
+        return self._tell(link, until_s)
+
+    def _require_unused(self, link: Link, cause: Cause, timeout_s: float) -> None:
+        """Refuse to cancel a link too late, or one that was installed or used."""
+        assert link.activated_at is not None
+        assert link.endpoint_id is not None
+        if cause.at >= link.activated_at + self.cancel_within:
+            raise CancelWindowOver
+        network = self.networks.of(link.network)
+        try:
+            seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
+        except ProviderError as error:
+            if self.log.get(Link, link.id).version != link.version:  # Others may have ended it.
+                raise Conflict(link.id) from None
+            if isinstance(error, Rejected):
+                raise ProvisioningError(REJECTED, UNCHANGED) from None
+            raise NetworkUnavailable from None
+        link.note_seen(seen.status, seen.installed_at, seen.first_used_at, cause)
+        used = link.installed_at or link.first_used_at or any(it.used_mb for it in seen.addons)
+        if used:
+            if link.pending_events:
+                self.log.append(link)
+            raise LinkInUse
+
+    def _can_end(self, link: Link) -> bool:
+        """Tell whether a network ends links; raises ProvisioningError if that is not known."""
+        network = self.networks.of(link.network)
+        if not self.networks.is_configured(link.network):
+            raise ProvisioningError(UNREACHABLE, UNCHANGED)
+        return network.shape == "stock" or "suspend" in network.capabilities
+
+    def _tell(self, link: Link, until_s: float) -> Link:
+        """Call the network once, and close our intent with what has come of it."""
+        intent = link.end_intent
+        assert intent is not None
+        left_s = min((intent.until - self.clock()).total_seconds(), CALL_S)
+        try:
+            if left_s <= 0:  # Appending took so long that others consider the call as over.
+                raise Unavailable
+            self._call(link, left_s)
+        except OutcomeUnknown:
+            if not self._shows_end(link, until_s):
+                raise ProvisioningError(LATE, UNSETTLED) from None
+        except ProviderError as error:
+            self._close(link, ended=False)
+            reason = REJECTED if isinstance(error, Rejected) else UNREACHABLE
+            raise ProvisioningError(reason, UNCHANGED) from None
+        return self._close(link, ended=True)
+
+    def _call(self, link: Link, timeout_s: float) -> None:
+        """Do at the network what was intended; raises Rejected if it has not done it."""
+        network, intent = self.networks.of(link.network), link.end_intent
+        assert link.endpoint_id is not None
+        assert intent is not None
+        if network.shape == "stock":
+            network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
+        elif intent.kind == "end":
+            until_s = time.monotonic() + timeout_s
+            network.suspend(link.endpoint_id, timeout_s=timeout_s)
+            _strip(network, link.endpoint_id, until_s)
+        # It may take the eSIM back and keep our money, which is no matter of the partner's.
+        elif not (
+            network.take_back(_order_of(link), timeout_s=timeout_s)
+            or self._has_ended(link, timeout_s)
+        ):
+            message = "the network does not take the eSIM back"
+            raise Rejected(message)
+
+    def _shows_end(self, link: Link, until_s: float) -> bool:
+        try:
+            return self._has_ended(link, _left_s(until_s))
+        except ProviderError:
+            return False
+
+    def _has_ended(self, link: Link, timeout_s: float) -> bool:
+        """Look whether the network has done what was intended."""
+        network, until_s = self.networks.of(link.network), time.monotonic() + timeout_s
+        assert link.endpoint_id is not None
+        assert link.end_intent is not None
+        assert link.iccid is not None
+        if network.shape == "stock":
+            found = network.find_endpoint(link.iccid, timeout_s=timeout_s)
+            if found is not None and found.reference == str(link.id):
+                return False
+            # A removal can be cut in half: the eSIM is off, and the endpoint is still there.
+            with suppress(Rejected):
+                network.remove_endpoint(link.endpoint_id, timeout_s=_left_s(until_s))
+            return True
+        try:
+            seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
+        except NoSuchEndpoint:
+            return True
+        return not seen.addons if link.end_intent.kind == "cancel" else seen.status != "active"
+
+    def _close(self, link: Link, *, ended: bool) -> Link:
+        """Close our intent, whatever else has happened to the link; it may be closed already."""
+        intent = link.end_intent
+        assert intent is not None
+
+        def close(newest: Link) -> Link:
+            cause = Cause(self.clock(), intent.request_id)
+            if newest.end_intent == intent and ended:
+                self._finish(newest, cause)
+            elif newest.end_intent == intent:
+                newest.keep(cause)
+            return newest
+
+        closed = self.log.change(link, close)
+        if ended and closed.ended is None:  # Somebody has given it up, long after our call.
+            raise ProvisioningError(LATE, UNCHANGED)
+        return closed
+
+    def _finish(self, link: Link, cause: Cause) -> None:
+        """Append the end with all that it gives back, in one commit; raises Conflict."""
+        is_cancelled = link.end_intent is not None and link.end_intent.kind == "cancel"
+        changes = [self.log.get(PlanChange, each) for each in link.changes if is_cancelled]
+        topups = [back for change in changes for back in change.give_back(cause)]
+        refunds = _refunds(link, changes, link.end(topups, cause))
+        moved = [change for change in changes if change.pending_events]
+        esims = []
+        network = self.networks.of(link.network)
+        if is_cancelled and network.shape == "order" and link.iccid is not None:
+            esims.append(self.log.get(Esim, esim_id(link.network, link.iccid)))
+            esims[0].release(link.id, cause)
+        self.committer.commit_entries(link.organization_id, refunds, cause, link, *moved, *esims)
+
+
+def _is_free(link: Link) -> bool:
+    open_now = (link.open_change, link.status_intent, link.end_intent)
+    return link.ended is not None or not any(open_now)
+
+
+def _left_s(until_s: float) -> float:
+    return max(0.0, min(CALL_S, until_s - time.monotonic()))
+
+
+def _strip(network: EsimNetwork, endpoint_id: str, until_s: float) -> None:
+    """Remove from a suspended eSIM whatever its network takes off; what stays is of no use."""
+    with suppress(ProviderError):
+        for addon in network.usage(endpoint_id, timeout_s=_left_s(until_s)).addons:
+            with suppress(Rejected):
+                network.remove_plan(endpoint_id, addon.addon_id, timeout_s=_left_s(until_s))
+
+
+def _order_of(link: Link) -> Order:
+    assert link.order is not None
+    placed, item = link.order, link.requested.plan.provider_plan_id
+    return Order(placed.order_reference, placed.iccid, item, placed.placed_at)
+
+
+def _refunds(
+    link: Link, changes: Iterable[PlanChange], given_back: Iterable[GivenBack]
+) -> list[Refund]:
+    """Return the entries of refunds, each about what its charge was for."""
+    about = dict[UUID, tuple[PaidPrice, Reference, Metadata]]()
+    if (price := link.requested.price) is not None:
+        about[price.transaction_id] = (price, Reference("link", str(link.id)), link_metadata(link))
+    for change in changes:
+        reference = Reference("plan_change", str(change.id))
+        for addition in change.requested.additions:
+            if (price := addition.price) is not None:
+                metadata = topup_metadata(change, addition)
+                about[price.transaction_id] = (price, reference, metadata)
+    entries = []
+    for back in given_back:
+        price, reference, metadata = about[back.charge_id]
+        entries.append(
+            Refund(
+                transaction_id=back.transaction_id,
+                charge_id=back.charge_id,
+                amount_micros=back.amount_micros,
+                currency=price.currency,
+                reference=reference,
+                description="Refund of a cancelled link",
+                reason="cancelled",
+                metadata=metadata,
+            )
+        )
+    return entries

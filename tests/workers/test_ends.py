@@ -1,0 +1,382 @@
+"""A link is ended or cancelled, whatever fails: log, money and network are of one mind in the end.
+
+A cancelled link has all that was left of its charges back, in the commit that ends it.
+"""
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from domain.accounts.refund_by_hand import HandRefund
+from domain.accounts.wallet import Wallet
+from domain.errors import (
+    CancelWindowOver,
+    LinkBusy,
+    LinkEnded,
+    LinkInUse,
+    NetworkUnavailable,
+    NotSupportedByNetwork,
+    ProvisioningError,
+    Refused,
+)
+from domain.links import ending
+from domain.links.link import EndKind, Link
+from domain.links.network import Usage
+from domain.money import parse_amount
+from domain.provider_errors import Unavailable
+from projections.audit.auditor import check_log
+from tests.workers.link_checks import Books, check, endpoints
+from tests.workers.link_lab import CANCEL_WITHIN, DEPOSIT, Lab
+from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.places import When, die
+from workers.links import CALL
+
+pytestmark = pytest.mark.any_database
+
+KINDS: list[EndKind] = ["end", "cancel"]
+WHOLE = parse_amount(DEPOSIT)
+
+
+def a_link(lab: Lab, *, topups: int = 1) -> Link:
+    """A link for 4.00, with top-ups for 1.00 each."""
+    link = lab.create()
+    for number in range(topups):
+        assert lab.change(link.id, add=[f"t{number}"]).failure is None
+    return lab.link(link.id)
+
+
+def refuse(lab: Lab, link_id: UUID, kind: EndKind, error: type[Refused]) -> Refused:
+    """Expect a refusal after which the link is as it was."""
+    calls = lab.network.count("remove_endpoint")
+    with pytest.raises(error) as refused:
+        lab.finish(link_id, kind)
+    assert lab.network.count("remove_endpoint") == calls
+    assert lab.link(link_id).end_intent is None
+    check(lab)
+    return refused.value
+
+
+def seen(lab: Lab, usage: Usage) -> None:
+    """Let the network show another usage once."""
+    show = lab.simulator.usage
+
+    def shown(endpoint_id: str, *, timeout_s: float) -> Usage:
+        lab.simulator.usage = show  # type: ignore[method-assign]  # As it was.
+        show(endpoint_id, timeout_s=timeout_s)
+        return usage
+
+    lab.simulator.usage = shown  # type: ignore[method-assign]  # This once.
+
+
+def test_an_ended_link_is_gone_at_the_network_and_costs_what_it_cost(lab: Lab) -> None:
+    link = lab.finish(a_link(lab).id, "end")
+    assert (link.state, link.ended and link.ended.reason) == ("ended", "ended")
+    assert [*endpoints(lab)] == []
+    assert lab.wallet.balance_micros == WHOLE - 5_000_000
+    check(lab)
+
+
+def test_a_cancelled_link_is_gone_at_the_network_with_all_its_money_back(lab: Lab) -> None:
+    link = lab.finish(a_link(lab, topups=2).id, "cancel")
+    assert (link.state, link.ended and link.ended.reason) == ("ended", "cancelled")
+    assert [*endpoints(lab)] == []
+    assert lab.wallet.balance_micros == WHOLE
+    check(lab)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_again_changes_nothing_and_asks_nobody(lab: Lab, kind: EndKind) -> None:
+    link_id = a_link(lab).id
+    lab.finish(link_id, kind)
+    lab.network.calls.clear()
+    version = lab.link(link_id).version
+    assert lab.finish(link_id, kind).version == lab.finish(link_id, "end").version == version
+    assert lab.network.calls == []
+
+
+def test_an_ended_link_cannot_be_cancelled(lab: Lab) -> None:
+    link_id = a_link(lab).id
+    lab.finish(link_id, "end")
+    refuse(lab, link_id, "cancel", LinkEnded)
+
+
+def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
+    link = a_link(lab)
+    price, (change_id,) = link.requested.price, link.changes
+    addition = lab.plan_change(change_id).requested.additions[0]
+    assert price is not None
+    assert addition.price is not None
+    accounts, cause = lab.process.accounts, lab.process.cause()
+    by_hand = HandRefund(price.transaction_id, "t-1", "a complaint", 1_500_000, {})
+    accounts.refund(link.id, by_hand, cause)
+    whole = replace(by_hand, transaction_id=addition.price.transaction_id, amount_micros=None)
+    accounts.refund(change_id, whole, cause)
+    ended = lab.finish(link.id, "cancel").ended
+    assert ended is not None
+    assert [each.amount_micros for each in ended.refunds] == [2_500_000]
+    assert lab.wallet.balance_micros == WHOLE
+    assert check_log(lab.process.log).failures == []
+
+
+def test_a_failed_top_up_is_not_given_back_twice(lab: Lab) -> None:
+    link = a_link(lab)
+    assert lab.change(link.id, add=["t9", "sandbox-no-endpoint"]).failure is not None
+    lab.finish(link.id, "cancel")
+    assert lab.wallet.balance_micros == WHOLE
+    check(lab)
+
+
+def test_a_link_that_cost_nothing_is_cancelled_without_a_refund(lab: Lab) -> None:
+    link = lab.finish(lab.create(price="0").id, "cancel")
+    assert link.ended is not None
+    assert link.ended.refunds == []
+    check(lab)
+
+
+@pytest.mark.parametrize("fact", ["installed_at", "first_used_at"])
+def test_a_link_in_use_is_not_cancelled_and_the_log_says_since_when(lab: Lab, fact: str) -> None:
+    link = a_link(lab)
+    at = lab.clock()
+    seen(lab, Usage("active", [], at, **{fact: at}))  # type: ignore[arg-type]  # It is a moment.
+    refuse(lab, link.id, "cancel", LinkInUse)
+    assert getattr(lab.link(link.id), fact) == at
+    refuse(lab, link.id, "cancel", LinkInUse)  # Whatever the network says from now on.
+
+
+def test_a_link_with_traffic_is_not_cancelled(lab: Lab) -> None:
+    link = a_link(lab)
+    assert link.endpoint_id is not None
+    now = lab.simulator.usage(link.endpoint_id, timeout_s=1.0)
+    (first, *more) = now.addons
+    used = Usage("active", [type(first)(first.addon_id, "eu-1", 0.001, 999.999), *more], now.as_of)
+    seen(lab, used)
+    refuse(lab, link.id, "cancel", LinkInUse)
+
+
+def test_a_link_in_use_can_be_ended(lab: Lab) -> None:
+    link = a_link(lab)
+    link.note_seen("active", lab.clock(), lab.clock(), lab.process.cause())
+    lab.process.log.append(link)
+    assert lab.finish(link.id, "end").state == "ended"
+    check(lab)
+
+
+def test_a_link_is_cancelled_until_its_time_is_over(lab: Lab) -> None:
+    first, second = a_link(lab), lab.create()
+    assert first.activated_at is not None
+    lab.clock.forward(seconds=(first.activated_at + CANCEL_WITHIN - lab.clock()).total_seconds())
+    refuse(lab, first.id, "cancel", CancelWindowOver)
+    lab.clock.forward(seconds=-1)
+    seen(lab, Usage("active", [], lab.clock()))
+    assert lab.finish(second.id, "cancel").state == "ended"
+    check(lab)
+
+
+def test_by_default_nothing_is_cancelled(lab: Lab) -> None:
+    link = a_link(lab)
+    lab.process.link_ending = replace(lab.process.link_ending, cancel_within=timedelta())
+    refuse(lab, link.id, "cancel", CancelWindowOver)
+
+
+def test_a_network_that_cannot_cancel_is_not_asked_to(lab: Lab) -> None:
+    link = a_link(lab)
+    lab.simulator.capabilities = frozenset({"suspend"})
+    lab.network.calls.clear()
+    refuse(lab, link.id, "cancel", NotSupportedByNetwork)
+    assert lab.network.calls == []
+
+
+def test_a_link_is_not_cancelled_unless_the_network_says_that_it_is_unused(lab: Lab) -> None:
+    link = a_link(lab)
+    lab.network.before("usage", Unavailable("down"))
+    refuse(lab, link.id, "cancel", NetworkUnavailable)
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_log_ends_with_what_the_network_has(lab: Lab, kind: EndKind, fault: str) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", FAULTS[fault])
+    with suppress(ProvisioningError):
+        lab.live(lambda: lab.finish(link.id, kind))
+    lab.settle()
+    was_done = FAULTS[fault].when == "after"
+    assert lab.link(link.id).state == ("ended" if was_done else "active")
+    check(lab)
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lost_reply_is_no_failure(lab: Lab, kind: EndKind) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", UNKNOWN["unknown, done"])
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("place", [1, 2])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_process_may_die_at_each_commit(lab: Lab, kind: EndKind, place: int, when: When) -> None:
+    link = a_link(lab)
+    lab.commits.at(place, when, die)  # The intent, and its outcome.
+    assert not lab.live(lambda: lab.finish(link.id, kind))
+    lab.settle()
+    assert lab.link(link.id).state == ("ended" if place == 2 else "active")
+    check(lab)
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_worker_that_settles_a_cancellation_may_die_too(lab: Lab, when: When) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", KILLS["killed after"])
+    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
+    lab.clock.forward(seconds=ending.CALL_S)
+    lab.commits.at(1, when, die)
+    lab.sweep()
+    lab.settle()
+    assert lab.wallet.balance_micros == WHOLE
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", ["unavailable", "unknown, not done"])
+def test_a_removal_that_was_cut_in_half_is_completed(lab: Lab, fault: str) -> None:
+    """The eSIM shows no endpoint any more; the next removal, by its id, meets a fault too."""
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", KILLS["killed before"])
+    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
+    lab.simulator.find_endpoint = lambda *_, **__: None  # type: ignore[method-assign]  # The eSIM is off.
+    arm(lab.network, "remove_endpoint", FAULTS[fault])
+    lab.clock.forward(seconds=ending.CALL_S)
+    lab.sweep()
+    assert lab.link(link.id).end_intent is not None
+    del lab.simulator.find_endpoint
+    lab.simulator.find_endpoint = lambda *_, **__: None  # type: ignore[method-assign]  # It still is.
+    lab.clock.forward(seconds=10)
+    lab.sweep()
+    del lab.simulator.find_endpoint
+    assert lab.link(link.id).state == "ended"
+    check(lab)
+
+
+def test_an_open_end_is_left_alone_until_its_time_has_run_out(lab: Lab) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", KILLS["killed after"])
+    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
+    lab.network.calls.clear()
+    for _ in range(int(CALL.total_seconds())):
+        lab.work(link.id)
+        lab.sweep()
+        assert lab.network.calls == []
+        lab.clock.forward(seconds=1)
+    lab.sweep()
+    assert "find_endpoint" in lab.network.calls
+    assert lab.link(link.id).state == "ended"
+
+
+def test_an_open_end_waits_for_a_network_that_cannot_be_reached(lab: Lab) -> None:
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", KILLS["killed after"])
+    assert not lab.live(lambda: lab.finish(link.id, "cancel"))
+    arm(lab.network, "find_endpoint", FAULTS["unavailable"], times=1_000)
+    for _ in range(30):
+        lab.clock.forward(minutes=1)
+        lab.sweep()
+        assert lab.link(link.id).end_intent is not None
+    lab.forget_faults()
+    lab.settle()
+    assert lab.wallet.balance_micros == WHOLE
+    check(lab)
+
+
+def test_a_clock_that_jumps_ahead_gives_no_end_up_that_may_still_come(lab: Lab) -> None:
+    """The worker has not itself seen the time pass in which the network may act."""
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", UNKNOWN["unknown, not done"])
+    with pytest.raises(ProvisioningError):
+        lab.finish(link.id, "cancel")
+    lab.process.steadiness.lasts = lambda _: False  # type: ignore[method-assign]  # it is young
+    lab.clock.forward(hours=1)
+    lab.sweep()
+    assert lab.link(link.id).end_intent is not None
+    lab.restart()
+    lab.settle()
+    assert lab.link(link.id).state == "active"
+    check(lab)
+
+
+def test_nothing_else_is_begun_while_an_end_is_open(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ending, "CALL_S", 0.01)
+    monkeypatch.setattr("domain.links.status.CALL_S", 0.01)
+    link = a_link(lab)
+    arm(lab.network, "remove_endpoint", KILLS["killed before"])
+    assert not lab.live(lambda: lab.finish(link.id, "end"))
+    for kind in KINDS:
+        with pytest.raises(LinkBusy):
+            lab.finish(link.id, kind)
+    with pytest.raises(LinkBusy):
+        lab.process.link_status.run(lab.link(link.id), "suspended", lab.process.cause())
+    with pytest.raises(LinkBusy):
+        lab.change(link.id, add=["t2"])
+    lab.settle()
+    check(lab)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_end_waits_for_what_is_open(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, kind: EndKind
+) -> None:
+    monkeypatch.setattr(ending, "CALL_S", 0.01)
+    link = a_link(lab)
+    change_id = lab.request_change(link.id, add=[lab.plan("t7", "1.00")])
+    with pytest.raises(LinkBusy):
+        lab.finish(link.id, kind)
+    monkeypatch.setattr(ending, "CALL_S", 5.0)
+    lab.work_change(change_id)
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
+
+
+def test_what_the_network_tells_late_changes_nothing(lab: Lab) -> None:
+    link = a_link(lab)
+    read = lab.process.link_readings.read
+    before = read(lab.link(link.id), lab.process.cause(), live=True)
+    ended = lab.finish(link.id, "end")
+    lab.network.calls.clear()
+    shown = read(ended, lab.process.cause(), live=True)
+    assert (shown.status, shown.stale, shown.usage) == ("ended", False, before.usage)
+    assert lab.process.link_readings.status(ended, live=True).is_stale is False
+    assert lab.network.calls == []
+    ended.note_seen("inactive", lab.clock(), lab.clock(), lab.process.cause())
+    assert ended.pending_events == []
+
+
+def test_an_esim_that_a_link_has_had_is_not_sold_again(lab: Lab) -> None:
+    link = lab.finish(a_link(lab).id, "cancel")
+    assert link.iccid is not None
+    lab.only(link.iccid)
+    assert lab.create().stage.value == "ended"
+    check(lab)
+
+
+def test_a_refund_that_the_wallet_cannot_book_at_once_is_booked_later(lab: Lab) -> None:
+    """The log is away when the network has ended the link."""
+    link = a_link(lab)
+
+    def fail() -> None:
+        raise ConnectionError
+
+    lab.commits.at(2, "before", fail)
+    with pytest.raises(ConnectionError):
+        lab.finish(link.id, "cancel")
+    assert lab.wallet.balance_micros == WHOLE - 5_000_000
+    lab.settle()
+    refunds = [e for e in Books(lab.process.log).events if isinstance(e, Wallet.Refunded)]
+    assert [each.reason for each in refunds] == ["cancelled", "cancelled"]
+    check(lab)

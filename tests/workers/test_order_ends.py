@@ -1,0 +1,136 @@
+"""Links of networks that sell by order end as far as each of these can end them."""
+
+from datetime import timedelta
+
+import pytest
+
+from domain.errors import ProvisioningError
+from domain.links.esim import Esim, esim_id
+from domain.links.link import EndKind, Link
+from domain.provider_errors import Rejected, Unavailable
+from projections.audit.auditor import check_log
+from tests.order_network import SellingByOrder
+from tests.workers.link_checks import check_money
+from tests.workers.link_lab import DEPOSIT
+from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
+from tests.workers.order_lab import OrderLab, Orders
+
+pytestmark = pytest.mark.any_database
+
+CALLS: dict[EndKind, str] = {"end": "suspend", "cancel": "take_back"}
+
+
+def check(lab: OrderLab) -> None:
+    """Expect that log and money agree, and that nothing is open."""
+    links = lab.books.every(Link)
+    assert [link.id for link in links if link.end_intent or link.status_intent] == []
+    check_money(lab, links, lab.books.events, DEPOSIT)
+    assert check_log(lab.process.log).failures == []
+
+
+def holder(lab: OrderLab, link: Link) -> object:
+    assert link.iccid is not None
+    return lab.process.log.get(Esim, esim_id(link.network, link.iccid)).link_id
+
+
+def far(lab: OrderLab) -> SellingByOrder:
+    network = lab.late.inner
+    assert isinstance(network, SellingByOrder)
+    return network
+
+
+def test_an_ended_link_is_suspended_with_nothing_on_it_and_keeps_its_esim(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+    lab.change(link.id, add=["t1"])
+    assert lab.finish(link.id, "end").state == "ended"
+    (bought,) = lab.book.orders
+    assert (bought.status, bought.addons, bought.taken_back) == ("suspended", {}, False)
+    assert holder(lab, link) == link.id
+    check(lab)
+
+
+def test_what_the_network_does_not_take_off_stays_on_a_suspended_esim(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+    lab.change(link.id, add=["t1"])
+    lab.network.before("remove_plan", Rejected("no"))
+    assert lab.finish(link.id, "end").state == "ended"
+    assert len(lab.book.orders[0].addons) == 1
+    lab.network.before("usage", Unavailable("down"))
+    assert lab.finish(lab.create().id, "end").state == "ended"
+    check(lab)
+
+
+def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
+    lab = orders()
+    far(lab).capabilities = frozenset()
+    link = lab.create()
+    lab.network.calls.clear()
+    assert lab.finish(link.id, "end").state == "ended"
+    assert lab.network.calls == []
+    assert lab.books.events[-1].originator_id == link.id
+    check(lab)
+
+
+def test_a_cancelled_esim_is_given_back_and_free_for_another_order(orders: Orders) -> None:
+    lab = orders()
+    lab.book.resells = True
+    link = lab.finish(lab.create().id, "cancel")
+    assert [each.taken_back for each in lab.book.orders] == [True]
+    assert holder(lab, link) is None
+    lab.clock.forward(minutes=1)
+    again = lab.create()
+    assert (again.state, again.iccid) == ("active", link.iccid)
+    assert holder(lab, again) == again.id
+    check(lab)
+
+
+def test_an_esim_that_the_network_does_not_take_back_stays(orders: Orders) -> None:
+    lab = orders(takes_back=False)
+    link = lab.create()
+    with pytest.raises(ProvisioningError) as refused:
+        lab.finish(link.id, "cancel")
+    assert not refused.value.retryable
+    assert (lab.link(link.id).state, holder(lab, link)) == ("active", link.id)
+    check(lab)
+
+
+def test_what_the_network_takes_back_without_our_money_is_cancelled(orders: Orders) -> None:
+    lab = orders(takes_back=False)
+    link = lab.create()
+    lab.network.after("take_back", lab.book.orders[0].addons.clear)
+    assert lab.finish(link.id, "cancel").state == "ended"
+    assert lab.wallet.balance_micros == 500_000_000
+    check(lab)
+
+
+@pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
+@pytest.mark.parametrize("kind", ["end", "cancel"])
+def test_the_log_ends_with_what_the_network_has(orders: Orders, kind: EndKind, fault: str) -> None:
+    lab = orders()
+    link = lab.create()
+    arm(lab.network, CALLS[kind], FAULTS[fault])
+    try:
+        lab.live(lambda: lab.finish(link.id, kind))
+    except ProvisioningError:
+        assert fault not in KILLS
+    lab.settle()
+    was_done = FAULTS[fault].when == "after"
+    assert lab.link(link.id).state == ("ended" if was_done else "active")
+    check(lab)
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
+
+
+def test_a_network_that_is_not_configured_ends_nothing(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+    lab.process.networks._configured = {"other": far(lab)}  # type: ignore[assignment]  # noqa: SLF001  # It was configured.
+    with pytest.raises(ProvisioningError):
+        lab.finish(link.id, "end")
+    assert lab.link(link.id).end_intent is None
+    lab.restart()
+    lab.clock.forward(seconds=timedelta(minutes=1).total_seconds())
+    assert lab.finish(link.id, "end").state == "ended"
+    check(lab)
