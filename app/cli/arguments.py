@@ -32,7 +32,8 @@ class Amount(click.ParamType[int, str]):
         try:
             micros = parse_amount(digits) * (1 if digits == value else -1)
         except ValueError:
-            self.fail(f"{value!r} is not an amount with at most six decimals", param, ctx)
+            what = "an amount such as 12.50: at most twelve digits, then at most six decimals"
+            self.fail(f"{value!r} is not {what}", param, ctx)
         if not self._accepts(micros):
             self.fail(f"{value!r} is not {self._rule}", param, ctx)
         return micros

@@ -9,13 +9,14 @@ import binascii
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple, Protocol, Self
 
 ED25519 = b"\x01"  # Its type of signature in a note.
-KEY_ID_BYTES = 4
+KEY_ID_BYTES, KEY_BYTES = 4, 32
 HASH_BYTES = 32
 NOTE_BYTES_MAX = 64 * 1024
 
@@ -137,12 +138,15 @@ def verifier_key(name: str, public_key: bytes) -> str:
 
 def read_verifier_key(text: str) -> bytes:
     """Return the public key in what `verifier_key` has written; raises ValueError."""
-    name, key_id, key = text.strip().split("+", 2)
-    kind, public_key = (decoded := b64decode(key, validate=True))[:1], decoded[1:]
-    if kind != ED25519 or key_id_of(name, public_key).hex() != key_id:
-        message = "not the public key of an Ed25519 key, such as `keys list` prints"
-        raise ValueError(message)
-    return public_key
+    name, _, rest = text.strip().partition("+")
+    key_id, _, key = rest.partition("+")
+    with suppress(ValueError):
+        kind, public_key = (decoded := b64decode(key, validate=True))[:1], decoded[1:]
+        is_whole = kind == ED25519 and len(public_key) == KEY_BYTES
+        if is_whole and key_id_of(name, public_key).hex() == key_id:
+            return public_key
+    message = "not the public key of an Ed25519 key, such as `keys list` prints"
+    raise ValueError(message)
 
 
 def _read_text(text: str) -> Checkpoint | None:

@@ -148,7 +148,7 @@ def test_a_note_of_a_key_that_is_gone_needs_the_line_that_its_keeper_has(witness
     [
         (["--against", "nowhere.txt"], "does not exist"),
         (["README.md"], "after --against"),
-        (["--key", "a+b"], "--key"),
+        (["--key", "a+b"], "'--key': not the public key"),
     ],
 )
 def test_wrong_usage_is_refused(shell: Shell, arguments: list[str], said: str) -> None:
