@@ -8,7 +8,7 @@ import click
 
 from app.cli.arguments import Month
 from app.cli.installation import installation
-from app.cli.output import Refusals, as_json_option, show, show_list, watched
+from app.cli.output import Refusals, as_json_option, show_parts, watched
 from domain.log.log import Log
 from domain.money import format_amount
 from domain.months import month_of
@@ -177,15 +177,7 @@ def _show(found: Reconciliation, *, as_json: bool) -> None:
             _missing(each, {"position": each.position, "at": each.at}) for each in found.left_over
         ],
     }
-    facts = {"ok": found.ok, "matched": found.matched}
-    if as_json:
-        show({**facts, **rows}, as_json=True)
-        return
-    show({**facts, **{name: len(those) for name, those in rows.items()}}, as_json=False)
-    for name, those in rows.items():
-        if those:
-            click.echo(f"\n{name}:")
-            show_list(those, as_json=False)
+    show_parts({"ok": found.ok, "matched": found.matched}, rows, as_json=as_json)
 
 
 def _missing(each: Theirs | Ours, place: Facts) -> Facts:

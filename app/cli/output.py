@@ -50,6 +50,20 @@ def show_list(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
         click.echo(GAP.join(cells).rstrip())
 
 
+def show_parts(
+    facts: Mapping[str, Any], parts: Mapping[str, Sequence[Mapping[str, Any]]], *, as_json: bool
+) -> None:
+    """Print one thing with lists of its parts; the lists that are not empty follow as tables."""
+    if as_json:
+        show({**facts, **parts}, as_json=True)
+        return
+    show({**facts, **{name: len(rows) for name, rows in parts.items()}}, as_json=False)
+    for name, rows in parts.items():
+        if rows:
+            click.echo(f"\n{name}:")
+            show_list(rows, as_json=False)
+
+
 def show_stream(
     rows: Iterable[Mapping[str, Any]], line: Callable[[Mapping[str, Any]], str], *, as_json: bool
 ) -> None:

@@ -11,7 +11,7 @@ import click
 from app.bootstrap.container import Container
 from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import cause_of, installation
-from app.cli.output import as_json_option, show, show_list
+from app.cli.output import as_json_option, show_parts
 from app.processes.supplied import supplied_by
 from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import SuppliedPlan
@@ -108,15 +108,7 @@ def _show(synced: Synced, now: datetime, *, dry_run: bool, as_json: bool) -> Non
             for each in synced.skipped
         ],
     }
-    facts = {"dry_run": dry_run, "unchanged": synced.unchanged}
-    if as_json:
-        show({**facts, **rows}, as_json=True)
-        return
-    show({**facts, **{name: len(those) for name, those in rows.items()}}, as_json=False)
-    for name, those in rows.items():
-        if those:
-            click.echo(f"\n{name}:")
-            show_list(those, as_json=False)
+    show_parts({"dry_run": dry_run, "unchanged": synced.unchanged}, rows, as_json=as_json)
 
 
 def _plans(plans: Iterable[Plan], now: datetime) -> list[Row]:

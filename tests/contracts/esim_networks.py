@@ -125,7 +125,29 @@ class GuardedSide(SimulatedSide):
         return guarded
 
 
-class BicsSide:
+class ScriptedSide:
+    """The far side of an adapter over real sockets: its scripted server."""
+
+    server: Any
+    product = ""
+    reactivates = False
+
+    def __init__(self) -> None:
+        self._apis: list[RemoteApi] = []
+
+    def install(self, endpoint_id: str) -> None:
+        """Do nothing: most do not tell whether an eSIM is installed."""
+
+    def break_down(self) -> None:
+        self.server.close()
+
+    def close(self) -> None:
+        self.server.close()
+        for api in self._apis:
+            api.close()
+
+
+class BicsSide(ScriptedSide):
     """The adapter of BICS over real sockets to its scripted server."""
 
     slow = ProviderPlan(bics.SLOW_PLAN, data_mb=1_000, validity_days=7)
@@ -133,8 +155,8 @@ class BicsSide:
     reactivates = True
 
     def __init__(self, _: Path) -> None:
+        super().__init__()
         self.server = bics.BicsServer()
-        self._apis: list[RemoteApi] = []
 
     def connect(self) -> BicsNetwork:
         api = RemoteApi("bics", self.server.url, clock=self.server.now)
@@ -150,32 +172,19 @@ class BicsSide:
         with self.server.lock:
             self.server.endpoints[endpoint_id].life_cycle = "Active-Inventory"
 
-    def install(self, endpoint_id: str) -> None:
-        """It does not tell whether an eSIM is installed."""
 
-    def break_down(self) -> None:
-        self.server.close()
-
-    def close(self) -> None:
-        self.server.close()
-        for api in self._apis:
-            api.close()
-
-
-class EsimGoSide:
+class EsimGoSide(ScriptedSide):
     """The adapter of eSIM Go over real sockets to its scripted server."""
 
     slow = ProviderPlan(EsimGoServer.slow, data_mb=1_000, validity_days=7)
-    product = ""
-    reactivates = False
 
     def __init__(self, _: Path) -> None:
+        super().__init__()
         self.clock = SetClock()
         self.server = EsimGoServer(self.clock)
         for plan in (PLAN, OTHER_PLAN, self.slow):
             quantity = plan.data_mb * MB
             self.server.offer(plan.provider_plan_id, quantity=quantity, days=plan.validity_days)
-        self._apis: list[RemoteApi] = []
 
     def connect(self) -> EsimGo:
         headers = {"X-API-Key": KEY}
@@ -194,28 +203,18 @@ class EsimGoSide:
     def install(self, endpoint_id: str) -> None:
         self.server.install(endpoint_id)
 
-    def break_down(self) -> None:
-        self.server.close()
 
-    def close(self) -> None:
-        self.server.close()
-        for api in self._apis:
-            api.close()
-
-
-class AiraloSide:
+class AiraloSide(ScriptedSide):
     """The adapter of Airalo over real sockets to its scripted server."""
 
     slow = ProviderPlan(AiraloServer.slow, data_mb=1_000, validity_days=7)
-    product = ""
-    reactivates = False
 
     def __init__(self, _: Path) -> None:
+        super().__init__()
         self.clock = SetClock()
         self.server = AiraloServer(self.clock)
         for plan in (PLAN, OTHER_PLAN, self.slow):
             self.server.offer(plan.provider_plan_id, gb=plan.data_mb // 1_000)
-        self._apis: list[RemoteApi] = []
 
     def connect(self) -> Airalo:
         network, api = airalo_at(self.server.url, self.clock)
@@ -230,17 +229,6 @@ class AiraloSide:
 
     def deactivate(self, endpoint_id: str) -> None:
         self.server.esims[endpoint_id].recycled = True
-
-    def install(self, endpoint_id: str) -> None:
-        """It does not tell whether an eSIM is installed."""
-
-    def break_down(self) -> None:
-        self.server.close()
-
-    def close(self) -> None:
-        self.server.close()
-        for api in self._apis:
-            api.close()
 
 
 class LosingReplies(SellingByOrder):

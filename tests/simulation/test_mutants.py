@@ -2,9 +2,8 @@
 
 import pytest
 
-from tests.simulation.conftest import Run
+from tests.simulation.conftest import Run, fails
 from tests.simulation.mutants import PLANTS, Plant
-from tests.simulation.simulation import Failed
 
 TRIES_MAX = 40  # Seeds; those of `test_seeds` that need no planted bug to be tried.
 
@@ -14,12 +13,4 @@ def test_a_planted_bug_makes_a_seed_fail(
     run: Run, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    assert any(_fails(run, seed) for seed in (*PLANTS[plant], *range(TRIES_MAX)))
-
-
-def _fails(run: Run, seed: int) -> bool:
-    try:
-        run(seed)
-    except Failed:
-        return True
-    return False
+    assert fails(run, (*PLANTS[plant], *range(TRIES_MAX)))

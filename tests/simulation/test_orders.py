@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -14,9 +13,9 @@ from domain.links import lost_order, provisioning
 from domain.links.lost_order import LostOrder, LostStep
 from domain.links.provisioning import Step
 from projections.models import unfinished
+from tests.simulation.conftest import Run, fails, running
 from tests.simulation.mutants import an_esim_keeps_no_record_of_who_holds_it
 from tests.simulation.order_world import OrderWorld
-from tests.simulation.simulation import Failed, Simulation
 from tests.simulation.template import Template
 from workers import links, lost_orders
 from workers.plan_changes import Steadiness
@@ -25,7 +24,6 @@ SEEDS = int(os.environ.get("SIMULATION_SEEDS") or (500 if os.environ.get("SOAK")
 GROUP = 5
 TRIES_MAX = 20
 Plant = Callable[[pytest.MonkeyPatch], None]
-Run = Callable[[int], Simulation]
 
 
 def few(template: Template) -> Template:
@@ -38,14 +36,7 @@ def few(template: Template) -> Template:
 def run_orders(run: Any, template: Template, tmp_path: Path) -> Run:
     """Run a seed to its end; `run` keeps the log lines quiet."""
     del run
-
-    def ran(seed: int) -> Simulation:
-        with TemporaryDirectory(dir=tmp_path) as directory:
-            simulation = Simulation(seed, few(template), Path(directory), OrderWorld)
-            simulation.run()
-        return simulation
-
-    return ran
+    return running(few(template), tmp_path, OrderWorld)
 
 
 @pytest.mark.rounds
@@ -91,12 +82,4 @@ def test_a_planted_bug_makes_a_seed_fail(
     run_orders: Run, plant: Plant, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(monkeypatch)
-    assert any(_fails(run_orders, seed) for seed in (*PLANTS[plant], *range(TRIES_MAX)))
-
-
-def _fails(run: Run, seed: int) -> bool:
-    try:
-        run(seed)
-    except Failed:
-        return True
-    return False
+    assert fails(run_orders, (*PLANTS[plant], *range(TRIES_MAX)))

@@ -2,14 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from projections.audit.auditor import check_log
 from tests.app.adapters.networks.bics.bics_lab import check_ledger, environment_of
-from tests.app.http.buying import LINKS
+from tests.app.http.buying import LINKS, Shop
 from tests.app.http.service import Service, Tenant, code_of
 from tests.plan_files import import_plans, plan
 from tests.seeds import sqlite_seed
@@ -22,12 +21,11 @@ PLAN, MORE = "eu-1", "eu-3gb-30d"
 SPONSOR = {"id": bics.SPONSORS[0], "name": "Atlas", "color": "#1F6FEB"}
 
 
-class Shop(Tenant):
+class BicsShop(Shop):
     """An organization, its two plans and the account at BICS that they are bought from."""
 
     def __init__(self, tenant: Tenant, server: BicsServer) -> None:
-        super().__init__(tenant.service, tenant.id, tenant.client_id)
-        self.server = server
+        super().__init__(tenant, server)
         self.plans = {name: str(uuid4()) for name in (PLAN, MORE)}
         for name, plan_id in self.plans.items():
             size = bics.PLANS[name]
@@ -36,21 +34,6 @@ class Shop(Tenant):
             import_plans(self.service.container, {**terms, **more, "network": "bics"})
         self.service.until_projected("plans")
 
-    def buy(self) -> Any:
-        return self.post(LINKS, json={"plan_id": self.plans[PLAN]})
-
-    def link(self) -> dict[str, Any]:
-        reply = self.buy()
-        assert reply.status_code == 201, reply.text
-        bought: dict[str, Any] = reply.json["data"]
-        return bought
-
-    def read(self, link: dict[str, Any], more: str = "") -> dict[str, Any]:
-        reply = self.get(f"{LINKS}/{link['id']}{more}")
-        assert reply.status_code == 200, reply.text
-        told: dict[str, Any] = reply.json["data"]
-        return told
-
 
 @pytest.fixture(scope="module")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
@@ -58,7 +41,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     with BicsServer(40) as server:
         sqlite_seed().copy(directory)
         service = Service(directory, **environment_of(server))
-        yield Shop(service.start().tenant(), server)
+        yield BicsShop(service.start().tenant(), server)
         service.stop()
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -13,7 +12,7 @@ from domain.cause import utc_now
 from domain.links import notifications
 from domain.links.link import Link
 from projections.audit.auditor import check_log
-from tests.app.http.buying import LINKS
+from tests.app.http.buying import LINKS, Shop
 from tests.app.http.service import Service, Tenant, code_of
 from tests.plan_files import import_plans, plan
 from tests.seeds import sqlite_seed
@@ -23,30 +22,17 @@ from tests.support.providers.server import FaultKind
 BUNDLE, MORE = "esim_1GB_7D_FR_V2", "esim_3GB_30D_FR_V2"
 
 
-class Shop(Tenant):
+class EsimGoShop(Shop):
     """An organization, its two plans and the account at eSIM Go that they are bought from."""
 
     def __init__(self, tenant: Tenant, server: EsimGoServer) -> None:
-        super().__init__(tenant.service, tenant.id, tenant.client_id)
-        self.server = server
+        super().__init__(tenant, server)
         self.plans = {name: str(uuid4()) for name in (BUNDLE, MORE)}
         for name, plan_id in self.plans.items():
             server.offer(name)
             terms = {"provider_plan_id": name, "network": "esimgo", "data_mb": 1_000}
             import_plans(self.service.container, {**plan(name, **terms), "id": plan_id})
         self.service.until_projected("plans")
-
-    def link(self) -> dict[str, Any]:
-        reply = self.post(LINKS, json={"plan_id": self.plans[BUNDLE]})
-        assert reply.status_code == 201, reply.text
-        bought: dict[str, Any] = reply.json["data"]
-        return bought
-
-    def read(self, link: dict[str, Any], more: str = "") -> dict[str, Any]:
-        reply = self.get(f"{LINKS}/{link['id']}{more}")
-        assert reply.status_code == 200, reply.text
-        told: dict[str, Any] = reply.json["data"]
-        return told
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +49,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
             ESIMGO_API_KEY=KEY,
             ESIMGO_REFUNDS="true",
         )
-        yield Shop(service.start().tenant(), server)
+        yield EsimGoShop(service.start().tenant(), server)
         service.stop()
 
 
