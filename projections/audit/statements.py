@@ -109,10 +109,9 @@ def balance_of(
     An entry that is dated before the one ahead of it counts as of that one.
     """
     found = None
-    for position, event in walk(
-        log, (Wallet.Event,), progress, at if isinstance(at, int) else None
-    ):
-        if not isinstance(event, Wallet.Event) or event.organization_id != organization_id:
+    kinds, until = (Wallet.Opened, Wallet.Moved), at if isinstance(at, int) else None
+    for position, event in walk(log, kinds, progress, until):
+        if not isinstance(event, kinds) or event.organization_id != organization_id:
             continue
         if isinstance(at, datetime) and event.timestamp > at:
             break

@@ -84,6 +84,12 @@ def test_the_balance_now_and_at_any_point(shell: Shell, organization: UUID) -> N
         shell.refusal("audit", "balance", organization, "--at", wrong, status=2)
 
 
+def test_a_limit_that_is_set_moves_no_money(shell: Shell, organization: UUID) -> None:
+    before = shell.json("audit", "balance", organization)
+    shell.run("org", "set", organization, "--spending-limit", "100")
+    assert shell.json("audit", "balance", organization) == before
+
+
 def test_the_stream_is_replayed_in_order_with_who_made_it(shell: Shell, organization: UUID) -> None:
     whole = shell.json("audit", "replay")["data"]
     assert [each["position"] for each in whole] == sorted(each["position"] for each in whole)
