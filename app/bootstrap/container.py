@@ -74,13 +74,14 @@ from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
-from domain.catalogue.plan import SIMULATED
+from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
 from domain.errors import NotPossible, ServiceUnavailable
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.ending import LinkEnding
 from domain.links.failing import Failing
+from domain.links.importing import LinkImport
 from domain.links.network import EsimNetwork
 from domain.links.networks import Networks
 from domain.links.notifications import Notifications
@@ -482,6 +483,17 @@ class Container:
     def catalogue(self) -> Catalogue:
         """Operators' commands on plans."""
         return Catalogue(self.log, self._plans_by_key)
+
+    @part
+    def link_import(self) -> LinkImport:
+        """Takes over links that were issued elsewhere."""
+        return LinkImport(self.log, self.vault, self.networks, self._plan_terms)
+
+    def _plan_terms(self) -> Mapping[UUID, PlanTerms]:
+        """Return the terms of all plans, once their read model is as new as the log."""
+        self.projector.catch_up(self.log.head())
+        with self.views.reading() as connection:
+            return {row.id: row.terms for row in self.plans.all(connection)}
 
     def _plans_by_key(self) -> PlansByKey:
         """Return all plans by key, once their read model is as new as the log."""

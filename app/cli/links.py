@@ -2,16 +2,19 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import asdict
+from typing import IO, Any
 from uuid import UUID
 
 import click
 from msgspec import to_builtins
 
 from app.bootstrap.container import Container
-from app.cli.installation import catch_up, installation, require_organization
-from app.cli.output import as_json_option, show, show_list
+from app.cli.installation import catch_up, cause_of, installation, require_organization
+from app.cli.output import Refusals, as_json_option, show, show_list
 from app.cli.working import working
+from domain.catalogue.checked_json import FileRefused
+from domain.catalogue.plan_file import FILE_BYTES_MAX
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import holder_of
@@ -65,6 +68,25 @@ def retry(*, as_json: bool) -> None:
         with container.views.reading() as connection:
             left = len(container.unfinished.due(connection, FOREVER, RETRY_MAX))
     show({"sent": sent, "unfinished": left}, as_json=as_json)
+
+
+@command.command(name="import")
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@as_json_option
+def import_file(*, file: IO[bytes], dry_run: bool, as_json: bool) -> None:
+    """Take over the links of a JSON file that were issued elsewhere, all or none; `-` is the input.
+
+    Nothing is charged. Importing the same file again changes nothing.
+    """
+    data = file.read(FILE_BYTES_MAX + 1)
+    with installation() as container:
+        cause = cause_of(container)
+        try:
+            done = container.link_import.run(data, cause, dry_run=dry_run)
+        except FileRefused as refused:
+            raise Refusals(refused.lines) from refused
+    show(asdict(done), as_json=as_json)
 
 
 @command.command(name="list")

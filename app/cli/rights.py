@@ -44,6 +44,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "wallet adjustments approve": "approve",
         "wallet adjustments reject": "approve",
         "providers smoke": "money",  # Ours, at the provider.
+        "links import": "money",  # A fee falls due for each of them.
         "plans import": "catalogue",
         "plans price": "catalogue",
         "plans sync": "catalogue",

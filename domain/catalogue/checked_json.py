@@ -3,10 +3,14 @@
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from json import JSONDecodeError
 from typing import Any, TypeVar
+from uuid import UUID
 
 from domain import strict_json
+from domain.errors import NotPossible
 from domain.money import parse_amount
 
 TEXT_CHARS_MAX = 255
@@ -28,6 +32,14 @@ class Wrong(Exception):
     def inside(self, part: str | int) -> list[Problem]:
         """Return the problems with their paths extended by `part` in front."""
         return [((part, *path), message) for path, message in self.problems]
+
+
+class FileRefused(NotPossible):
+    """Raised when entries of a file cannot be imported; none was. One line for each reason."""
+
+    def __init__(self, lines: Sequence[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = list(lines)
 
 
 class TwiceNamed(dict[str, Any]):
@@ -135,6 +147,25 @@ def text(value: Any) -> str:
         message = f"must be text of 1 to {TEXT_CHARS_MAX} printable characters, no space around it"
         raise Wrong(((), message))
     return str(value)
+
+
+def identifier(value: Any) -> UUID:
+    """Check an id in its canonical spelling."""
+    try:
+        parsed = UUID(value)
+    except (AttributeError, TypeError, ValueError):
+        parsed = None
+    if parsed is None or str(parsed) != value.lower():
+        raise Wrong(((), "must be a UUID"))
+    return parsed
+
+
+def moment(value: Any) -> datetime:
+    with suppress(TypeError, ValueError, OverflowError):
+        found = datetime.fromisoformat(value)
+        if found.tzinfo is not None:
+            return found.astimezone(UTC)
+    raise Wrong(((), "must be a time with its offset, such as 2026-12-01T00:00:00Z"))
 
 
 def flag(value: Any) -> bool:

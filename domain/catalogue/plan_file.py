@@ -1,22 +1,23 @@
 """The plan file of operators, read as entries for the catalogue or refused with all its errors."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any, TypeVar
 from uuid import UUID
 
 from domain.catalogue.checked_json import (
     Check,
+    FileRefused,
     Path,
     Problem,
     Wrong,
     amount,
     every,
     flag,
+    identifier,
     members,
+    moment,
     one_of,
     parse,
     text,
@@ -39,7 +40,6 @@ from domain.catalogue.plan import (
     key_of,
 )
 from domain.cost import Cost
-from domain.errors import NotPossible
 from domain.money import CURRENCIES
 from domain.regions import is_country
 
@@ -53,12 +53,8 @@ DATA_MB_MAX = 1_000_000_000
 VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
 
 
-class PlansRefused(NotPossible):
-    """Raised when entries cannot be imported; none was imported. One line for each reason."""
-
-    def __init__(self, lines: Sequence[str]) -> None:
-        super().__init__("\n".join(lines))
-        self.lines = list(lines)
+class PlansRefused(FileRefused):
+    """Raised when entries cannot be imported; none was imported."""
 
 
 @dataclass(frozen=True)
@@ -241,14 +237,6 @@ def _currency(value: Any) -> str:
     return value
 
 
-def _moment(value: Any) -> datetime:
-    with suppress(TypeError, ValueError, OverflowError):
-        moment = datetime.fromisoformat(value)
-        if moment.tzinfo is not None:
-            return moment.astimezone(UTC)
-    raise Wrong(((), "must be a time with its offset, such as 2026-12-01T00:00:00Z"))
-
-
 def _at_most(highest: int, check_list: Check[list[T]]) -> Check[list[T]]:
     def check(value: Any) -> list[T]:
         if isinstance(value, list) and len(value) > highest:
@@ -256,17 +244,6 @@ def _at_most(highest: int, check_list: Check[list[T]]) -> Check[list[T]]:
         return check_list(value)
 
     return check
-
-
-def _uuid(value: Any) -> UUID:
-    """Check an id in its canonical spelling."""
-    try:
-        parsed = UUID(value)
-    except (AttributeError, TypeError, ValueError):
-        parsed = None
-    if parsed is None or str(parsed) != value.lower():
-        raise Wrong(((), "must be a UUID"))
-    return parsed
 
 
 def _country(value: Any) -> str:
@@ -282,8 +259,8 @@ def _at_least_one(value: Any) -> list[CountryCoverage]:
     return found
 
 
-_LATER_PRICE = members({"from": _moment, "retail_price": amount})
-_PROFILE = members({"id": text, "name": text, "color": text})
+_LATER_PRICE = members({"from": moment, "retail_price": amount})
+PROFILE = members({"id": text, "name": text, "color": text})
 _OPERATOR = members({"name": text, "network_types": every(text)})
 _COUNTRY = members(
     {
@@ -297,11 +274,11 @@ _REQUIRED = {
     "retail_price": lambda value: None if value is None else amount(value),
     "data_mb": whole(DATA_MB_MAX),
     "validity_days": whole(VALIDITY_DAYS_MAX),
-    "sponsor_profiles": every(lambda value: SponsorProfile(**_PROFILE(value))),
+    "sponsor_profiles": every(lambda value: SponsorProfile(**PROFILE(value))),
     "coverage": _at_least_one,
 }
 _OPTIONAL = {
-    "id": _uuid,
+    "id": identifier,
     "provider_plan_id": text,
     "coverage_type": one_of(*COVERAGE_TYPES),
     "later_prices": _at_most(
@@ -310,7 +287,7 @@ _OPTIONAL = {
     ),
     "cost": amount,
     "cost_currency": _currency,
-    "organization_id": _uuid,
-    "excluded_organizations": every(_uuid),
+    "organization_id": identifier,
+    "excluded_organizations": every(identifier),
     "enabled": flag,
 }

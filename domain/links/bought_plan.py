@@ -39,6 +39,15 @@ class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.cost and msgspec.structs.replace(self.cost, reference=reference)
 
 
+class TakenOver(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A plan on a link that was issued elsewhere; its price is 0, because it is not sold here."""
+
+    activation_id: UUID
+    plan: BoughtPlan
+    bought_at: datetime
+    addon_id: str | None = None
+
+
 @dataclass(slots=True)
 class Activation:
     """One plan on a link. `addon_id` is the network's id for it; None while it is not known."""

@@ -22,9 +22,9 @@ from domain.cause import Cause
 from domain.cost import Cost
 from domain.errors import LinkEnded
 from domain.ids import derive_id
-from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
-from domain.log.aggregate import Created, Root
+from domain.log.aggregate import ByOperator, Created, Root
 from domain.personal import Sealed
 
 EndKind = Literal["cancel", "end"]
@@ -65,14 +65,13 @@ class Link(Refundable):
 
         organization_id: UUID
 
-    class Requested(Event, Created):
+    class Began(Event, Created):
         """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
 
         `unawaited`: its sender was answered at once, so its failure is bound to its key.
         """
 
-        TOPIC = "link.requested"
-        IS_STEP = True
+        TOPIC = "link.began"  # Never triggered itself.
 
         name: str | None
         plan: BoughtPlan
@@ -97,6 +96,27 @@ class Link(Refundable):
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.usage_told = {}
             aggregate.expiry_told = set()
+
+    class Requested(Began):
+        TOPIC = "link.requested"
+        IS_STEP = True
+
+    class Imported(Began, ByOperator):
+        """A link that was issued elsewhere; saved with the stream of its eSIM and its activation.
+
+        Nothing was paid for it here, so nothing is ever given back.
+        """
+
+        TOPIC = "link.imported"
+
+        iccid: str
+        sponsor_profile: SponsorProfile | None
+
+        def apply(self, aggregate: "Link") -> None:
+            Link.Began.apply(self, aggregate)
+            aggregate.stage = Stage.ORDERED
+            aggregate.iccid = self.iccid
+            aggregate.sponsor_profile = self.sponsor_profile
 
     class EsimReserved(Event):
         """An eSIM was found and paid for; saved together with its stream and the charge."""
@@ -185,7 +205,11 @@ class Link(Refundable):
             aggregate.addon_id = self.addon_id
 
     class Activated(Event):
-        """The link as it begins, complete, so that a reader needs no earlier event."""
+        """The link as it begins, complete, so that a reader needs no earlier event.
+
+        `bought_at` and `more` are of one that was issued elsewhere: when its first plan was bought,
+        and its other plans.
+        """
 
         TOPIC = "link.activated"
 
@@ -198,15 +222,25 @@ class Link(Refundable):
         activation_id: UUID
         lpa: Sealed | None
         cost: Cost | None = field(default=None, kw_only=True)
+        bought_at: datetime | None = field(default=None, kw_only=True)
+        more: list[TakenOver] | None = field(default=None, kw_only=True)
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ACTIVE
             aggregate.status = "active"
             aggregate.activated_at = self.timestamp
             aggregate.lpa = self.lpa
-            aggregate.activations[self.activation_id] = Activation(
-                self.activation_id, self.plan, self.timestamp, self.addon_id
-            )
+            for each in self.taken_over:
+                aggregate.activations[each.activation_id] = Activation(
+                    each.activation_id, each.plan, each.bought_at, each.addon_id
+                )
+
+        @property
+        def taken_over(self) -> list[TakenOver]:
+            """All plans with which the link begins, in order of purchase."""
+            bought_at = self.bought_at or self.timestamp
+            first = TakenOver(self.activation_id, self.plan, bought_at, self.addon_id)
+            return [first, *(self.more or [])]
 
     class ProvisioningFailed(Event, Repaying):
         """`iccid` is the eSIM still to be freed, `settled_at` the latest moment for that."""
@@ -465,7 +499,7 @@ class Link(Refundable):
     class RefundedByHand(RefundByHand):
         TOPIC = "link.refunded_by_hand"
 
-    requested: Requested
+    requested: Began
     stage: Stage
     iccid: str | None
     sponsor_profile: SponsorProfile | None
@@ -520,6 +554,41 @@ class Link(Refundable):
             deadline=deadline,
             unawaited=unawaited or None,
         )
+
+    @classmethod
+    def take_over(  # noqa: PLR0913  # As above.
+        cls,
+        link_id: UUID,
+        cause: Cause,
+        *,
+        organization_id: UUID,
+        name: str | None,
+        iccid: str,
+        endpoint_id: str,
+        sponsor_profile: SponsorProfile | None,
+        plans: Sequence[TakenOver],
+        lpa: Sealed | None,
+    ) -> Self:
+        """Begin a link that was issued elsewhere; saved together with the stream of its eSIM."""
+        first, *more = plans
+        made = cls.begin(
+            Link.Imported,
+            cause,
+            link_id,
+            organization_id=organization_id,
+            name=name,
+            plan=first.plan,
+            sponsor_profiles=[],
+            price=None,
+            deadline=cause.at,
+            iccid=iccid,
+            sponsor_profile=sponsor_profile,
+        )
+        endpoint = Endpoint(endpoint_id, iccid, str(link_id), first.addon_id)
+        made.activate(
+            endpoint, lpa, cause, adopted=True, bought_at=first.bought_at, more=more or None
+        )
+        return made
 
     @property
     def organization_id(self) -> UUID:
@@ -593,7 +662,13 @@ class Link(Refundable):
         )
 
     def activate(
-        self, endpoint: Endpoint, lpa: Sealed | None, cause: Cause, *, adopted: bool
+        self,
+        endpoint: Endpoint,
+        lpa: Sealed | None,
+        cause: Cause,
+        *,
+        adopted: bool,
+        **taken_over: datetime | list[TakenOver] | None,
     ) -> None:
         """The network has created the endpoint; the link is active, with its first plan."""
         assert self.stage in {Stage.ENDPOINT_REQUESTED, Stage.ORDERED}, self.stage
@@ -612,6 +687,7 @@ class Link(Refundable):
             lpa=lpa,
             cost=endpoint.cost
             or self.requested.plan.cost_of(endpoint.addon_id or endpoint.endpoint_id),
+            **taken_over,
         )
 
     def fail(

@@ -45,7 +45,7 @@ def work_of(event: Event) -> list[Work]:
             return [Work(None, len(event.indexes), None)]
         case BulkJob.ItemsCompleted():
             return [Work(each.provider, each.count, each.cost) for each in event.asked or ()]
-        case Link.Activated():
+        case Link.Activated() if event.bought_at is None:  # Else it was bought elsewhere.
             return [_bought(event.plan, event.cost, event.addon_id or event.endpoint_id)]
         case Link.PlanAdded():
             return [_bought(event.plan, event.cost, event.addon_id)]

@@ -124,7 +124,7 @@ class _Link:
     """The state of a link; `requested` is kept until its money can no longer move."""
 
     organization_id: UUID
-    requested: Link.Requested | None
+    requested: Link.Began | None
     stage: str = "requested"
     iccid: str | None = None
     order: Link.OrderRequested | None = None  # The newest intent of one.
@@ -144,8 +144,8 @@ class LinkInvariants:
     _holders: dict[str, UUID] = field(default_factory=dict)  # ICCID to the link that holds it.
 
     def check(self, position: int, event: Link.Event) -> Iterator[str]:
-        if isinstance(event, Link.Requested):
-            yield from self._request(event)
+        if isinstance(event, Link.Began):
+            yield from self._request(position, event)
             return
         link = self._links.get(event.originator_id)
         if link is None:
@@ -200,17 +200,23 @@ class LinkInvariants:
                     self._holders.pop(link.iccid or "", None)
         link.end = None
 
-    def _request(self, event: Link.Requested) -> Iterator[str]:
-        self._links[event.originator_id] = _Link(event.organization_id, event)
+    def _request(self, position: int, event: Link.Began) -> Iterator[str]:
+        link = self._links[event.originator_id] = _Link(event.organization_id, event)
         if _micros(event.price) != event.plan.price_micros:
             yield f"link {event.originator_id} costs another sum than its plan"
+        if isinstance(event, Link.Imported):
+            link.stage = "ordered"
+            yield from self._hold(position, event, link)
 
     def _reserve(self, position: int, event: Link.EsimReserved, link: _Link) -> Iterator[str]:
         yield from self._hold(position, event, link)
         self._announce_charge(position, event, link)
 
     def _hold(
-        self, position: int, event: Link.EsimReserved | Link.OrderPlaced, link: _Link
+        self,
+        position: int,
+        event: Link.EsimReserved | Link.OrderPlaced | Link.Imported,
+        link: _Link,
     ) -> Iterator[str]:
         link_id = event.originator_id
         holder = self._holders.setdefault(event.iccid, link_id)
@@ -250,11 +256,14 @@ class LinkInvariants:
 
     def _activate(self, event: Link.Activated, link: _Link) -> Iterator[str]:
         requested, link.requested = link.requested, None
-        link.plans.begin(event.activation_id)
+        for each in event.taken_over:
+            link.plans.begin(each.activation_id)
         if event.iccid != link.iccid:
             yield f"link {event.originator_id} names another eSIM than it holds"
         if requested is None:  # The link came here from a wrong stage, which was reported already.
             return
+        if (event.bought_at or event.more) and not isinstance(requested, Link.Imported):
+            yield f"link {event.originator_id} begins with plans that nobody has bought"
         if event.plan != requested.plan:
             yield f"link {event.originator_id} has another plan than was asked for"
         price = requested.price

@@ -30,7 +30,7 @@ MONEY: Uses = (Wallet.Charged, Wallet.Refunded, *COSTLY)
 BESIDES: dict[By, Uses] = {  # What else tells the row of an entry.
     "month": (Month.Closed, Wallet.Moved),
     "org": (Organization.Registered,),
-    "provider": (Link.Requested, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
+    "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
 }
 
 
@@ -79,7 +79,7 @@ class Providers:
             case NumberLookup.Answered():
                 if event.price is not None:
                     self._answered[event.price.transaction_id] = event.provider
-            case Link.Requested():
+            case Link.Began():
                 if event.plan.network is not None:
                     self._networks[event.originator_id] = event.plan.network
             case BulkJob.Created():

@@ -87,6 +87,6 @@ def left_of(history: Sequence[Event], charge_id: UUID) -> tuple[PaidPrice | None
                 elif isinstance(value, Repayment):  # There is one charge that it can be of.
                     back_micros[next(iter(prices), charge_id)] += value.amount_micros
     taken = (Link.EsimReserved, Link.OrderRequested)  # In the commit of the charge.
-    is_charged = not _has(history, Link.Requested) or any(_has(history, each) for each in taken)
+    is_charged = not _has(history, Link.Began) or any(_has(history, each) for each in taken)
     price = prices.get(charge_id) if is_charged else None
     return price, (price.amount_micros if price is not None else 0) - back_micros[charge_id]

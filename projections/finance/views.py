@@ -351,7 +351,7 @@ def _work(s: Spelling) -> str:
         f"WHEN '{LostOrder.LeftOver.TOPIC}' THEN 'left_over' ELSE 'activation' END, "
         f"{network}, 1, {costs('e.state')} FROM ({s.parsed_log}) AS e "
         f"WHERE e.topic IN ('{Link.Activated.TOPIC}', '{Link.PlanAdded.TOPIC}', "
-        f"'{LostOrder.LeftOver.TOPIC}') "
+        f"'{LostOrder.LeftOver.TOPIC}') AND {s.fact('bought_at')} IS NULL "
         f"UNION ALL SELECT e.position, {owner}, 'bulk_lookup', {s.fact('provider', 'a.value')}, "
         f"{s.fact_as('count', 'bigint', 'a.value')}, {costs('a.value')} "
         f"FROM ({s.parsed_log}) AS e, {s.each('asked')} "

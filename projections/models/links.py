@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from domain.catalogue.plan import SIMULATED, SponsorProfile
-from domain.links.bought_plan import Activation, BoughtPlan
+from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.link import Link, LinkState, status_after
 from domain.log.log import Recorded
 from domain.personal import Sealed
@@ -60,15 +60,29 @@ class LinkBatch:
         match event:
             case Link.Activated():
                 self._links[event.originator_id] = _new_link(position, event)
-                self._activations[event.activation_id] = _new_activation(position, event)
+                for each in event.taken_over:
+                    self._put(position, event, each)
             case Link.PlanAdded():
-                self._activations[event.activation_id] = _new_activation(position, event)
+                added = TakenOver(event.activation_id, event.plan, event.timestamp, event.addon_id)
+                self._put(position, event, added)
             case Link.PlanRemoved():
                 self._removals[event.activation_id] = to_micros(event.timestamp)
             case Link.Event():
                 changes = _changes(event)
                 if changes:
                     self._changes.setdefault(event.originator_id, {}).update(changes)
+
+    def _put(self, position: int, event: Link.Event, plan: TakenOver) -> None:
+        self._activations[plan.activation_id] = {
+            "id": plan.activation_id,
+            "organization_id": event.organization_id,
+            "link_id": event.originator_id,
+            "position": position,
+            "plan": _json(plan.plan),
+            "addon_id": plan.addon_id,
+            "bought_at": to_micros(plan.bought_at),
+            "folded_plan_name": fold(plan.plan.name),
+        }
 
     @property
     def links(self) -> Rows:
@@ -141,19 +155,6 @@ def _texts(iccid: str, name: str | None, link_id: UUID) -> str:
     return BETWEEN.join((iccid, folded, str(link_id)))
 
 
-def _new_activation(position: int, event: Link.Activated | Link.PlanAdded) -> Values:
-    return {
-        "id": event.activation_id,
-        "organization_id": event.organization_id,
-        "link_id": event.originator_id,
-        "position": position,
-        "plan": _json(event.plan),
-        "addon_id": event.addon_id,
-        "bought_at": to_micros(event.timestamp),
-        "folded_plan_name": fold(event.plan.name),
-    }
-
-
 def _json(value: msgspec.Struct) -> str:
     return msgspec.json.encode(value).decode()
 
@@ -219,7 +220,11 @@ class Links(ReadModel):
             link.id == bindparam("link"), link.organization_id == bindparam("organization")
         )
         theirs = activation.link_id.in_(bindparam("links", expanding=True))
-        self._theirs = select(self.activations).where(theirs).order_by(activation.position)
+        self._theirs = (
+            select(self.activations)
+            .where(theirs)
+            .order_by(activation.position, activation.bought_at)
+        )
 
     def names(self, connection: Connection) -> list[str]:
         """Add the text index to the names, where it is a separate table."""

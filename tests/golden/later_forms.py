@@ -14,6 +14,7 @@ from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.catalogue.plan import LaterPrice, Plan
 from domain.cost import Cost
+from domain.links.bought_plan import TakenOver
 from domain.links.link import Link
 from domain.links.plan_change import Addition, PlanChange
 from domain.log.aggregate import Event
@@ -29,6 +30,8 @@ TOLD = Cost(2_099_999, "USD", "order-ä-7", estimated=False)
 COSTLY_TERMS = replace(TERMS, cost=COST, network="bics")
 LATER_TERMS = replace(TERMS, later_prices=[LaterPrice(datetime(2027, 1, 1, tzinfo=UTC), 5_000_000)])
 UNPRICED_TERMS = replace(TERMS, retail_price_micros=0, unpriced=True)
+BOUGHT_AT = datetime(2025, 12, 31, 23, 59, 59, tzinfo=UTC)
+OTHER = TakenOver(ACTIVATION, PLAN, BOUGHT_AT, "addon-2")
 COSTLY_PLAN = replace(PLAN, cost=COST, network="bics")
 
 
@@ -61,6 +64,7 @@ LATER_FORMS: tuple[tuple[str, Event], ...] = (
     ("cost", _with(Link.Requested, plan=COSTLY_PLAN)),
     ("unawaited", _with(Link.Requested, unawaited=True)),
     ("cost", _with(Link.Activated, plan=COSTLY_PLAN, cost=TOLD)),
+    ("taken_over", _with(Link.Activated, bought_at=BOUGHT_AT, more=[OTHER])),
     ("cost", _with(Link.PlanAdded, plan=COSTLY_PLAN, cost=TOLD)),
     (
         "cost",

@@ -63,6 +63,18 @@ LINK_EVENTS: tuple[Event, ...] = (
         price=PRICE,
         deadline=LATER,
     ),
+    created(
+        Link.Imported,
+        "link",
+        organization_id=ORGANIZATION,
+        name=None,
+        plan=PLAN,
+        sponsor_profiles=[],
+        price=None,
+        deadline=AT,
+        iccid=ICCID,
+        sponsor_profile=PROFILE,
+    ),
     _link(Link.EsimReserved, iccid=ICCID, sponsor_profile=PROFILE),
     _link(Link.EndpointRequested, attempt=2, until=WHOLE_SECOND),
     _link(

@@ -51,6 +51,7 @@ def arguments(directory: Path) -> Mapping[str, Sequence[object]]:
         **{f"wallet adjustments {each}": [one] for each in ("approve", "reject")},
         **{f"wallet {name}": given for name, given in wallet.items()},
         "plans import": [file],
+        "links import": [file],
         "plans sync": ["simulated"],
         "plans price": [one, "1"],
         **{f"plans {each}": [one] for each in ("enable", "disable")},

@@ -4,6 +4,7 @@ from uuid import uuid4
 
 from domain.accounts.paid_price import PaidPrice, Repayment
 from domain.accounts.wallet import Reference
+from domain.links.bought_plan import TakenOver
 from domain.links.link import Link
 from tests.domain.build_links import bought
 from tests.projections.forgery import forged
@@ -135,6 +136,41 @@ def an_endpoint_removed_from_a_live_link(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.active(), Link.EndpointRemoved, endpoint_id="e"))
 
 
+def a_sold_link_that_begins_with_more_plans(forger: LinkForger) -> int:
+    created, activated = forger.activation(forger.begun())
+    forger.write(created)
+    return forger.write(forged(activated, bought_at=forger.cause.at))
+
+
+def an_imported_link(forger: LinkForger, iccid: str) -> int:
+    plan = TakenOver(uuid4(), bought(price="0"), forger.cause.at)
+    link = Link.take_over(
+        uuid4(),
+        forger.cause,
+        organization_id=forger.organization_id,
+        name=None,
+        iccid=iccid,
+        endpoint_id="e",
+        sponsor_profile=None,
+        plans=[plan],
+        lpa=None,
+    )
+    imported, *more = link.collect_events()
+    position = forger.write(imported)
+    forger.write(*more)
+    return position
+
+
+def an_imported_link_without_its_esim(forger: LinkForger) -> int:
+    return an_imported_link(forger, OTHER)
+
+
+def an_imported_link_with_the_esim_of_another(forger: LinkForger) -> int:
+    held = forger.active().iccid
+    assert held is not None
+    return an_imported_link(forger, held)
+
+
 def an_endpoint_found_of_a_live_link(forger: LinkForger) -> int:
     return forger.write(forger.fact(forger.active(), Link.EndpointFound, endpoint_id="e"))
 
@@ -189,6 +225,9 @@ CRIMES: dict[Crime, str] = {
     a_link_that_fails_twice: "has ProvisioningFailed while it is failed",
     a_link_that_fails_when_it_is_active: "has ProvisioningFailed while it is active",
     a_failed_link_that_forgets_its_esim: "names another eSIM than it holds",
+    a_sold_link_that_begins_with_more_plans: "begins with plans that nobody has bought",
+    an_imported_link_without_its_esim: "took an eSIM that was not reserved for it",
+    an_imported_link_with_the_esim_of_another: "takes the eSIM that link",
     an_endpoint_found_of_a_live_link: "has EndpointFound while it is active",
     an_endpoint_removed_from_a_live_link: "has EndpointRemoved while it is active",
     a_suspension_of_an_unfinished_link: "has Suspended while it is begun",

@@ -1,0 +1,259 @@
+"""Links that were issued elsewhere are taken over from a file of operators, all or none.
+
+Nothing is charged for them. A link that the file names again stays as it is.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NoReturn
+from uuid import UUID
+
+from msgspec.structs import replace
+
+from domain.accounts.organization import Organization
+from domain.catalogue.checked_json import (
+    Check,
+    FileRefused,
+    Problem,
+    Wrong,
+    every,
+    identifier,
+    members,
+    moment,
+    one_of,
+    parse,
+    text,
+    told,
+    twins,
+)
+from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
+from domain.catalogue.plan_file import FILE_BYTES_MAX, PROFILE
+from domain.cause import Cause
+from domain.ids import derive_id
+from domain.links.bought_plan import TakenOver
+from domain.links.esim import Esim, esim_id
+from domain.links.link import Link
+from domain.links.networks import Networks
+from domain.links.offers import buy
+from domain.log.log import Log, retry_on_conflict
+from domain.months import month_of
+from domain.personal import Vault
+
+LINKS_MAX = 5_000  # They are one transaction, and appending waits for its end.
+ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
+LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[^\s]*)?", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedLinks:
+    """How many links were taken over, and how many were here already."""
+
+    created: int
+    unchanged: int
+
+
+@dataclass(frozen=True)
+class LinkImport:
+    """Takes links over; `terms` returns every plan of the catalogue by its id."""
+
+    log: Log
+    vault: Vault
+    networks: Networks
+    terms: Callable[[], Mapping[UUID, PlanTerms]]
+
+    def run(self, data: bytes, cause: Cause, *, dry_run: bool) -> ImportedLinks:
+        """Take over the links of a file, all or none; with `dry_run` only say how many.
+
+        Raises FileRefused with every reason.
+        """
+        entries = _read(data, self.networks.names)
+        return retry_on_conflict(lambda: self._run(entries, cause, dry_run=dry_run))
+
+    def _run(
+        self, entries: Sequence[Mapping[str, Any]], cause: Cause, *, dry_run: bool
+    ) -> ImportedLinks:
+        catalogue = self.terms()
+        owners = {each["organization_id"] for each in entries}
+        unknown = {each for each in owners if self.log.find(Organization, each) is None}
+        made: list[tuple[Link, Esim]] = []
+        lines: list[str] = []
+        for index, entry in enumerate(entries):
+            try:
+                if entry["organization_id"] in unknown:
+                    _refuse("organization_id", "is no organization")
+                found = self._take(entry, catalogue, cause, sealed=not dry_run)
+            except Wrong as wrong:
+                lines += told(_place(index), wrong.problems)
+            else:
+                made += [found] if found is not None else []
+        if lines:
+            raise FileRefused(lines)
+        if made and not dry_run:
+            self.log.append(*(each for pair in made for each in pair))
+        return ImportedLinks(len(made), len(entries) - len(made))
+
+    def _take(
+        self,
+        entry: Mapping[str, Any],
+        terms: Mapping[UUID, PlanTerms],
+        cause: Cause,
+        *,
+        sealed: bool,
+    ) -> tuple[Link, Esim] | None:
+        """Return the link of an entry with its eSIM; None if it was taken over already."""
+        network, iccid = entry["network"], entry["iccid"]
+        link_id = derive_id("imported_link", network, iccid)
+        facts = {
+            "organization_id": entry["organization_id"],
+            "name": entry["name"],
+            "endpoint_id": self._endpoint_of(entry),
+            "sponsor_profile": entry["sponsor_profile"],
+            "plans": [*_plans(link_id, entry, terms, cause.at)],
+        }
+        known = self.log.find(Link, link_id)
+        if known is not None:
+            _require_same(known, facts)
+            return None
+        esim = self.log.find(Esim, esim_id(network, iccid))
+        if esim is not None and esim.link_id is not None:
+            _refuse("iccid", f"is the eSIM of link {esim.link_id}")
+        esim = esim or Esim.register(network, iccid, cause)
+        esim.reserve(link_id, cause)
+        lpa = None
+        if sealed and entry["lpa"] is not None:
+            owner, month = entry["organization_id"], month_of(cause.at)
+            lpa = self.vault.seal(owner, month, link_id, entry["lpa"].encode())
+        return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
+
+    def _endpoint_of(self, entry: Mapping[str, Any]) -> str:
+        """Return the endpoint; where the eSIM comes with its order, that is its ICCID."""
+        given: str | None = entry["endpoint_id"]
+        if self.networks.of(entry["network"]).shape != "order":
+            if given is None:
+                _refuse("endpoint_id", "is missing: the network gives each link one")
+            return given
+        if given not in {None, entry["iccid"]}:
+            _refuse("endpoint_id", "must be the ICCID on this network, or be left out")
+        return str(entry["iccid"])
+
+
+def _plans(
+    link_id: UUID, entry: Mapping[str, Any], terms: Mapping[UUID, PlanTerms], now: datetime
+) -> Iterator[TakenOver]:
+    """Yield the plans of an entry in order of purchase."""
+    problems: list[Problem] = []
+    for index, each in enumerate(entry["plans"]):
+        plan = terms.get(each["plan_id"])
+        if plan is None or plan.provider_plan_id is None:
+            message = "is no plan of the catalogue that a network has"
+            problems.append((("plans", index, "plan_id"), message))
+        elif (plan.network or SIMULATED) != entry["network"]:
+            problems.append((("plans", index, "plan_id"), "is a plan of another network"))
+        if each["bought_at"] > now:
+            problems.append((("plans", index, "bought_at"), "must not be in the future"))
+    if problems:
+        raise Wrong(*problems)
+    for index, each in enumerate(sorted(entry["plans"], key=lambda each: each["bought_at"])):
+        bought = replace(buy(each["plan_id"], terms[each["plan_id"]]), price_micros=0, cost=None)
+        activation_id = derive_id("activation", link_id, index)
+        yield TakenOver(activation_id, bought, each["bought_at"], each["addon_id"])
+
+
+def _require_same(link: Link, facts: Mapping[str, Any]) -> None:
+    """Raise Wrong if a link was taken over with other facts; what came later does not count."""
+    assert isinstance(link.requested, Link.Imported)
+    activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
+    had = [each for each in activations if each is not None]
+    before = {
+        "organization_id": link.organization_id,
+        "name": link.requested.name,
+        "endpoint_id": link.endpoint_id,
+        "sponsor_profile": link.requested.sponsor_profile,
+        "plans": [(each.plan.plan_id, each.bought_at, each.addon_id) for each in had],
+    }
+    plans = [(each.plan.plan_id, each.bought_at, each.addon_id) for each in facts["plans"]]
+    other = [name for name, value in {**facts, "plans": plans}.items() if value != before[name]]
+    if other:
+        message = f"differs from what link {link.id} was taken over with"
+        raise Wrong(*(((name,), message) for name in other))
+
+
+def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
+    """Read a file; raises FileRefused with every error."""
+    if len(data) > FILE_BYTES_MAX:
+        raise FileRefused([f"the file: is larger than {FILE_BYTES_MAX} bytes"])
+    try:
+        found = members({"links": _list_of_links})(parse(data))["links"]
+    except Wrong as wrong:
+        raise FileRefused(told("the file", wrong.problems)) from None
+    entries: list[Mapping[str, Any]] = []
+    lines: list[str] = []
+    check = _entry(networks)
+    for index, each in enumerate(found):
+        try:
+            said = check(each)
+        except Wrong as wrong:
+            lines += told(_place(index), wrong.problems)
+        else:
+            entries.append({**said, "network": said["network"] or networks[0]})
+    if not lines:
+        keys = [(each["network"], each["iccid"]) for each in entries]
+        same = twins((("links", index, "iccid"), key) for index, key in enumerate(keys))
+        lines = told("the file", same)
+    if lines:
+        raise FileRefused(lines)
+    return entries
+
+
+def _list_of_links(value: Any) -> list[Any]:
+    if not isinstance(value, list) or len(value) > LINKS_MAX:
+        raise Wrong(((), f"must be a list of at most {LINKS_MAX}: divide the file"))
+    return value
+
+
+def _entry(networks: Sequence[str]) -> Check[dict[str, Any]]:
+    plan = members({"plan_id": identifier, "bought_at": moment}, {"addon_id": text})
+    return members(
+        {
+            "organization_id": identifier,
+            "iccid": _like(ICCID, "18 to 22 digits"),
+            "plans": _some(every(plan)),
+        },
+        {
+            "network": one_of(*networks),
+            "endpoint_id": text,
+            "name": text,
+            "sponsor_profile": lambda value: SponsorProfile(**PROFILE(value)),
+            "lpa": _like(LPA, "LPA:1$host$matching-id"),
+        },
+    )
+
+
+def _like(pattern: re.Pattern[str], form: str) -> Check[str]:
+    def check(value: Any) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise Wrong(((), f"must be {form}"))
+        return value
+
+    return check
+
+
+def _some(check_list: Check[list[Any]]) -> Check[list[Any]]:
+    def check(value: Any) -> list[Any]:
+        found = check_list(value)
+        if not found:
+            raise Wrong(((), "must have at least one plan"))
+        return found
+
+    return check
+
+
+def _refuse(name: str, why: str) -> NoReturn:
+    raise Wrong(((name,), why))
+
+
+def _place(index: int) -> str:
+    """Name an entry by its place alone: an ICCID stands in no error."""
+    return f"links[{index}]"

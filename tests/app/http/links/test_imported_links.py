@@ -1,0 +1,223 @@
+"""Links that were issued elsewhere: taken over once, then used as if they had been sold here."""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from domain.catalogue.checked_json import FileRefused
+from domain.links.esim import Esim, esim_id
+from domain.links.importing import LINKS_MAX, ImportedLinks
+from domain.links.link import Link
+from domain.links.network import ProviderPlan
+from projections.audit.auditor import check_log
+from tests.app.http.buying import BASIC, FREE, MORE, PROFILE, Buyer, buyer
+from tests.app.http.service import Service
+
+TIMEOUT_S = 5.0
+SOLD, ADDED = "2025-11-01T10:00:00Z", "2025-12-01T10:00:00Z"
+
+
+@pytest.fixture
+def shop(service: Service) -> Buyer:
+    return buyer(service)
+
+
+def elsewhere(shop: Buyer) -> dict[str, Any]:
+    """Sell a link with two plans as another system did; return how its file tells of it."""
+    network: Any = shop.service.container.networks.default
+    plan = ProviderPlan(BASIC, 5_000, 30)
+    (esim, *_) = network.available_esims(plan, "sp-1", "", page=0, timeout_s=TIMEOUT_S)
+    made = network.create_endpoint(
+        esim.iccid, plan, "base-1", f"old-{uuid4()}", timeout_s=TIMEOUT_S
+    )
+    more = network.add_plan(
+        made.endpoint_id, ProviderPlan(MORE, 500, 30), str(uuid4()), timeout_s=TIMEOUT_S
+    )
+    return {
+        "organization_id": str(shop.id),
+        "iccid": esim.iccid,
+        "endpoint_id": made.endpoint_id,
+        "name": "Van 7",
+        "sponsor_profile": PROFILE,
+        "lpa": network.lpa(esim.iccid, timeout_s=TIMEOUT_S),
+        "plans": [
+            {"plan_id": shop.plans[MORE], "bought_at": ADDED, "addon_id": more.addon_id},
+            {"plan_id": shop.plans[BASIC], "bought_at": SOLD},
+        ],
+    }
+
+
+def take_over(shop: Buyer, *entries: Mapping[str, Any], dry_run: bool = False) -> ImportedLinks:
+    parts = shop.service.container
+    data = json.dumps({"links": entries}).encode()
+    return parts.link_import.run(data, shop.service.cause(), dry_run=dry_run)
+
+
+def refused(shop: Buyer, *entries: Mapping[str, Any]) -> list[str]:
+    with pytest.raises(FileRefused) as error:
+        take_over(shop, *entries)
+    return error.value.lines
+
+
+def links_of(shop: Buyer) -> list[dict[str, Any]]:
+    shop.service.until_projected("links")
+    listed: list[dict[str, Any]] = shop.get("/v1/links").json["data"]["data"]
+    return listed
+
+
+def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) -> None:
+    entry = elsewhere(shop)
+
+    assert take_over(shop, entry) == ImportedLinks(created=1, unchanged=0)
+
+    (listed,) = links_of(shop)
+    link = shop.read(listed).json["data"]
+    assert (link["iccid"], link["name"], link["status"]) == (entry["iccid"], "Van 7", "active")
+    assert (link["lpa_profile"], link["sponsor_profile"]) == (entry["lpa"], PROFILE)
+    assert [(each["plan_name"], each["activation_date"]) for each in link["activations"]] == [
+        (BASIC, "2025-11-01T10:00:00.000Z"),
+        (MORE, "2025-12-01T10:00:00.000Z"),
+    ]
+    assert link["data_remaining_mb"] > 5_000
+    assert shop.get(f"/v1/links/{entry['iccid']}").json["data"]["id"] == listed["id"]
+    assert shop.balance() == "100.00"
+    assert shop.read(link, "/history").json["data"]["data"] == []
+
+
+def test_it_can_be_topped_up_suspended_and_reactivated(shop: Buyer) -> None:
+    take_over(shop, elsewhere(shop))
+    (link,) = links_of(shop)
+
+    changed = shop.change(link, add=[MORE]).json["data"]
+    assert changed["amount_charged"] == "2.00"
+    assert len(changed["activations"]) == 3
+    first = changed["activations"][0]["id"]
+    assert len(shop.change(link, remove=[first]).json["data"]["activations"]) == 2
+    for action, status in (("suspend", "suspended"), ("reactivate", "active")):
+        assert shop.post(f"/v1/links/{link['id']}/{action}").json["data"]["status"] == status
+    assert [each["kind"] for each in shop.read(link, "/history").json["data"]["data"]] == ["topup"]
+    assert check_log(shop.service.container.log).failures == []
+
+
+def test_it_can_be_ended_and_nothing_is_given_back(shop: Buyer) -> None:
+    entry = elsewhere(shop)
+    take_over(shop, entry)
+    (link,) = links_of(shop)
+    ended = shop.open("DELETE", f"/v1/links/{link['id']}")
+    assert ended.json["data"]["status"] == "ended"
+    assert shop.balance() == "100.00"
+    assert take_over(shop, entry) == ImportedLinks(0, 1)
+    assert check_log(shop.service.container.log).failures == []
+
+
+def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
+    first, second = elsewhere(shop), elsewhere(shop)
+    assert take_over(shop, first, second, dry_run=True) == ImportedLinks(2, 0)
+    assert links_of(shop) == []
+    take_over(shop, first)
+    (link,) = links_of(shop)
+    shop.change(link, add=[FREE])
+    head = shop.service.container.log.head()
+
+    assert take_over(shop, first) == ImportedLinks(0, 1)
+    assert shop.service.container.log.head() == head
+    assert take_over(shop, first, second) == ImportedLinks(1, 1)
+    other = f"differs from what link {link['id']} was taken over with"
+    assert refused(shop, {**first, "name": "Van 8", "plans": first["plans"][:1]}) == [
+        f"links[0]: name: {other}",
+        f"links[0]: plans: {other}",
+    ]
+
+
+def test_an_esim_that_a_link_has_is_not_taken_over(shop: Buyer) -> None:
+    sold = shop.link()
+    entry = {**elsewhere(shop), "iccid": sold["iccid"]}
+    assert refused(shop, entry) == [f"links[0]: iccid: is the eSIM of link {sold['id']}"]
+
+
+def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
+    """The stock may still show it as free, as one of another system does."""
+    network: Any = shop.service.container.networks.default
+    free = network.available_esims(
+        ProviderPlan(BASIC, 5_000, 30), "sp-1", "", page=0, timeout_s=TIMEOUT_S
+    )
+    take_over(shop, *({**elsewhere(shop), "iccid": each.iccid} for each in free[:3]))
+    held = {each["iccid"] for each in links_of(shop)}
+    assert all(shop.link()["iccid"] not in held for _ in range(3))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"iccid": "89x"}, "iccid: must be 18 to 22 digits"),
+        ({"organization_id": str(uuid4())}, "organization_id: is no organization"),
+        ({"organization_id": "acme"}, "organization_id: must be a UUID"),
+        ({"network": "bics"}, "network: must be one of: simulated"),
+        ({"endpoint_id": None}, "endpoint_id: is missing: the network gives each link one"),
+        ({"lpa": "LPA:2$host$id"}, "lpa: must be LPA:1$host$matching-id"),
+        ({"name": " "}, "name: must be text of 1 to 255 printable characters, no space around it"),
+        ({"plans": []}, "plans: must have at least one plan"),
+        (
+            {"plans": [{"plan_id": str(uuid4()), "bought_at": SOLD}]},
+            "plans[0].plan_id: is no plan of the catalogue that a network has",
+        ),
+        (
+            {"plans": [{"plan_id": str(uuid4()), "bought_at": "2025-11-01"}]},
+            "plans[0].bought_at: must be a time with its offset, such as 2026-12-01T00:00:00Z",
+        ),
+        ({"colour": "red"}, "colour: is unknown"),
+    ],
+)
+def test_what_is_wrong_is_named_and_nothing_is_taken_over(
+    shop: Buyer, wrong: dict[str, Any], told: str
+) -> None:
+    good, bad = elsewhere(shop), {**elsewhere(shop), **wrong}
+    assert refused(shop, good, bad) == [f"links[1]: {told}"]
+    assert links_of(shop) == []
+
+
+def test_a_purchase_of_the_future_an_esim_twice_and_too_many_are_refused(shop: Buyer) -> None:
+    entry = elsewhere(shop)
+    later = (shop.service.container.clock() + timedelta(minutes=1)).isoformat()
+    plans = [{**entry["plans"][0], "bought_at": later}]
+    assert refused(shop, {**entry, "plans": plans}) == [
+        "links[0]: plans[0].bought_at: must not be in the future"
+    ]
+    assert refused(shop, entry, entry) == [
+        "the file: links[1].iccid: is the same as links[0].iccid"
+    ]
+    (line,) = refused(shop, *[{}] * (LINKS_MAX + 1))
+    assert "links: must be a list of at most" in line
+
+
+def test_two_imports_at_once_take_a_link_over_once(shop: Buyer) -> None:
+    entry, parts = elsewhere(shop), shop.service.container
+    terms = parts.link_import.terms
+
+    def another_is_quicker() -> Any:
+        object.__setattr__(parts.link_import, "terms", terms)
+        take_over(shop, entry)
+        return terms()
+
+    object.__setattr__(parts.link_import, "terms", another_is_quicker)
+    assert take_over(shop, entry) == ImportedLinks(0, 1)
+    assert len(links_of(shop)) == 1
+
+
+def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> None:
+    entry, parts = elsewhere(shop), shop.service.container
+    take_over(shop, entry)
+    (listed,) = links_of(shop)
+    shop.service.until_projected("link_spans")
+    with parts.views.reading() as connection:
+        active = parts.link_spans.active_at(connection, shop.id, parts.clock())
+    assert [str(each) for each in active] == [listed["id"]]
+    link = parts.log.get(Link, active[0])
+    assert link.paid() == []
+    assert parts.log.get(Esim, esim_id("simulated", entry["iccid"])).link_id == link.id
+    stored = [parts.log.mapper.to_stored_event(each.event).state for each in parts.log.read(0, 999)]
+    assert not [state for state in stored if entry["lpa"].encode() in state]
