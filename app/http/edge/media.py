@@ -13,7 +13,7 @@ from app.http.edge.request import current_request
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run such a cell as a formula (OWASP, CSV injection).
-FORMULA = ("=", "+", "-", "@", "\t", "\r")
+FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last are the first four in full width.
 
 OTHER_TYPES = "x-other-types"
 DOCUMENTED = {

@@ -4,6 +4,7 @@ import csv
 import io
 from collections.abc import Iterator
 from datetime import timedelta
+from decimal import Decimal
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from msgspec import to_builtins
 
+from app.http.edge.media import csv_blocks
 from app.http.finance import routes
 from app.http.finance.replies import show_statement
 from domain.cause import Cause
@@ -269,6 +271,13 @@ def test_a_cell_that_could_be_a_formula_is_defused(closed_books: Service) -> Non
     reply = tenant.get("/v1/transactions", headers={"Accept": "text/csv"})
     (row, _) = csv.DictReader(io.StringIO(reply.text))
     assert (row["description"], row["reference_id"]) == ("'=HYPERLINK(1)", "'@1")
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t=", "\r=", "\n=", "\uff1d", "\uff20"])
+def test_each_sign_with_which_a_formula_may_begin_is_defused(sign: str) -> None:
+    blocks = csv_blocks(["a", "b"], [(f"{sign}HYPERLINK(1)", Decimal("-1.5"))])
+    (row,) = csv.DictReader(io.StringIO(b"".join(blocks).decode(), newline=""))
+    assert row == {"a": f"'{sign}HYPERLINK(1)", "b": "-1.5"}
 
 
 def test_the_style_of_the_page_is_the_one_that_its_policy_allows() -> None:
