@@ -574,4 +574,7 @@ DOWNLOADS_OF_ONE_MAX = 4  # Of one organization, so that three others still begi
 LOOKUP_THREADS = 8  # One organization gets half of them, which keeps a core busy.
 # As many as may wait for the network, so none of these queues behind a call that hangs.
 PROVISION_THREADS = WAITING_MAX
+# Nearly all of them wait for an endpoint. Fifty that hang at once, four places for the first ones
+# of them, leave a quarter free.
+WEBHOOK_THREADS = 96
 BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work waits behind them.

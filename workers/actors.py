@@ -12,6 +12,7 @@ from workers.links import LinkWork
 from workers.lookup_turns import LookupTurns
 from workers.lost_orders import LostOrders
 from workers.plan_changes import PlanChangeWork
+from workers.webhooks import WebhookWork
 
 # The log and the sweep repeat work, so the broker tries only once more, soon, and not for days.
 RETRIES_MAX = 1
@@ -40,6 +41,8 @@ class Services(Protocol):
     def lost_orders(self) -> LostOrders: ...
     @property
     def monthly_fees(self) -> MonthlyFees: ...
+    @property
+    def webhook_work(self) -> WebhookWork: ...
 
 
 def register(broker: Broker, services: Services) -> None:
@@ -63,3 +66,7 @@ def register(broker: Broker, services: Services) -> None:
     @dramatiq.actor(broker=broker, queue_name="billing", **RETRIES)
     def charge_fees() -> None:
         services.monthly_fees.run()
+
+    @dramatiq.actor(broker=broker, queue_name="webhook", **RETRIES)
+    def tell_endpoint(organization_id: str, endpoint_id: str) -> None:
+        services.webhook_work.tell(UUID(organization_id), UUID(endpoint_id))

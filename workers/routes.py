@@ -11,8 +11,8 @@ from domain.links.plan_change import PlanChange
 from domain.log.aggregate import Event
 from domain.lookups.bulk_job import BulkJob
 
-Queue = Literal["lookup", "provision", "billing"]
-QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing")
+Queue = Literal["lookup", "provision", "billing", "webhook"]
+QUEUES: tuple[Queue, ...] = ("lookup", "provision", "billing", "webhook")
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -46,6 +46,11 @@ def lost_order_message(lost_id: UUID) -> Message:
 def fees_message() -> Message:
     """Ask for a round of the monthly fee."""
     return Message("charge_fees", "billing", ())
+
+
+def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:
+    """Say that an endpoint may have something due; sent by the planner, not by the dispatcher."""
+    return Message("tell_endpoint", "webhook", (str(organization_id), str(endpoint_id)))
 
 
 def _job_created(event: BulkJob.Created) -> list[Message]:

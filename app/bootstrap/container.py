@@ -40,6 +40,7 @@ from app.adapters.stores.personal_keys import PersonalKeys
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
+from app.adapters.stores.webhook_deliveries import SqlDeliveries
 from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.known_plans import KnownPlans
 from app.bootstrap.part import part
@@ -57,6 +58,7 @@ from app.settings import (
     LOOKUP_THREADS,
     PROVISION_THREADS,
     WAITING_MAX,
+    WEBHOOK_THREADS,
     Settings,
     WrongSetting,
 )
@@ -126,6 +128,7 @@ from projections.models.transactions import Transactions
 from projections.models.unfinished import Unfinished
 from projections.models.usage import Usage
 from projections.models.wallets import Wallets
+from projections.models.webhook_endpoints import WebhookEndpoints
 from workers import actors
 from workers.bulk import BulkLookup
 from workers.checkpoints import CheckpointRules, Checkpoints
@@ -141,6 +144,8 @@ from workers.publisher import DramatiqPublisher
 from workers.routes import QUEUES
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
+from workers.webhook_planner import WebhookPlanner
+from workers.webhooks import WebhookWork
 
 IN_FLIGHT_MAX = 12  # Of the HTTP threads, because one organization must not hold them all.
 DOWNLOADS_SHARE = "Too many downloads of this organization are under way; try again."
@@ -319,6 +324,7 @@ class Container:
             ),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
+            OwnTables("webhook_deliveries", 1, self.views, [self.webhook_deliveries.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher sweeps.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
@@ -340,6 +346,7 @@ class Container:
     timelines = _ReadModel(Timelines)
     unfinished = _ReadModel(Unfinished)
     fee_book = _ReadModel(FeeBook)
+    webhook_endpoints = _ReadModel(WebhookEndpoints)
 
     @property
     def models(self) -> list[ReadModel]:
@@ -834,6 +841,38 @@ class Container:
     def webhooks(self) -> Webhooks:
         """The commands and reads of webhook endpoints."""
         return Webhooks(self.log, self.vault, uuid4)
+
+    @part
+    def webhook_deliveries(self) -> SqlDeliveries:
+        """What endpoints are told, beside the position of its planner."""
+        return SqlDeliveries(self.views)
+
+    @part
+    def webhook_planner(self) -> WebhookPlanner:
+        """Plans what endpoints are told."""
+        return WebhookPlanner(
+            self.log,
+            self.views,
+            self.positions,
+            self.webhook_endpoints,
+            self.webhook_deliveries,
+            self.publisher,
+            self.clock,
+        )
+
+    @part
+    def webhook_work(self) -> WebhookWork:
+        """Tells endpoints what was planned."""
+        return WebhookWork(
+            self.log,
+            self.webhooks,
+            self.webhook_deliveries,
+            self.webhook_sender,
+            self.webhook_signer.sign,
+            self.publisher,
+            self.clock,
+            WEBHOOK_THREADS,
+        )
 
     @part
     def webhook_key(self) -> WebhookKey:

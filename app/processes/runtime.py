@@ -10,7 +10,7 @@ from app.bootstrap.container import Container
 from app.processes.balances import note_balances
 from app.processes.memory import settle_memory
 from app.processes.waiting_worker import WaitingWorker
-from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS
+from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS, WEBHOOK_THREADS
 from domain.errors import NotPossible
 from projections.audit.tree_keeper import Unkept
 from projections.engine.follower import IDLE_S, PACE_S, Follower, Lock, LockedStep, Step
@@ -19,6 +19,8 @@ from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.checkpoints import NotAccepted
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
 from workers.schedule import AGAIN, Schedule, Task, keep_time
+from workers.webhook_planner import BATCH_EVENTS_MAX as PLANNED_MAX
+from workers.webhooks import KEPT as WEBHOOKS_KEPT
 
 Role = Literal["projector", "dispatcher", "worker", "clock"]
 ROLES: tuple[Role, ...] = ("projector", "dispatcher", "worker", "clock")
@@ -77,10 +79,12 @@ class Runtime:
                 idle_s = ALONE_S
                 # There is no other process, so these are left from an earlier run.
                 container.slices_in_hand.clear()
+                container.webhook_deliveries.release()
                 container.sweep_everything()  # The queues of this process are empty at first.
             self._follow(
                 "dispatcher", container.dispatcher.step, DISPATCH_PACE_S, DISPATCHED_MAX, idle_s
             )
+            self._follow("webhooks", container.webhook_planner.step, PACE_S, PLANNED_MAX)
         if "clock" in roles:
             tick = self._standby("clock", self._schedule().tick)
             self._spawn("clock", lambda: keep_time(self._stop, tick))
@@ -110,12 +114,15 @@ class Runtime:
             WaitingWorker(broker, "lookup", LOOKUP_THREADS),
             WaitingWorker(broker, "provision", PROVISION_THREADS),
             WaitingWorker(broker, "billing", BILLING_THREADS),
+            WaitingWorker(broker, "webhook", WEBHOOK_THREADS),
         ]
         for worker in self._workers:
             worker.start()
         self._spawn("warm", self._container.warm)
         beat = self._container.lookup_turns.beat
         self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
+        tell = self._container.webhook_work.beat
+        self._spawn("webhooks due", lambda: keep_time(self._stop, tell))
 
     def _follow(
         self, name: str, step: Step, pace_s: float, batch_max: int, idle_s: float = IDLE_S
@@ -169,6 +176,7 @@ class Runtime:
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()
+        container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()

@@ -18,9 +18,8 @@ from domain.money import format_amount
 from domain.webhooks.endpoint import WebhookRequest
 
 Facts = Mapping[str, Any]
-# Facts of an event by its type; None: this event is nothing to tell. The log is for what an event
-# of a kind that is rare does not carry itself.
-Tell = Callable[[Any, Log], Facts | None]
+# Facts of an event; None: there is nothing to tell of this one.
+Tell = Callable[[Any, "Look"], Facts | None]
 Kinds = tuple[type[Event], ...]
 
 TEST = "webhook.test"  # Only told when it is asked for, whatever types an endpoint wants.
@@ -35,16 +34,32 @@ class Message(NamedTuple):
     body: bytes
 
 
-def _job(event: Any, log: Log) -> Facts:
-    job = log.get(BulkJob, event.originator_id)
-    completed, failed, total = len(job.completed), len(job.failed), job.created.total_count
+class Look:
+    """Looks up what an event does not carry itself; for one batch of events, as it remembers."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._thresholds: dict[UUID, int | None] = {}
+
+    def threshold_of(self, organization_id: UUID) -> int | None:
+        """Return below which balance an organization wants to be told."""
+        if organization_id not in self._thresholds:
+            found = self.log.get(Organization, organization_id)
+            self._thresholds[organization_id] = found.low_balance_threshold_micros
+        return self._thresholds[organization_id]
+
+
+def _job(event: Any, look: Look) -> Facts:
+    job = look.log.get(BulkJob, event.originator_id)
+    total, failed = job.created.total_count, len(job.failed)
     status = "failed" if failed == total else "completed"
     return {
         "job_id": event.originator_id,
-        "status": status,
+        "status": "cancelled" if isinstance(event, BulkJob.Cancelled) else status,
         "total_count": total,
-        "completed_count": completed,
+        "completed_count": len(job.completed),
         "failed_count": failed,
+        "cancelled_count": job.cancelled_count,
     }
 
 
@@ -56,7 +71,7 @@ def _link(*names: str) -> Tell:
     }
 
 
-def _activated(event: Link.Activated, _: Log) -> Facts:
+def _activated(event: Link.Activated, _: Look) -> Facts:
     return {
         "link_id": event.originator_id,
         "activation_id": event.activation_id,
@@ -64,7 +79,7 @@ def _activated(event: Link.Activated, _: Log) -> Facts:
     }
 
 
-def _not_activated(event: Link.ProvisioningFailed, _: Log) -> Facts:
+def _not_activated(event: Link.ProvisioningFailed, _: Look) -> Facts:
     refund = event.refund.transaction_id if event.refund is not None else None
     return {
         "link_id": event.originator_id,
@@ -74,7 +89,7 @@ def _not_activated(event: Link.ProvisioningFailed, _: Log) -> Facts:
     }
 
 
-def _topped_up(event: Link.PlanAdded, _: Log) -> Facts:
+def _topped_up(event: Link.PlanAdded, _: Look) -> Facts:
     return {
         "link_id": event.originator_id,
         "change_id": event.change_id,
@@ -83,9 +98,9 @@ def _topped_up(event: Link.PlanAdded, _: Log) -> Facts:
     }
 
 
-def _not_topped_up(event: PlanChange.Failed, log: Log) -> Facts | None:
+def _not_topped_up(event: PlanChange.Failed, look: Look) -> Facts | None:
     """Tell which plans were not added; a change that only removes plans is no top-up."""
-    asked = log.get(PlanChange, event.originator_id).requested
+    asked = look.log.get(PlanChange, event.originator_id).requested
     lost = asked.additions[max(0, event.index - len(asked.removals)) :]
     if not lost:
         return None
@@ -108,33 +123,34 @@ def _entry(event: Wallet.Moved) -> dict[str, Any]:
     }
 
 
-def _deposited(event: Wallet.Deposited, _: Log) -> Facts:
+def _deposited(event: Wallet.Deposited, _: Look) -> Facts:
     return _entry(event)
 
 
-def _low(event: Wallet.Charged | Wallet.Adjusted, log: Log) -> Facts | None:
+def _low(event: Wallet.Charged | Wallet.Adjusted, look: Look) -> Facts | None:
     """Tell the entry that took the balance below the threshold of its organization."""
     lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
     if lost <= 0:
         return None
-    threshold = log.get(Organization, event.organization_id).low_balance_threshold_micros
+    threshold = look.threshold_of(event.organization_id)
     before = event.balance_micros + lost
     if threshold is None or not event.balance_micros < threshold <= before:
         return None
     return {**_entry(event), "threshold": format_amount(threshold)}
 
 
-def _test(event: WebhookRequest.TestAsked, _: Log) -> Facts:
+def _test(event: WebhookRequest.TestAsked, _: Look) -> Facts:
     return {"webhook_id": event.endpoint_id}
 
 
 TYPES: Mapping[str, tuple[Kinds, Tell]] = {
-    "job.finished": ((BulkJob.Finished,), _job),
+    "job.finished": ((BulkJob.Finished, BulkJob.Cancelled), _job),
     "link.activated": ((Link.Activated,), _activated),
     "link.failed": ((Link.ProvisioningFailed,), _not_activated),
     "link.installed": ((Link.Installed,), _link("installed_at")),
     "link.suspended": ((Link.Suspended,), _link()),
     "link.reactivated": ((Link.Reactivated,), _link()),
+    "link.ended": ((Link.Ended,), _link("reason")),
     "link.usage": ((Link.UsageReached,), _link("activation_id", "percent")),
     "link.expiring": ((Link.ExpiryNear,), _link("activation_id", "expires_at")),
     "topup.completed": ((Link.PlanAdded,), _topped_up),
@@ -160,11 +176,11 @@ def type_of(event: Event) -> str | None:
     return entry[0] if entry is not None else None
 
 
-def message_of(recorded: Recorded, log: Log) -> Message | None:
+def message_of(recorded: Recorded, look: Look) -> Message | None:
     """Return what is told of an event; the same event always gives the same bytes."""
     event: Any = recorded.event
     name, tell = _OF_KIND[type(event)]
-    facts = tell(event, log)
+    facts = tell(event, look)
     if facts is None:
         return None
     about = event.link_id if isinstance(event, PlanChange.Event) else event.originator_id

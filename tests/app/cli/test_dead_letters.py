@@ -60,6 +60,7 @@ def test_where_no_queue_exists_there_are_none(on_rabbit: Shell) -> None:
         ("lookup", 0),
         ("provision", 0),
         ("billing", 0),
+        ("webhook", 0),
     ]
     assert on_rabbit.json("dead-letters", "replay") == {"replayed": 0, "left": 0}
     assert on_rabbit.json("dead-letters", "purge", "--queue", "billing", "--yes") == {"purged": 0}

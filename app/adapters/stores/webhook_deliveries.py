@@ -1,0 +1,311 @@
+"""Webhook deliveries of thirty days; losing them costs repeats, which have the same ids.
+
+They lie beside the read models, so that the planner writes them and its position in one commit.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Row,
+    Select,
+    String,
+    Table,
+    Uuid,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+)
+
+from domain.webhooks.ports import Delivery
+from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import insert_new
+from workers.webhooks import LEASE, PAUSE_MAX, Health, Taken
+
+ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
+_TIMES = ("created_at", "next_attempt_at", "attempted_at")
+
+
+class SqlDeliveries:
+    """A row per delivery, and one per endpoint about how it has been of late."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows, self._states = _tables(self.metadata)
+        columns = self._rows.c
+        self._read = [each for each in columns if each.name != "taken_until"]
+        self._index("due", columns.next_attempt_at, of=columns.status == "pending")
+        first = and_(columns.status == "pending", columns.attempts == 0)
+        self._index("first", columns.about, columns.position, of=first)
+        self._index("taken", columns.taken_until, of=columns.taken_until.is_not(None))
+        self._index("newest", columns.created_at, columns.id)
+        Index("webhook_deliveries_by_age", columns.created_at)
+        self._next = self._next_statement()
+        self._due = self._due_statement()
+
+    def _index(
+        self, name: str, *columns: Column[Any], of: ColumnElement[bool] | None = None
+    ) -> None:
+        """Index rows of an endpoint, perhaps only some of them."""
+        part: dict[str, Any] = {} if of is None else {"postgresql_where": of, "sqlite_where": of}
+        Index(f"webhook_deliveries_{name}", self._rows.c.endpoint_id, *columns, **part)
+
+    # What the planner writes, in its own transaction.
+
+    def plan(self, connection: Connection, planned: Sequence[Delivery]) -> None:
+        """Add deliveries; one that is known stays as it is."""
+        rows = [
+            {name: _stored(value) for name, value in each._asdict().items()} for each in planned
+        ]
+        for start in range(0, len(rows), ROWS_MAX):
+            insert_new(connection, self._rows, rows[start : start + ROWS_MAX])
+        owners = {each.endpoint_id: each.organization_id for each in planned}
+        states = [
+            {"endpoint_id": each, "organization_id": owner, "failures": 0}
+            for each, owner in owners.items()
+        ]
+        insert_new(connection, self._states, states)
+
+    def reopen(
+        self, connection: Connection, delivery_id: UUID, endpoint_id: UUID, now: datetime
+    ) -> None:
+        """Let a delivery be made again at once, with all its repeats before it."""
+        this = and_(self._rows.c.id == delivery_id, self._rows.c.endpoint_id == endpoint_id)
+        values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
+        connection.execute(self._rows.update().where(this).values(values))
+
+    # What workers do.
+
+    def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
+        """Take the delivery whose turn it is, unless so many are in hand or the endpoint rests."""
+        states, micros = self._states, to_micros(now)
+        whose = states.c.endpoint_id == endpoint_id
+        with self._database.writing() as connection:
+            # One at a time chooses among the deliveries of an endpoint.
+            state = connection.execute(select(states).where(whose).with_for_update()).first()
+            if state is None or _is_ahead(state.paused_until, now, PAUSE_MAX):
+                return None
+            in_hand, repeats = self._in_hand(connection, endpoint_id, now)
+            if in_hand >= places:
+                return None
+            values = {
+                "endpoint": endpoint_id,
+                "now": micros,
+                "latest": to_micros(now + LEASE),
+                "repeats": int(repeats < max(1, places // 2)),
+            }
+            found = connection.execute(self._next, values).all()
+            if not found:
+                return None
+            until = to_micros(now + LEASE)
+            this = self._rows.update().where(self._rows.c.id == found[0].id)
+            connection.execute(this.values(taken_until=until))
+        since = state.failing_since
+        health = Health(state.failures, None if since is None else from_micros(since))
+        return Taken(_delivery(found[0]), from_micros(until), health, has_more=len(found) > 1)
+
+    def _in_hand(self, connection: Connection, endpoint_id: UUID, now: datetime) -> Sequence[int]:
+        columns = self._rows.c
+        taken = and_(
+            columns.endpoint_id == endpoint_id,
+            columns.taken_until > to_micros(now),
+            columns.taken_until <= to_micros(now + LEASE),
+        )
+        repeats = func.count().filter(columns.attempts > 0)
+        return connection.execute(select(func.count(), repeats).where(taken)).one()
+
+    def _next_statement(self) -> Select[Any]:
+        """Select what may be taken: first attempts only in the order of what they are about."""
+        columns, before = self._rows.c, self._rows.alias("before")
+        is_behind = exists().where(
+            before.c.endpoint_id == columns.endpoint_id,
+            before.c.about == columns.about,
+            before.c.position < columns.position,
+            before.c.status == "pending",
+            before.c.attempts == 0,
+        )
+        is_free = or_(
+            columns.taken_until.is_(None),
+            columns.taken_until <= bindparam("now"),
+            columns.taken_until > bindparam("latest"),
+        )
+        is_repeat = and_(columns.attempts > 0, bindparam("repeats", type_=Integer) == 1)
+        return (
+            select(*self._read)
+            .where(
+                columns.endpoint_id == bindparam("endpoint", type_=Uuid()),
+                columns.status == "pending",
+                columns.next_attempt_at <= bindparam("now"),
+                is_free,
+                or_(is_repeat, and_(columns.attempts == 0, ~is_behind)),
+            )
+            .order_by(columns.next_attempt_at, columns.position)
+            .limit(2)
+        )
+
+    def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
+        """Keep what came of an attempt; False if it was taken over meanwhile."""
+        values = {name: _stored(value) for name, value in delivery._asdict().items()}
+        columns, states = self._rows.c, self._states
+        mine = and_(columns.id == delivery.id, columns.taken_until == to_micros(taken.until))
+        with self._database.writing() as connection:
+            update = self._rows.update().where(mine).values(**values, taken_until=None)
+            if not connection.execute(update).rowcount:
+                return False
+            if health != taken.health:
+                pause = health.pause()
+                change = {
+                    "failures": health.failures,
+                    "failing_since": _stored(health.failing_since),
+                    "paused_until": None if pause is None else to_micros(now + pause),
+                }
+                this = states.c.endpoint_id == delivery.endpoint_id
+                connection.execute(states.update().where(this).values(change))
+        return True
+
+    def cancel(self, endpoint_id: UUID, now: datetime) -> int:
+        """Give up what waits for an endpoint that is told nothing any more."""
+        columns = self._rows.c
+        waits = and_(
+            columns.endpoint_id == endpoint_id,
+            columns.status == "pending",
+            columns.created_at <= to_micros(now),
+        )
+        values = {"status": "cancelled", "next_attempt_at": None, "taken_until": None}
+        with self._database.writing() as connection:
+            return connection.execute(self._rows.update().where(waits).values(values)).rowcount
+
+    def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
+        """Return organization and id of each endpoint with something due, longest overdue first."""
+        values = {"now": to_micros(now), "latest": to_micros(now + PAUSE_MAX)}
+        with self._database.reading() as connection:
+            found = connection.execute(self._due, values).all()
+        late = [each for each in found if each.due is not None and each.due <= values["now"]]
+        late.sort(key=lambda each: each.due)
+        return [(each.organization_id, each.endpoint_id) for each in late]
+
+    def _due_statement(self) -> Select[Any]:
+        """Select each endpoint that does not rest with its earliest attempt, a probe for each."""
+        columns, states = self._rows.c, self._states.c
+        earliest = (
+            select(columns.next_attempt_at)
+            .where(columns.endpoint_id == states.endpoint_id, columns.status == "pending")
+            .order_by(columns.next_attempt_at)
+            .limit(1)
+            .scalar_subquery()
+            .label("due")
+        )
+        paused = states.paused_until
+        rests_not = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
+        return select(states.organization_id, states.endpoint_id, earliest).where(rests_not)
+
+    def release(self) -> None:
+        """Let all be taken at once, when no other process runs."""
+        with self._database.writing() as connection:
+            held = self._rows.c.taken_until.is_not(None)
+            connection.execute(self._rows.update().where(held).values(taken_until=None))
+
+    def forget(self, before: datetime) -> int:
+        """Delete what is older than a moment, whatever came of it."""
+        columns, states = self._rows.c, self._states
+        old = columns.created_at < to_micros(before)
+        gone = change_in_parts(
+            self._database, self._rows.delete(), old, columns.created_at, within=old
+        )
+        if gone:
+            unused = ~exists().where(columns.endpoint_id == states.c.endpoint_id)
+            with self._database.writing() as connection:
+                connection.execute(states.delete().where(unused))
+        return gone
+
+    # What organizations and operators read.
+
+    def page(
+        self, organization_id: UUID, endpoint_id: UUID, offset: int, limit: int
+    ) -> tuple[list[Delivery], int]:
+        """Return some deliveries of an endpoint, newest first, and how many there are in all."""
+        columns = self._rows.c
+        whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
+        newest = select(*self._read).where(whose)
+        newest = newest.order_by(columns.created_at.desc(), columns.id.desc())
+        count = select(func.count()).select_from(self._rows).where(whose)
+        with self._database.reading() as connection:
+            total = connection.execute(count).scalar_one()
+            found = connection.execute(newest.offset(offset).limit(limit)).all()
+        return [_delivery(row) for row in found], total
+
+    def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
+        """Return one delivery of an endpoint."""
+        columns = self._rows.c
+        this = and_(
+            columns.id == delivery_id,
+            columns.endpoint_id == endpoint_id,
+            columns.organization_id == organization_id,
+        )
+        with self._database.reading() as connection:
+            row = connection.execute(select(*self._read).where(this)).one_or_none()
+        return None if row is None else _delivery(row)
+
+
+def _tables(metadata: MetaData) -> tuple[Table, Table]:
+    rows = Table(
+        "webhook_deliveries",
+        metadata,
+        Column("id", Uuid, primary_key=True),
+        Column("endpoint_id", Uuid, nullable=False),
+        Column("organization_id", Uuid, nullable=False),
+        Column("about", Uuid, nullable=False),
+        Column("position", BigInteger, nullable=False),
+        Column("type", String, nullable=False),
+        Column("body", LargeBinary, nullable=False),
+        Column("created_at", BigInteger, nullable=False),
+        Column("status", String, nullable=False),
+        Column("attempts", Integer, nullable=False),
+        Column("retries", Integer, nullable=False),
+        Column("next_attempt_at", BigInteger),
+        Column("attempted_at", BigInteger),
+        Column("response_status", Integer),
+        Column("duration_ms", Integer),
+        Column("error", String),
+        Column("taken_until", BigInteger),
+    )
+    states = Table(
+        "webhook_health",
+        metadata,
+        Column("endpoint_id", Uuid, primary_key=True),
+        Column("organization_id", Uuid, nullable=False),
+        Column("failures", Integer, nullable=False),
+        Column("failing_since", BigInteger),
+        Column("paused_until", BigInteger),
+    )
+    return rows, states
+
+
+def _stored(value: object) -> object:
+    return to_micros(value) if isinstance(value, datetime) else value
+
+
+def _is_ahead(micros: int | None, now: datetime, at_most: timedelta) -> bool:
+    """Tell whether a moment is to come; one too far ahead was set before a clock was set back."""
+    return micros is not None and now < from_micros(micros) <= now + at_most
+
+
+def _delivery(row: Row[Any]) -> Delivery:
+    facts = dict(row._mapping)  # noqa: SLF001  # SQLAlchemy's documented access.
+    times = {name: facts[name] for name in _TIMES if facts[name] is not None}
+    return Delivery(**{**facts, **{name: from_micros(each) for name, each in times.items()}})

@@ -1,0 +1,138 @@
+"""Webhook endpoints of all organizations, as the planner of deliveries and operators read them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+import msgspec
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Row,
+    String,
+    Table,
+    Uuid,
+    func,
+    select,
+)
+
+from domain.log.log import Recorded
+from domain.webhooks.endpoint import WebhookEndpoint
+from projections.engine.database import from_micros, to_micros
+from projections.engine.inserting import insert_many
+from projections.engine.read_model import ReadModel
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEndpointRow:
+    """One endpoint; it is told what happens after the position `since`, unless it is `disabled`."""
+
+    id: UUID
+    organization_id: UUID
+    created_at: datetime
+    events: list[str] | None
+    disabled: str | None
+    since: int
+    is_deleted: bool
+
+
+class WebhookEndpoints(ReadModel):
+    """One row per endpoint, deleted ones too; there are at most ten others of an organization."""
+
+    name = "webhook_endpoints"
+    uses = (WebhookEndpoint.Event,)
+
+    def build(self) -> Sequence[Table]:
+        self.rows = self.table(
+            "webhook_endpoints",
+            Column("id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("created_at", BigInteger, nullable=False),
+            Column("events", String),
+            Column("disabled", String),
+            Column("since", BigInteger, nullable=False),
+            Column("is_deleted", Boolean, nullable=False),
+            Column("changed_position", BigInteger, nullable=False),
+            self.index("webhook_endpoints_by_organization", "organization_id"),
+            self.index("webhook_endpoints_by_change", "changed_position"),
+        )
+        self._newest = select(func.max(self.rows.c.changed_position))
+        return [self.rows]
+
+    def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
+        """Change one row at a time; changes are rare."""
+        for position, event in batch:
+            if isinstance(event, WebhookEndpoint.Registered):
+                insert_many(connection, self.rows, [_first(position, event)])
+            else:
+                change = {**_change_of(position, event), "changed_position": position}
+                this = self.rows.c.id == event.originator_id
+                connection.execute(self.rows.update().where(this).values(change))
+
+    def changed_at(self, connection: Connection) -> int:
+        """Return the position of the newest change of any endpoint."""
+        return connection.execute(self._newest).scalar_one() or 0
+
+    def told(self, connection: Connection) -> list[WebhookEndpointRow]:
+        """Read the endpoints that are told what happens."""
+        columns = self.rows.c
+        wanted = (columns.disabled.is_(None), columns.is_deleted.is_(False))
+        return [_read(row) for row in connection.execute(select(self.rows).where(*wanted))]
+
+    def all(
+        self, connection: Connection, organization_id: UUID | None = None
+    ) -> list[WebhookEndpointRow]:
+        """Read all endpoints that are not deleted, perhaps of one organization, oldest first."""
+        columns = self.rows.c
+        statement = select(self.rows).where(columns.is_deleted.is_(False))
+        if organization_id is not None:
+            statement = statement.where(columns.organization_id == organization_id)
+        ordered = statement.order_by(columns.created_at, columns.id)
+        return [_read(row) for row in connection.execute(ordered)]
+
+
+def _first(position: int, event: WebhookEndpoint.Registered) -> dict[str, Any]:
+    return {
+        "id": event.originator_id,
+        "organization_id": event.organization_id,
+        "created_at": to_micros(event.timestamp),
+        "events": _listed(event.events),
+        "disabled": None,
+        "since": position,
+        "is_deleted": False,
+        "changed_position": position,
+    }
+
+
+def _change_of(position: int, event: object) -> dict[str, Any]:
+    match event:
+        case WebhookEndpoint.Changed():
+            return {"events": _listed(event.events)}
+        case WebhookEndpoint.Disabled():
+            return {"disabled": event.reason}
+        case WebhookEndpoint.Enabled():
+            return {"disabled": None, "since": position}
+        case WebhookEndpoint.Deleted():
+            return {"is_deleted": True}
+        case _:
+            return {}
+
+
+def _listed(events: list[str] | None) -> str | None:
+    return None if events is None else msgspec.json.encode(events).decode()
+
+
+def _read(row: Row[tuple[Any, ...]]) -> WebhookEndpointRow:
+    return WebhookEndpointRow(
+        id=row.id,
+        organization_id=row.organization_id,
+        created_at=from_micros(row.created_at),
+        events=None if row.events is None else msgspec.json.decode(row.events),
+        disabled=row.disabled,
+        since=row.since,
+        is_deleted=row.is_deleted,
+    )

@@ -1,0 +1,144 @@
+"""Endpoints that are told things, a sender that is scripted, and steps of planner and workers."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from domain.webhooks.commands import Draft
+from domain.webhooks.ports import Delivery, Sent
+from tests.installation import Process
+from workers.routes import Message
+from workers.webhook_planner import WebhookPlanner
+from workers.webhooks import WebhookWork
+
+OK, DOWN, GONE = Sent(200, None, 5), Sent(None, "timeout", 10_000), Sent(410, None, 5)
+
+
+class Attempt(NamedTuple):
+    """One request as an endpoint got it."""
+
+    url: str
+    id: str
+    type: str
+    data: Mapping[str, Any]
+
+
+class Bells:
+    """A publisher that remembers its messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+
+    def publish(self, message: Message) -> None:
+        self.messages.append(message)
+
+    def backlog(self, queue: str) -> int:
+        assert queue == "webhook"
+        return 0
+
+    def taken(self) -> list[tuple[UUID, UUID]]:
+        """Take all messages; return them as organization and endpoint."""
+        taken = [
+            (UUID(str(each.arguments[0])), UUID(str(each.arguments[1]))) for each in self.messages
+        ]
+        self.messages = []
+        return taken
+
+
+@dataclass
+class Script:
+    """A sender that answers as it is told; `meanwhile` happens during each call."""
+
+    answers: list[Sent] = field(default_factory=list)
+    always: Sent = OK
+    attempts: list[Attempt] = field(default_factory=list)
+    meanwhile: Callable[[], object] = int
+
+    def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        told = msgspec.json.decode(body)
+        assert {"webhook-timestamp", "webhook-signature", "Content-Type"} < {*headers}
+        self.attempts.append(Attempt(url, headers["webhook-id"], told["type"], told["data"]))
+        self.meanwhile()
+        return self.answers.pop(0) if self.answers else self.always
+
+
+def signed(*_: object) -> str:
+    return "v1,signed"
+
+
+@dataclass
+class Lab:
+    """One process with its planner and worker."""
+
+    process: Process
+    sender: Script = field(default_factory=Script)
+    bells: Bells = field(default_factory=Bells)
+
+    def __post_init__(self) -> None:
+        self.planner = planner_of(self.process, self.bells)
+        self.work = work_of(self.process, self.sender, self.bells)
+
+    def endpoint(
+        self, owner: UUID, url: str = "https://a.example", events: Sequence[str] | None = None
+    ) -> UUID:
+        draft = Draft(owner, url, None, events, None)
+        return self.process.webhooks.register(draft, self.process.cause())[0].id
+
+    def plan(self) -> None:
+        """Project, and plan all that there is."""
+        plan(self.process, self.planner)
+
+    def deliver(self) -> None:
+        """Work until nothing is due."""
+        while (
+            due := self.process.webhook_deliveries.due(self.process.clock())
+        ) or self.bells.messages:
+            for each in {*due, *self.bells.taken()}:
+                self.work.tell(*each)
+
+    def settle(self) -> None:
+        self.plan()
+        self.deliver()
+
+    def told(self) -> list[str]:
+        return [each.type for each in self.sender.attempts]
+
+    def deliveries(self, owner: UUID, endpoint_id: UUID) -> list[Delivery]:
+        """Return the deliveries of an endpoint, oldest first."""
+        found, total = self.process.webhook_deliveries.page(owner, endpoint_id, 0, 1_000)
+        assert total == len(found)
+        return sorted(found, key=lambda each: each.position)
+
+
+def plan(process: Process, planner: WebhookPlanner) -> None:
+    process.projector.catch_up()
+    while planner.step():
+        pass
+
+
+def planner_of(process: Process, bells: Bells | None = None) -> WebhookPlanner:
+    return WebhookPlanner(
+        process.log,
+        process.views,
+        process.positions,
+        process.webhook_endpoints,
+        process.webhook_deliveries,
+        bells or Bells(),
+        process.clock,
+    )
+
+
+def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96) -> WebhookWork:
+    return WebhookWork(
+        process.log,
+        process.webhooks,
+        process.webhook_deliveries,
+        sender,
+        signed,
+        bells or Bells(),
+        process.clock,
+        threads,
+    )

@@ -1,0 +1,420 @@
+"""Deliveries are made in order, again after failures, until they end; nothing waits for them."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from domain.money import parse_amount
+from domain.webhooks.commands import Changes
+from domain.webhooks.endpoint import WebhookEndpoint
+from domain.webhooks.messages import TEST
+from domain.webhooks.ports import Delivery, Sent
+from tests.installation import Installation, Process, SetClock
+from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
+from workers.webhooks import DELAYS, DISABLED_AFTER, FAILURES_FREE, KEPT, LEASE, PAUSE_MAX, PLACES
+
+WRONG = Sent(500, None, 5)
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    return installation.process(clock)
+
+
+@pytest.fixture
+def lab(process: Process) -> Lab:
+    made = Lab(process)
+    made.plan()
+    return made
+
+
+@pytest.fixture
+def owner(lab: Lab) -> UUID:
+    return lab.process.organization()
+
+
+@pytest.fixture
+def endpoint(lab: Lab, owner: UUID) -> UUID:
+    return lab.endpoint(owner)
+
+
+def happen(lab: Lab, owner: UUID, *references: str) -> None:
+    """Let something be told of each."""
+    for each in references:
+        lab.process.accounts.deposit(owner, parse_amount("1"), each, lab.process.cause())
+    lab.plan()
+
+
+def one(lab: Lab, owner: UUID, endpoint: UUID) -> Delivery:
+    [found] = lab.deliveries(owner, endpoint)
+    return found
+
+
+def is_disabled(lab: Lab, endpoint: UUID) -> str | None:
+    disabled = lab.process.log.get(WebhookEndpoint, endpoint).disabled
+    return None if disabled is None else disabled.reason
+
+
+def test_what_was_accepted_is_not_told_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
+    happen(lab, owner, "a")
+    lab.deliver()
+    lab.work.tell(owner, endpoint)
+    done = one(lab, owner, endpoint)
+    assert (done.status, done.attempts, done.response_status) == ("delivered", 1, 200)
+    assert (done.next_attempt_at, done.duration_ms) == (None, 5)
+    [attempt] = lab.sender.attempts
+    assert (attempt.url, attempt.id) == ("https://a.example", str(done.id))
+
+
+def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_given_up(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    lab.sender.always = WRONG
+    happen(lab, owner, "a")
+    for delay in DELAYS:
+        lab.deliver()
+        due_at = one(lab, owner, endpoint).next_attempt_at
+        assert due_at == clock() + delay
+        clock.now = due_at - timedelta(microseconds=1)
+        count = len(lab.sender.attempts)
+        lab.work.tell(owner, endpoint)
+        assert len(lab.sender.attempts) == count
+        clock.now = due_at
+    lab.deliver()
+    ended = one(lab, owner, endpoint)
+    assert (ended.status, ended.attempts, ended.next_attempt_at) == ("failed", 10, None)
+    assert len({each.id for each in lab.sender.attempts}) == 1
+    assert sum(DELAYS, timedelta()) > timedelta(days=3)
+
+
+@pytest.mark.parametrize("status", [300, 302, 404, 429, 503, None])
+def test_only_a_2xx_is_a_success(lab: Lab, owner: UUID, endpoint: UUID, status: int | None) -> None:
+    lab.sender.answers = [Sent(status, None, 5)]
+    happen(lab, owner, "a")
+    lab.work.tell(owner, endpoint)
+    assert one(lab, owner, endpoint).status == "pending"
+
+
+def test_410_disables_at_once_and_cancels_what_waits(lab: Lab, owner: UUID, endpoint: UUID) -> None:
+    other = lab.endpoint(owner)
+    lab.plan()
+    lab.sender.always = GONE
+    happen(lab, owner, "a", "b")
+    lab.work.tell(owner, endpoint)
+    assert is_disabled(lab, endpoint) == "gone"
+    assert [each.status for each in lab.deliveries(owner, endpoint)] == ["failed", "cancelled"]
+    assert [each.status for each in lab.deliveries(owner, other)] == ["pending"] * 2
+    assert len(lab.sender.attempts) == 1
+
+
+def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    def move() -> None:
+        lab.sender.meanwhile = int
+        clock.forward(seconds=1)
+        changes = Changes(url="https://b.example")
+        lab.process.webhooks.change(owner, endpoint, changes, lab.process.cause())
+
+    lab.sender.answers, lab.sender.meanwhile = [GONE], move
+    happen(lab, owner, "a")
+    lab.work.tell(owner, endpoint)
+    assert is_disabled(lab, endpoint) is None
+    clock.forward(seconds=5)
+    lab.deliver()
+    assert one(lab, owner, endpoint).status == "delivered"
+    assert lab.sender.attempts[-1].url == "https://b.example"
+
+
+def test_seven_days_of_failures_without_a_success_disable(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.sender.always = DOWN
+    began = clock()
+    for hour in range(0, 24 * 8, 12):
+        clock.now = began + timedelta(hours=hour)
+        happen(lab, owner, f"d-{hour}")
+        lab.deliver()
+        if is_disabled(lab, endpoint):
+            break
+    assert is_disabled(lab, endpoint) == "failing"
+    assert clock() - began == DISABLED_AFTER
+    assert f"{endpoint} of {owner} is disabled: failing" in caplog.text
+    assert "a.example" not in caplog.text
+    lab.plan()
+    assert {each.status for each in lab.deliveries(owner, endpoint)} <= {"failed", "cancelled"}
+    cause = lab.process.cause()
+    lab.process.webhooks.change(owner, endpoint, Changes(enabled=True), cause)
+    clock.forward(minutes=2)
+    happen(lab, owner, "later")
+    lab.deliver()
+    assert is_disabled(lab, endpoint) is None  # The failures of before do not count.
+
+
+def test_one_success_begins_the_seven_days_anew(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    for day in range(16):
+        lab.sender.always = OK if day == 6 else DOWN
+        happen(lab, owner, f"d-{day}")
+        lab.deliver()
+        assert is_disabled(lab, endpoint) == ("failing" if day >= 14 else None)
+        clock.forward(days=1)
+
+
+def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
+    installation: Installation, lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a", "b", "c")
+    other = installation.process(clock)
+    seen: list[Delivery] = []
+
+    def meanwhile() -> None:
+        """While the first is under way nobody may begin the second of the same wallet."""
+        lab.sender.meanwhile = int
+        taken = other.webhook_deliveries.take(endpoint, clock(), PLACES)
+        assert taken is None
+        seen.extend(lab.deliveries(owner, endpoint))
+
+    lab.sender.answers, lab.sender.meanwhile = [WRONG], meanwhile
+    for _ in range(3):
+        lab.work.tell(owner, endpoint)
+    positions = [each.data["position"] for each in lab.sender.attempts]
+    assert positions == [each.position for each in seen]
+    clock.forward(seconds=5)
+    lab.deliver()
+    assert lab.sender.attempts[3].id == lab.sender.attempts[0].id
+    assert {each.status for each in lab.deliveries(owner, endpoint)} == {"delivered"}
+
+
+def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
+    lab: Lab, endpoint: UUID, owner: UUID, clock: SetClock
+) -> None:
+    store = lab.process.webhook_deliveries
+    asked = [lab.process.webhooks.test(owner, endpoint, lab.process.cause()) for _ in range(9)]
+    lab.plan()
+    in_hand = [store.take(endpoint, clock(), PLACES) for _ in range(5)]
+    taken = [each for each in in_hand if each is not None]
+    assert len(taken) == PLACES
+    assert [each.has_more for each in taken] == [True] * PLACES
+    assert {each.delivery.id for each in taken} <= {*asked}
+    for each in taken:
+        failed = each.delivery._replace(attempts=1, next_attempt_at=clock())
+        assert store.settle(each, failed, each.health, clock())
+    again = [store.take(endpoint, clock(), PLACES) for _ in range(PLACES)]
+    assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
+
+
+@pytest.mark.parametrize("dies", ["in the call", "after the call"])
+def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(  # noqa: PLR0913  # Fixtures are named one by one.
+    installation: Installation,
+    lab: Lab,
+    owner: UUID,
+    endpoint: UUID,
+    clock: SetClock,
+    monkeypatch: pytest.MonkeyPatch,
+    dies: str,
+) -> None:
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    happen(lab, owner, "a")
+    with monkeypatch.context() as patch:
+        if dies == "in the call":
+            lab.sender.meanwhile = die  # type: ignore[assignment]  # It does not return.
+        else:
+            patch.setattr(lab.process.webhook_deliveries, "settle", die)
+        with pytest.raises(SystemExit):
+            lab.work.tell(owner, endpoint)
+    successor = installation.process(clock)
+    sender = Script()
+    work = work_of(successor, sender)
+    work.tell(owner, endpoint)
+    assert sender.attempts == []  # It may still be under way.
+    clock.forward(seconds=LEASE.total_seconds())
+    work.tell(owner, endpoint)
+    assert [each.id for each in sender.attempts] == [lab.sender.attempts[0].id]
+    assert one(lab, owner, endpoint).status == "delivered"
+
+
+def test_a_worker_that_was_taken_over_writes_nothing(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    store = lab.process.webhook_deliveries
+    stale = store.take(endpoint, clock(), PLACES)
+    assert stale is not None
+    clock.forward(seconds=LEASE.total_seconds())
+    lab.deliver()
+    late = stale.delivery._replace(attempts=1, status="failed", next_attempt_at=None)
+    assert not store.settle(stale, late, stale.health, clock())
+    assert one(lab, owner, endpoint).status == "delivered"
+
+
+def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    lab.sender.always = GONE
+    happen(lab, owner, "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(lab.process.webhook_deliveries, "settle", die)
+        with pytest.raises(SystemExit):
+            lab.work.tell(owner, endpoint)
+    clock.forward(seconds=LEASE.total_seconds())
+    lab.deliver()
+    assert is_disabled(lab, endpoint) == "gone"
+    assert one(lab, owner, endpoint).status == "cancelled"
+    assert len(lab.sender.attempts) == 1
+
+
+def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    lab.sender.always = WRONG
+    happen(lab, owner, *map(str, range(FAILURES_FREE + 20)))
+    pauses = []
+    while len(pauses) < 12:
+        lab.deliver()
+        count, began = len(lab.sender.attempts), clock()
+        while len(lab.sender.attempts) == count:
+            clock.forward(seconds=1)
+            lab.work.tell(owner, endpoint)
+        pauses.append(clock() - began)
+    assert len(lab.sender.attempts) >= FAILURES_FREE
+    assert max(pauses) == PAUSE_MAX
+    lab.sender.always = OK
+    clock.forward(seconds=60)
+    lab.deliver()
+    assert {each.status for each in lab.deliveries(owner, endpoint)} == {"delivered"}
+
+
+def test_a_redelivery_is_made_again_whatever_came_of_it_and_a_key_asks_once(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    lab.deliver()
+    done = one(lab, owner, endpoint)
+    lab.sender.answers = [WRONG]
+    for _ in range(2):
+        cause = lab.process.cause()
+        lab.process.webhooks.redeliver(owner, endpoint, done.id, "key", cause)
+        lab.settle()
+    again = one(lab, owner, endpoint)
+    assert (again.status, again.attempts, again.retries) == ("pending", 2, 1)
+    assert again.next_attempt_at == clock() + DELAYS[0]
+    clock.forward(seconds=5)
+    lab.deliver()
+    assert [each.id for each in lab.sender.attempts] == [str(done.id)] * 3
+    assert one(lab, owner, endpoint).status == "delivered"
+
+
+def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothing(
+    lab: Lab, owner: UUID, endpoint: UUID
+) -> None:
+    other = lab.endpoint(owner, events=["job.finished"])
+    happen(lab, owner, "a")
+    lab.deliver()
+    lab.process.webhooks.redeliver(
+        owner, other, one(lab, owner, endpoint).id, None, lab.process.cause()
+    )
+    lab.settle()
+    assert len(lab.sender.attempts) == 1
+
+
+def test_a_test_that_fails_is_not_made_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
+    lab.sender.always = WRONG
+    lab.process.webhooks.test(owner, endpoint, lab.process.cause())
+    lab.settle()
+    assert (one(lab, owner, endpoint).status, lab.told()) == ("failed", [TEST])
+
+
+@pytest.mark.parametrize("change", ["disable", "delete", "erase"])
+def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
+    lab: Lab, owner: UUID, endpoint: UUID, change: str
+) -> None:
+    happen(lab, owner, "a", "b")
+    webhooks, cause = lab.process.webhooks, lab.process.cause()
+    match change:
+        case "disable":
+            webhooks.change(owner, endpoint, Changes(enabled=False), cause)
+        case "delete":
+            webhooks.delete(owner, endpoint, cause)
+        case _:
+            lab.process.vault.erase("z", owner)
+    lab.deliver()
+    assert [each.status for each in lab.deliveries(owner, endpoint)] == ["cancelled"] * 2
+    assert lab.sender.attempts == []
+
+
+def test_the_secrets_in_force_sign(
+    lab: Lab, owner: UUID, endpoint: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+
+    def sign(*arguments: object) -> str:
+        asked.append(arguments)
+        return "v1,a v1,b"
+
+    lab.process.webhooks.rotate_secret(owner, endpoint, None, lab.process.cause())
+    monkeypatch.setattr(lab.work, "_sign", sign)
+    happen(lab, owner, "a")
+    lab.deliver()
+    done = one(lab, owner, endpoint)
+    assert done.attempted_at is not None
+    stamp = int(done.attempted_at.timestamp())
+    assert asked == [(endpoint, [2, 1], str(done.id), stamp, done.body)]
+
+
+def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock) -> None:
+    happen(lab, owner, "a")
+    lab.deliver()
+    clock.forward(days=1)
+    happen(lab, owner, "b")
+    store = lab.process.webhook_deliveries
+    assert store.forget(clock() - KEPT) == 0
+    clock.forward(days=29)
+    assert store.forget(clock() - KEPT) == 0
+    clock.forward(seconds=1)
+    assert store.forget(clock() - KEPT) == 1
+    assert one(lab, owner, endpoint).status == "pending"
+    clock.forward(days=1)
+    assert store.forget(clock() - KEPT) == 1
+    assert store.due(clock()) == []
+
+
+def test_the_beat_rings_for_what_is_due_and_for_nothing_else(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    lab.work.beat()
+    assert lab.bells.taken() == []
+    lab.sender.answers = [WRONG]
+    happen(lab, owner, "a")
+    lab.bells.taken()
+    lab.work.beat()
+    assert lab.bells.taken() == [(owner, endpoint)]
+    lab.work.tell(owner, endpoint)
+    lab.work.beat()
+    assert lab.bells.taken() == []
+    clock.forward(seconds=5)
+    lab.work.beat()
+    assert lab.bells.taken() == [(owner, endpoint)]
+
+
+def test_leases_and_pauses_from_before_a_clock_was_set_back_hold_up_nothing(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    clock.forward(hours=1)
+    assert lab.process.webhook_deliveries.take(endpoint, clock(), PLACES) is not None
+    clock.forward(hours=-1)
+    lab.deliver()
+    assert one(lab, owner, endpoint).status == "delivered"

@@ -1,0 +1,292 @@
+"""Whatever was committed is planned for each endpoint that wants it, once, whatever dies."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.money import parse_amount
+from domain.webhooks.commands import Changes
+from domain.webhooks.messages import TEST
+from tests.installation import Installation, Process, SetClock, numbers
+from tests.projections.histories import create_job, finish_job, look_up, write_row
+from tests.projections.looking import failures, place_of
+from tests.workers.webhooks.lab import Lab, plan, planner_of
+from workers.webhook_planner import BACK, NAME
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def process(installation: Installation, clock: SetClock) -> Process:
+    return installation.process(clock)
+
+
+@pytest.fixture
+def lab(process: Process) -> Lab:
+    return Lab(process)
+
+
+def deposit(process: Process, owner: UUID, reference: str, amount: str = "1.00") -> None:
+    process.accounts.deposit(owner, parse_amount(amount), reference, process.cause())
+
+
+def types(lab: Lab, owner: UUID, endpoint_id: UUID) -> list[str]:
+    return [each.type for each in lab.deliveries(owner, endpoint_id)]
+
+
+def test_an_endpoint_is_told_what_it_wants_and_nothing_from_before_it_was_made(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    deposit(process, owner, "before")
+    every, jobs = lab.endpoint(owner), lab.endpoint(owner, events=["job.finished"])
+    deposit(process, owner, "after")
+    job_id = create_job(process, owner, numbers(3))
+    finish_job(process, job_id)
+    lab.plan()
+    assert types(lab, owner, every) == ["wallet.deposited", "job.finished"]
+    [told] = lab.deliveries(owner, jobs)
+    assert told.about == job_id
+    assert (told.status, told.attempts, told.next_attempt_at) == ("pending", 0, process.clock())
+    assert {*lab.bells.taken()} == {(owner, every), (owner, jobs)}
+
+
+def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> None:
+    owner, other = process.organization(), process.organization(name="Other")
+    mine, theirs = lab.endpoint(owner), lab.endpoint(other)
+    deposit(process, owner, "mine")
+    lab.plan()
+    assert types(lab, owner, mine) == ["wallet.deposited"]
+    assert types(lab, other, theirs) == []
+    [delivery] = lab.deliveries(owner, mine)
+    store = process.webhook_deliveries
+    assert store.page(other, mine, 0, 10) == ([], 0)
+    assert store.get(other, mine, delivery.id) is None
+    assert store.get(owner, theirs, delivery.id) is None
+    assert store.get(owner, mine, delivery.id) == delivery
+
+
+def test_a_balance_that_falls_below_its_threshold_is_told_once(lab: Lab, process: Process) -> None:
+    owner = process.organization("0.02")
+    endpoint = lab.endpoint(owner, events=["wallet.low_balance"])
+    for _ in range(2):
+        look_up(process, owner)  # Nobody has named a threshold.
+    lab.plan()
+    threshold = parse_amount("0.010")
+    process.accounts.change_organization(
+        owner, lambda each: each.set_low_balance_threshold(threshold, process.cause())
+    )
+    look_up(process, owner)
+    look_up(process, owner)
+    deposit(process, owner, "more", "0.01")
+    lab.plan()
+    [told] = lab.deliveries(owner, endpoint)
+    assert b'"balance":"0.005"' in told.body
+    assert b'"threshold":"0.01"' in told.body
+    look_up(process, owner)
+    lab.plan()
+    assert types(lab, owner, endpoint) == ["wallet.low_balance"] * 2
+
+
+def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+
+    def switch(*, enabled: bool) -> None:
+        process.webhooks.change(owner, endpoint, Changes(enabled=enabled), process.cause())
+
+    switch(enabled=False)
+    deposit(process, owner, "meanwhile")
+    switch(enabled=True)
+    deposit(process, owner, "then")
+    lab.plan()
+    [told] = lab.deliveries(owner, endpoint)
+    deposit(process, owner, "again")
+    lab.plan()
+    assert len(lab.deliveries(owner, endpoint)) == 2
+    process.webhooks.delete(owner, endpoint, process.cause())
+    deposit(process, owner, "late")
+    lab.plan()
+    assert len(lab.deliveries(owner, endpoint)) == 2
+    assert told in lab.deliveries(owner, endpoint)
+
+
+def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    asked, other = lab.endpoint(owner, events=["job.finished"]), lab.endpoint(owner)
+    delivery_id = process.webhooks.test(owner, asked, process.cause())
+    lab.plan()
+    assert [(each.id, each.type) for each in lab.deliveries(owner, asked)] == [(delivery_id, TEST)]
+    assert lab.deliveries(owner, other) == []
+
+
+def test_planning_again_from_anywhere_changes_nothing_that_is_known(
+    lab: Lab, process: Process
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    for index in range(3):
+        deposit(process, owner, f"d-{index}")
+    lab.settle()
+    known = lab.deliveries(owner, endpoint)
+    assert {each.status for each in known} == {"delivered"}
+    with process.views.writing() as connection:
+        process.positions.begin(connection, NAME, 1, None)
+    plan(process, planner_of(process))
+    assert lab.deliveries(owner, endpoint) == known
+
+
+def test_of_two_planners_one_writes_and_the_other_looks_anew(
+    installation: Installation, lab: Lab, process: Process, clock: SetClock
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    lab.plan()
+    other = installation.process(clock)
+    second = planner_of(other)
+    plan(other, second)
+    deposit(process, owner, "one")
+    process.projector.catch_up()
+    follow = process.log.follow
+
+    def overtaken(*args: object) -> object:
+        stretch = follow(*args)  # type: ignore[arg-type]  # As they came.
+        process.log.follow = follow  # type: ignore[method-assign]  # Only once.
+        plan(other, second)
+        deposit(process, owner, "two")
+        plan(other, second)
+        return stretch
+
+    process.log.follow = overtaken  # type: ignore[method-assign,assignment]  # See above.
+    lab.planner.step()
+    lab.plan()
+    assert len(lab.deliveries(owner, endpoint)) == 2
+    assert place_of(process, NAME).position == process.log.head()
+
+
+@pytest.mark.parametrize("dies_in", ["plan", "advance"])
+def test_a_planner_that_dies_before_its_commit_has_planned_nothing_and_is_followed(
+    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch, dies_in: str
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    lab.plan()
+    before = place_of(process, NAME).position
+    deposit(process, owner, "one")
+    process.projector.catch_up()
+
+    def die(*_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            process.webhook_deliveries if dies_in == "plan" else process.positions, dies_in, die
+        )
+        with pytest.raises(SystemExit):
+            lab.planner.step()
+    assert lab.deliveries(owner, endpoint) == []
+    assert place_of(process, NAME).position == before
+    lab.plan()
+    assert len(lab.deliveries(owner, endpoint)) == 1
+
+
+def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
+    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    deposit(process, owner, "one")
+    process.projector.catch_up()
+
+    def die(_: object) -> None:
+        raise SystemExit
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lab.bells, "publish", die)
+        with pytest.raises(SystemExit):
+            lab.plan()
+    lab.work.beat()
+    assert lab.bells.taken() == [(owner, endpoint)]
+
+
+@pytest.mark.parametrize("lose", ["position", "everything", "other log"])
+def test_without_its_position_it_starts_72_hours_back(
+    lab: Lab, process: Process, clock: SetClock, lose: str
+) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    deposit(process, owner, "old")
+    lab.plan()
+    clock.forward(hours=BACK.total_seconds() / 3600, seconds=1)
+    deposit(process, owner, "new")
+    lab.settle()
+    before = {each.id: each.type for each in lab.deliveries(owner, endpoint)}
+    assert len(before) == 2
+    lose_it(process, lose)
+    plan(process, planner_of(process))
+    after = {each.id for each in lab.deliveries(owner, endpoint)}
+    assert after == ({*before} if lose != "everything" else {*list(before)[1:]})
+    assert place_of(process, NAME).position == process.log.head()
+
+
+def lose_it(process: Process, what: str) -> None:
+    with process.views.writing() as connection:
+        if what == "other log":
+            rows = process.positions.rows
+            wrong = {"stream_version": 99}
+            connection.execute(rows.update().where(rows.c.name == NAME).values(wrong))
+            return
+        connection.execute(
+            process.positions.rows.delete().where(process.positions.rows.c.name == NAME)
+        )
+    if what == "everything":
+        store = process.webhook_deliveries
+        store.metadata.drop_all(process.views.engine)
+        store.metadata.create_all(process.views.engine)
+
+
+def test_without_endpoints_it_moves_on_without_reading_the_log(
+    lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = process.organization()
+    lab.plan()
+    deposit(process, owner, "one")
+    process.projector.catch_up()
+    lab.planner._moved_at = 0.0  # noqa: SLF001  # As if a while ago.
+    monkeypatch.setattr(process.log, "follow", None)  # Whoever reads it now fails.
+    while lab.planner.step():
+        pass
+    assert place_of(process, NAME).position == process.log.head()
+
+
+def test_it_waits_for_the_read_model_of_endpoints(lab: Lab, process: Process) -> None:
+    owner = process.organization()
+    endpoint = lab.endpoint(owner)
+    lab.plan()
+    late = lab.endpoint(owner)
+    deposit(process, owner, "one")
+    assert lab.planner.step() == 0
+    lab.plan()
+    assert len(lab.deliveries(owner, late)) == len(lab.deliveries(owner, endpoint)) == 1
+
+
+def test_an_event_that_cannot_be_read_stops_it_and_is_shown(lab: Lab, process: Process) -> None:
+    owner = process.organization()
+    lab.endpoint(owner)
+    lab.plan()
+    write_row(process, owner.hex, 99, "from.tomorrow", b"{}")
+    with process.views.writing() as connection:  # As a projector of a later release would.
+        rows = process.positions.rows
+        here = {"position": process.log.head(), "stream_id": owner, "stream_version": 99}
+        model = rows.c.name == process.webhook_endpoints.name
+        connection.execute(rows.update().where(model).values(here))
+    with pytest.raises(Exception, match=r"from\.tomorrow"):
+        lab.planner.step()
+    assert NAME in failures(process)

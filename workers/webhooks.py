@@ -1,0 +1,298 @@
+"""Tells endpoints what was planned: in order per link or job, again after failures, fairly.
+
+A message in the queue `webhook` only says that an endpoint may have something due. Its worker
+takes deliveries of that endpoint one by one, for a turn; then others have theirs.
+
+An endpoint that hangs holds a thread for ten seconds. So one that was slow or failed last has one
+place, and all of these together have half of the threads; and nobody gets a second place while
+many threads are busy. So however many hang, a thread is free for an endpoint that answers.
+"""
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from domain.cause import Cause, Clock
+from domain.log.log import Log
+from domain.webhooks.commands import Webhooks
+from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
+from domain.webhooks.messages import TEST
+from domain.webhooks.ports import Delivery, Sender, Sent, Sign
+from workers.publisher import Publisher
+from workers.routes import webhook_message
+
+SUCCESS = 2  # The hundreds of a status (RFC 9110).
+GONE = 410  # An endpoint says with it that it wants nothing any more.
+# After each failed attempt; after the last of these pauses one more attempt is made.
+DELAYS = (
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    *(timedelta(hours=each) for each in (2, 5, 10, 14, 20, 24)),
+)
+DISABLED_AFTER = timedelta(days=7)  # Of failures without a success.
+KEPT = timedelta(days=30)
+# An attempt takes ten seconds; after this time one of a killed worker is made again.
+LEASE = timedelta(seconds=30)
+PLACES = 4  # At once at an endpoint that answers well, over all processes.
+SLOW_S = 1.0
+TURN_S = 1.0
+SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
+# From so many failures in a row on an endpoint rests as a whole, each time twice as long.
+FAILURES_FREE = 5
+PAUSE_MAX = timedelta(minutes=1)
+
+logger = logging.getLogger(__name__)
+
+
+class Health(NamedTuple):
+    """How an endpoint has been: failures in a row, and when the first of them was."""
+
+    failures: int
+    failing_since: datetime | None
+
+    def after(self, now: datetime, *, is_success: bool) -> "Health":
+        if is_success:
+            return Health(0, None)
+        return Health(self.failures + 1, self.failing_since or now)
+
+    def pause(self) -> timedelta | None:
+        """Return how long nothing is sent to it at all."""
+        beyond = self.failures - FAILURES_FREE
+        return None if beyond < 0 else min(PAUSE_MAX, timedelta(seconds=2 ** min(beyond, 10)))
+
+
+class Taken(NamedTuple):
+    """A delivery in hand until a moment; `has_more`: another one could be taken as well."""
+
+    delivery: Delivery
+    until: datetime
+    health: Health
+    has_more: bool
+
+
+class DeliveryWork(Protocol):
+    """The deliveries that wait. Losing them costs repeats with the same ids."""
+
+    def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
+        """Take the delivery whose turn it is, unless so many are in hand or the endpoint rests."""
+        ...
+
+    def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
+        """Keep what came of an attempt; False if it was taken over meanwhile."""
+        ...
+
+    def cancel(self, endpoint_id: UUID, now: datetime) -> int:
+        """Give up what waits for an endpoint that is told nothing any more."""
+        ...
+
+    def due(self, now: datetime) -> Sequence[tuple[UUID, UUID]]:
+        """Return organization and id of each endpoint with something due, longest overdue first."""
+        ...
+
+
+class WebhookPlaces:
+    """Who may use the threads of one process; see above."""
+
+    def __init__(self, threads: int) -> None:
+        self._half, self._quarter = threads // 2, threads // 4
+        self._at = Counter[UUID]()
+        self._of = Counter[UUID]()
+        self._slow: dict[UUID, None] = {}
+        self._slow_busy = Counter[UUID]()
+        self._lock = Lock()
+
+    def enter(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        """Take a place, if there is one."""
+        with self._lock:
+            if not self._has(organization_id, endpoint_id):
+                return False
+            self._at[endpoint_id] += 1
+            self._of[organization_id] += 1
+            if endpoint_id in self._slow:
+                self._slow_busy[endpoint_id] += 1
+            return True
+
+    def has(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        """Tell whether there is a place now."""
+        with self._lock:
+            return self._has(organization_id, endpoint_id)
+
+    def _has(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        if self._of[organization_id] >= self._half:
+            return False
+        if endpoint_id in self._slow:
+            return not self._at[endpoint_id] and self._slow_busy.total() < self._half
+        here = self._at[endpoint_id]
+        return not here or (here < PLACES and self._at.total() < self._quarter)
+
+    def leave(self, organization_id: UUID, endpoint_id: UUID) -> None:
+        with self._lock:
+            for held, name in (
+                (self._at, endpoint_id),
+                (self._of, organization_id),
+                (self._slow_busy, endpoint_id),
+            ):
+                held[name] -= 1
+                if held[name] <= 0:
+                    del held[name]
+
+    def note(self, endpoint_id: UUID, *, is_slow: bool) -> None:
+        """Remember how an endpoint was last."""
+        with self._lock:
+            if not is_slow:
+                self._slow.pop(endpoint_id, None)
+            elif len(self._slow) < SLOW_MAX:
+                self._slow[endpoint_id] = None
+
+
+class WebhookWork:
+    """Works on the deliveries of endpoints; any message may come twice, late or never."""
+
+    def __init__(  # noqa: PLR0913  # It stands between the deliveries, the log and the endpoint.
+        self,
+        log: Log,
+        webhooks: Webhooks,
+        deliveries: DeliveryWork,
+        sender: Sender,
+        sign: Sign,
+        publisher: Publisher,
+        clock: Clock,
+        threads: int,
+    ) -> None:
+        self._log = log
+        self._webhooks = webhooks
+        self._deliveries = deliveries
+        self._sender = sender
+        self._sign = sign
+        self._publisher = publisher
+        self._clock = clock
+        self._threads = threads
+        self._places = WebhookPlaces(threads)
+
+    def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
+        """Deliver to an endpoint for a turn; if it has no place now, a later message comes."""
+        if not self._places.enter(organization_id, endpoint_id):
+            return
+        try:
+            has_more = self._take_turn(organization_id, endpoint_id)
+        finally:
+            self._places.leave(organization_id, endpoint_id)
+        if has_more:
+            self._ring(organization_id, endpoint_id)
+
+    def beat(self) -> None:
+        """Ask for what is due and has no message: repeats, and what was lost or held up."""
+        due = self._deliveries.due(self._clock())
+        free = [each for each in due if self._places.has(*each)]
+        if free and self._publisher.backlog("webhook") < self._threads:
+            for organization_id, endpoint_id in free[: self._threads]:
+                self._publisher.publish(webhook_message(organization_id, endpoint_id))
+
+    def _take_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
+        """Deliver one by one until nothing is left or the turn is over; tell whether more is."""
+        began, has_rung = time.monotonic(), False
+        while (taken := self._deliveries.take(endpoint_id, self._clock(), PLACES)) is not None:
+            if taken.has_more and not has_rung and self._places.has(organization_id, endpoint_id):
+                self._ring(organization_id, endpoint_id)
+                has_rung = True
+            if not self._attempt(taken):
+                return False
+            if time.monotonic() - began > TURN_S:
+                return taken.has_more
+        return False
+
+    def _attempt(self, taken: Taken) -> bool:
+        """Make an attempt; False if the endpoint should be left alone for now."""
+        delivery = taken.delivery
+        endpoint = self._log.find(WebhookEndpoint, delivery.endpoint_id)
+        now = self._clock()
+        address = None
+        if endpoint is not None and endpoint.disabled is None and not endpoint.is_deleted:
+            address = self._webhooks.address(endpoint)
+        if endpoint is None or address is None:
+            self._deliveries.cancel(delivery.endpoint_id, now)
+            return False
+        sent = self._sender.send(address.url, self._headers(endpoint, delivery, now), delivery.body)
+        is_success = sent.status is not None and sent.status // 100 == SUCCESS
+        is_slow = not is_success or sent.duration_ms > SLOW_S * 1000
+        self._places.note(endpoint.id, is_slow=is_slow)
+        self._settle(endpoint, taken, sent, is_success=is_success)
+        return is_success
+
+    def _headers(
+        self, endpoint: WebhookEndpoint, delivery: Delivery, now: datetime
+    ) -> dict[str, str]:
+        stamp, generations = int(now.timestamp()), endpoint.generations(now)
+        signed = self._sign(endpoint.id, generations, str(delivery.id), stamp, delivery.body)
+        return {
+            "Content-Type": "application/json",
+            "webhook-id": str(delivery.id),
+            "webhook-timestamp": str(stamp),
+            "webhook-signature": signed,
+        }
+
+    def _settle(
+        self, endpoint: WebhookEndpoint, taken: Taken, sent: Sent, *, is_success: bool
+    ) -> None:
+        """Keep the outcome; disable the endpoint first, so that a crash between asks it again."""
+        now, health = self._clock(), taken.health
+        if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
+            health = Health(0, None)  # It was changed or enabled since.
+        health = health.after(now, is_success=is_success)
+        since = health.failing_since
+        reason: DisabledReason | None = None
+        if sent.status == GONE:
+            reason = "gone"
+        elif since is not None and now - since >= DISABLED_AFTER:
+            reason = "failing"
+        is_over = reason is not None and self._disable(endpoint, reason, now)
+        ended = _after(taken.delivery, sent, now, is_success=is_success, is_over=is_over)
+        self._deliveries.settle(taken, ended, health, now)
+        if is_over:
+            self._deliveries.cancel(endpoint.id, now)
+
+    def _disable(self, endpoint: WebhookEndpoint, reason: DisabledReason, now: datetime) -> bool:
+        """Disable an endpoint, unless it was changed since: then its new address is asked first."""
+
+        def decide(newest: WebhookEndpoint) -> bool:
+            if newest.fresh_since != endpoint.fresh_since:
+                return False
+            newest.disable(reason, Cause(now, f"webhook-{endpoint.id}"))
+            return True
+
+        if not self._log.change(endpoint, decide):
+            return False
+        owner = endpoint.organization_id
+        logger.warning("webhook endpoint %s of %s is disabled: %s", endpoint.id, owner, reason)
+        return True
+
+    def _ring(self, organization_id: UUID, endpoint_id: UUID) -> None:
+        with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
+            self._publisher.publish(webhook_message(organization_id, endpoint_id))
+
+
+def _after(
+    delivery: Delivery, sent: Sent, now: datetime, *, is_success: bool, is_over: bool
+) -> Delivery:
+    """Return a delivery as it is after an attempt; a test is not made again."""
+    ended = delivery._replace(
+        attempts=delivery.attempts + 1,
+        retries=delivery.retries + 1,
+        attempted_at=now,
+        response_status=sent.status,
+        duration_ms=sent.duration_ms,
+        error=sent.error,
+        next_attempt_at=None,
+    )
+    if is_success:
+        return ended._replace(status="delivered")
+    if is_over or delivery.type == TEST or delivery.retries >= len(DELAYS):
+        return ended._replace(status="failed")
+    return ended._replace(next_attempt_at=now + DELAYS[delivery.retries])
