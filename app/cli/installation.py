@@ -12,7 +12,7 @@ from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
 from app.cli.rights import authorize
 from app.processes.backup import NoBackup
-from app.processes.migrate import CannotMigrate, is_migrated
+from app.processes.migrate import CannotMigrate, is_migrated, lost_events
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
@@ -99,9 +99,10 @@ def _require_tables(container: Container, *, same_log: bool) -> None:
     if fault := container.persistence.fault():
         raise click.ClickException(fault)
     parts = (container.log, container.views, container.positions, container.models)
-    here = container.persistence.exists() and is_migrated(container)
-    if not here or (same_log and models_to_rebuild(*parts)):
+    if not container.persistence.exists() or not is_migrated(container):
         raise click.ClickException(NOT_MIGRATED)
+    if same_log and models_to_rebuild(*parts):
+        raise click.ClickException(lost_events(container) or NOT_MIGRATED)
 
 
 def _database_line(error: Exception, place: str) -> str:

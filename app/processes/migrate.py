@@ -8,7 +8,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema, ensure, is_current, versions
 from app.watch.trouble import trouble_of
-from projections.engine.positions import models_to_rebuild
+from projections.engine.positions import belongs, models_to_rebuild
 from projections.engine.rebuild import Progress, drop_orphans, ignore_progress, rebuild_all
 from projections.engine.sql_views import define
 from projections.finance.views import VIEWS
@@ -49,6 +49,22 @@ def migrate(container: Container, progress: Progress = ignore_progress) -> list[
 def is_migrated(container: Container) -> bool:
     """Tell whether the own tables are those of this release."""
     return all(is_current(own) for own in container.own_tables)
+
+
+def lost_events(container: Container) -> str | None:
+    """Say where the log no longer holds what a read model has seen; None if it holds it all.
+
+    After a failover that is honest. Else somebody has shortened or changed the log, which `migrate`
+    must not paint over before anybody looks.
+    """
+    known = container.positions.all(container.views)
+    for place in (known.get(model.name) for model in container.models):
+        if place is not None and not belongs(container.log, place):
+            return (
+                f"the log no longer holds the event at position {place.position} that {place.name} "
+                "has seen; look at: python -m app audit verify, and then run: python -m app migrate"
+            )
+    return None
 
 
 def table_versions(container: Container) -> dict[str, int]:

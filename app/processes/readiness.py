@@ -10,7 +10,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.bootstrap.schema import NewerSchema
-from app.processes.migrate import is_migrated
+from app.processes.migrate import is_migrated, lost_events
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.errors import ServiceUnavailable
 from projections.engine.positions import models_to_rebuild
@@ -83,5 +83,6 @@ def _what_is_old(container: Container) -> str | None:
         return NOT_MIGRATED
     parts = (container.log, container.views, container.positions, container.models)
     if names := [model.name for model in models_to_rebuild(*parts)]:
-        return f"read models of another release; run: python -m app migrate ({names[0]}, …)"
+        old = f"read models of another release; run: python -m app migrate ({names[0]}, …)"
+        return lost_events(container) or old
     return None

@@ -69,3 +69,6 @@ def test_a_log_that_was_cut_short_is_found_though_what_is_left_is_right(used: Sh
     report = used.json("audit", "verify", status=1)
     assert report["failures"][0]["position"] == 4
     assert "up to 5" in report["failures"][0]["reason"]
+    for command in (("org", "list"), ("doctor",)):
+        said = used.run(*command, status=1)
+        assert "look at: python -m app audit verify" in said.stdout + said.stderr, command
