@@ -2,7 +2,7 @@
 
 | network | `end` | it has ended when | `cancel` |
 |---|---|---|---|
-| stock | its endpoint is removed | the eSIM shows no endpoint of ours | the same |
+| stock | its endpoint is removed | the eSIM does not show it | the same |
 | order that suspends | it is suspended, its plans are removed | it is not active | taken back |
 | order that does not | nothing is called, and there is no intent | | not supported |
 
@@ -200,7 +200,7 @@ class LinkEnding:
         assert link.iccid is not None
         if network.shape == "stock":
             found = network.find_endpoint(link.iccid, timeout_s=timeout_s)
-            if found is not None and found.reference == str(link.id):
+            if found is not None and found.endpoint_id == link.endpoint_id:
                 return False
             # A removal can be cut in half: the eSIM is off, and the endpoint is still there.
             with suppress(Rejected):
@@ -238,8 +238,7 @@ class LinkEnding:
         refunds = _refunds(link, changes, link.end(topups, cause))
         moved = [change for change in changes if change.pending_events]
         esims = []
-        network = self.networks.of(link.network)
-        if is_cancelled and network.shape == "order" and link.iccid is not None:
+        if is_cancelled and link.order is not None and link.iccid is not None:
             esims.append(self.log.get(Esim, esim_id(link.network, link.iccid)))
             esims[0].release(link.id, cause)
         self.committer.commit_entries(link.organization_id, refunds, cause, link, *moved, *esims)
@@ -263,8 +262,12 @@ def _strip(network: EsimNetwork, endpoint_id: str, until_s: float) -> None:
 
 
 def _order_of(link: Link) -> Order:
-    assert link.order is not None
-    placed, item = link.order, link.requested.plan.provider_plan_id
+    """Return the order of a link; one that was issued elsewhere is known by its eSIM alone."""
+    assert link.iccid is not None
+    assert link.activated_at is not None
+    item, placed = link.requested.plan.provider_plan_id, link.order
+    if placed is None:
+        return Order(link.iccid, link.iccid, item, link.activated_at)
     return Order(placed.order_reference, placed.iccid, item, placed.placed_at)
 
 

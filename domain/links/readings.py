@@ -13,7 +13,7 @@ from uuid import UUID
 from msgspec.structs import replace
 
 from domain.cause import Cause, Clock
-from domain.errors import Conflict, NetworkUnavailable, RateLimited, ServiceUnavailable
+from domain.errors import Conflict, NetworkUnavailable, NotFound, RateLimited, ServiceUnavailable
 from domain.links.bought_plan import Activation, match_addons
 from domain.links.link import Link, LinkState
 from domain.links.network import (
@@ -31,6 +31,7 @@ from domain.personal import Sealed, Vault
 from domain.provider_errors import ProviderError
 
 READ_S = 5.0  # For all network reads of one request together.
+ERASED = "The activation code of this link has been erased."
 STATUS_KEPT = timedelta(seconds=60)
 # Too many requests wait; then the reply shows what was last seen.
 NO_PLACE = (RateLimited, ServiceUnavailable)
@@ -162,6 +163,16 @@ class LinkReadings:
             return StatusReading(last or _never_seen(link), is_stored=True, is_stale=True)
         self.readings.keep_status(link.organization_id, link.id, status)
         return StatusReading(status, is_stored=False, is_stale=False)
+
+    def activation_code(self, link: Link, cause: Cause) -> str:
+        """Return the activation code; one that is not stored is asked for.
+
+        Raises NotFound if it was erased, NetworkUnavailable if the network does not tell it.
+        """
+        lpa = self._lpa(link, time.monotonic() + READ_S, cause)
+        if lpa is not None:
+            return lpa
+        raise NotFound(ERASED) if link.lpa is not None else NetworkUnavailable
 
     def open_lpa(self, organization_id: UUID, link_id: UUID, lpa: Sealed | None) -> str | None:
         """Return a stored activation code; None if there is none, or if it was erased."""

@@ -125,6 +125,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`search` of links": f"{link_input.SEARCH_CHARS_MAX} characters",
     "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
     "`reference` of a deposit": f"{account_input.REFERENCE_CHARS_MAX} visible ASCII characters",
+    "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
     "`page` of any list": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",

@@ -11,6 +11,7 @@ from app.http.edge.input import Blueprint, Decorator
 from app.http.edge.request import current_request
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
+SVG, PNG = "image/svg+xml", "image/png"
 ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run such a cell as a formula (OWASP, CSV injection).
 FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last are the first four in full width.
@@ -19,12 +20,14 @@ OTHER_TYPES = "x-other-types"
 DOCUMENTED = {
     "csv": (CSV, "Content-Disposition", "With a table: the name of the file."),
     "html": (HTML, "Content-Security-Policy", "With a page: that it loads nothing."),
+    "svg": (SVG, "Vary", "That it depends on `Accept`."),
+    "png": (PNG, "Vary", "That it depends on `Accept`."),
 }
 
 
-def preferred(*others: str) -> str:
-    """Return which type of reply the client prefers: JSON, unless it asks for another one."""
-    return current_request().accept_mimetypes.best_match([JSON, *others], JSON)
+def preferred(*others: str, first: str = JSON) -> str:
+    """Return which type of reply the client prefers: the `first`, unless it asks for another."""
+    return current_request().accept_mimetypes.best_match([first, *others], first)
 
 
 def also(**examples: str) -> Decorator:

@@ -23,18 +23,20 @@ class WholeNumber(fields.Integer):
     A value above `highest` gets the message `beyond`.
     """
 
-    def __init__(self, highest: int, wanted: str = "", beyond: str = "", **kwargs: Any) -> None:
-        metadata = {**kwargs.pop("metadata", {}), "minimum": 1, "maximum": highest}
+    def __init__(
+        self, highest: int, wanted: str = "", beyond: str = "", lowest: int = 1, **kwargs: Any
+    ) -> None:
+        metadata = {**kwargs.pop("metadata", {}), "minimum": lowest, "maximum": highest}
         super().__init__(metadata=metadata, **kwargs)
-        self.highest = highest
-        self.wanted = wanted or f"Must be a whole number from 1 to {highest}."
+        self.lowest, self.highest = lowest, highest
+        self.wanted = wanted or f"Must be a whole number from {lowest} to {highest}."
         self.beyond = beyond or self.wanted
 
     def _deserialize(
         self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
     ) -> int:
         _ = attr, data, kwargs
-        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < 1:
+        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < self.lowest:
             raise ValidationError(self.wanted)
         if int(value) > self.highest:
             raise ValidationError(self.beyond)

@@ -18,6 +18,7 @@ from domain.errors import NotFound
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
+QR_SIZE_MIN, QR_SIZE_MAX = 128, 2048
 CHANGES_MAX = 10
 NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
@@ -208,6 +209,17 @@ class HistoryQuery(PageQuery):
 
     per_page = WholeNumber(
         PER_PAGE_MAX, load_default=15, metadata=described("How many transactions make a page.")
+    )
+
+
+class QrQuery(Schema):
+    """How large the image of a QR code is."""
+
+    size = WholeNumber(
+        QR_SIZE_MAX,
+        lowest=QR_SIZE_MIN,
+        load_default=256,
+        metadata=described("How many pixels it is wide and high."),
     )
 
 

@@ -21,6 +21,7 @@ from app.http.edge.idempotency import (
     replay_headers,
 )
 from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.media import PNG, SVG, also, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.paths import reached
@@ -28,7 +29,7 @@ from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.problems import problem_of
 from app.http.edge.replies import LOCATION, PLAN_ID, ErrorDetail, failure, success
 from app.http.edge.request import container, current_cause
-from app.http.links import replies
+from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (
     NO_CONTROLS,
@@ -41,6 +42,7 @@ from app.http.links.input import (
     LinkPlansBody,
     LinkQuery,
     NoBody,
+    QrQuery,
     RenameBody,
     StatusQuery,
     is_waited_for,
@@ -105,6 +107,7 @@ _TO_LINK: Final = (
     ("rename_link", "identifier", "/data/id"),
     ("cancel_link", "identifier", "/data/id"),
     ("end_link", "identifier", "/data/id"),
+    ("read_link_qr", "identifier", "/data/id"),
 )
 # The failures of a link whose sender did not wait for it, told to whoever sends its key again.
 _OF_A_REPLAY: Final = {each: {"headers": IDEMPOTENCY_REPLAYED} for each in (402, 403, 500, 502)}
@@ -341,6 +344,33 @@ def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
     This is for one that is suspended or inactive. An active one is left as it is.
     """
     return _switch(link, "active")
+
+
+@blueprint.route("/v1/links/<identifier>/qr", methods=["GET"])
+@operation(
+    scope="links",
+    resource=find_link,
+    refusals=[
+        errors.NotFound(),
+        errors.LinkEnded(),
+        errors.ValidationFailed({"size": ["Must be a whole number from 128 to 2048."]}),
+        errors.NetworkUnavailable(),
+    ],
+)
+@blueprint.arguments(QrQuery, location="query")
+@blueprint.doc(responses={200: {"description": "The image."}})
+@also(svg="<svg …", png="PNG")
+def read_link_qr(_: Caller, link: Link, query: dict[str, Any]) -> Response:
+    """Read the activation code of a link as a QR code, which a phone scans to install it.
+
+    It is an SVG, or with `Accept: image/png` a PNG. Whoever has it can install the eSIM.
+    """
+    link.require_live()
+    code = container().link_readings.activation_code(link, current_cause())
+    media = preferred(PNG, first=SVG)
+    draw = qr.as_png if media == PNG else qr.as_svg
+    headers = {"Cache-Control": "private", "Vary": "Accept, Authorization, X-Organization-Id"}
+    return Response(draw(code, query["size"]), headers=headers, content_type=media)
 
 
 @blueprint.route("/v1/links/<identifier>/history", methods=["GET"])

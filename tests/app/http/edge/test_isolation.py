@@ -41,6 +41,10 @@ SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("list_topup_plans", "identifier"): link_of,
     ("suspend_link", "identifier"): link_of,
     ("reactivate_link", "identifier"): link_of,
+    ("rename_link", "identifier"): link_of,
+    ("cancel_link", "identifier"): link_of,
+    ("end_link", "identifier"): link_of,
+    ("read_link_qr", "identifier"): link_of,
     ("list_link_history", "identifier"): link_of,
     ("read_network_status", "identifier"): link_of,
 }
@@ -48,6 +52,7 @@ OF_EVERYBODY = {"month"}  # Each organization has statements of its own of the s
 # The bodies of those that need one.
 BODIES: dict[str, Callable[[Tenant], dict[str, Any]]] = {
     "change_link_plans": lambda tenant: {"add": [shop_of(tenant).plans[FREE]]},
+    "rename_link": lambda _: {"name": "Van 13"},
 }
 
 

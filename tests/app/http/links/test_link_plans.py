@@ -252,7 +252,7 @@ def test_an_addition_that_is_too_slow_is_paid_back_at_the_deadline(
     assert shop.balance() == "8.00"
     assert plans_of(shop, link) == [FREE, MORE]
     busy = shop.change(link, add=[FREE])  # The late addition may still come.
-    assert (busy.status_code, code_of(busy)) == (503, "SERVICE_UNAVAILABLE")
+    assert (busy.status_code, code_of(busy)) == (409, "LINK_BUSY")
 
 
 def test_the_plans_of_a_link_are_read_with_the_link(acme: Buyer, link: dict[str, Any]) -> None:
