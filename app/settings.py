@@ -25,6 +25,7 @@ DEMO = {  # Defaults of `serve --demo` for settings that are unset.
 }
 
 WHOLE_DIGITS_MAX = 9
+RATE_LIMIT_MAX = 999_999_999  # More than any process of ours answers in a minute.
 # The password in the URL of a database or broker: up to the last @ before a comma, or a parameter.
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
@@ -270,6 +271,12 @@ class Settings:
     token_paths: str = _setting("further paths of the token operation", "", _token_paths)
     request_read_s: int = _setting(
         "how long the head and body of a request may take to come in", "10", _whole(1, 300)
+    )
+    rate_limit_per_minute: int = _setting(
+        "how many requests a minute an organization may send, unless it has a limit of its own; "
+        "0: any number",
+        "0",
+        _whole(0, RATE_LIMIT_MAX),
     )
     trusted_proxies: int = _setting(
         "how many proxies in front set X-Forwarded-For", "0", _whole(0, 16)

@@ -37,6 +37,7 @@ from app.adapters.stores.network_readings import SqlReadings
 from app.adapters.stores.notes import Notes
 from app.adapters.stores.paces import SqlPaces
 from app.adapters.stores.personal_keys import PersonalKeys
+from app.adapters.stores.rate_limits import SqlRequestCounts
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
@@ -50,6 +51,7 @@ from app.security.authorization import Authorizer
 from app.security.checkpoint_keys import CheckpointKeys
 from app.security.checkpoint_keys import verify as verify_signature
 from app.security.keys import KeyRing, Pepper, WebhookKey
+from app.security.rate_limits import RateLimits
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S, TokenIssuer, TokenVerifier
 from app.settings import (
@@ -275,6 +277,16 @@ class Container:
         return SqlPaces(self.stores, self.clock, self._faults("provider_paces"))
 
     @part
+    def request_counts(self) -> SqlRequestCounts:
+        """Requests of organizations in this minute."""
+        return SqlRequestCounts(self.stores, self._faults("rate_limits"))
+
+    @part
+    def rate_limits(self) -> RateLimits:
+        """Admits requests."""
+        return RateLimits(self.request_counts, self.clock)
+
+    @part
     def throttle(self) -> SqlThrottle:
         """Counters of wrong secrets."""
         return SqlThrottle(self.stores, self.clock)
@@ -312,6 +324,7 @@ class Container:
             OwnTables("stores", 2, stores, plain_tables),
             OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
+            OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
             OwnTables("provider_paces", 1, stores, [self.paces.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),

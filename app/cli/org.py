@@ -9,6 +9,7 @@ from app.bootstrap.container import Container
 from app.cli.arguments import AT_LEAST_ZERO, OrWord, Words
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list
+from app.settings import RATE_LIMIT_MAX
 from domain.accounts.organization import Organization, Status
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import Cause
@@ -21,7 +22,6 @@ price_option = click.option(
     type=OrWord(AT_LEAST_ZERO, "default"),
     help="Its own price per lookup; `default` is PRICE_PER_LOOKUP.",
 )
-REQUESTS_MAX = 1_000_000_000  # A minute; more than any process of ours answers.
 id_argument = click.argument("organization_id", metavar="ID", type=click.UUID)
 
 
@@ -105,7 +105,7 @@ def deactivate(*, organization_id: UUID, as_json: bool) -> None:
 @click.option(
     "--rate-limit",
     "per_minute",
-    type=OrWord(click.IntRange(0, REQUESTS_MAX), "default"),
+    type=OrWord(click.IntRange(0, RATE_LIMIT_MAX), "default"),
     help="Requests a minute; 0: any number, `default`: RATE_LIMIT_PER_MINUTE.",
 )
 @click.option(

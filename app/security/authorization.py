@@ -51,6 +51,7 @@ class Caller:
     organization_id: UUID
     price_micros: int | None
     lookup_enabled: bool
+    rate_limit: int | None = None  # Requests a minute, its own; 0: any number.
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ class _State:
     status: Status | None
     price_micros: int | None = None
     lookup_enabled: bool = True
+    rate_limit: int | None = None
 
 
 NOBODY = _State(revoked=None, bound_to=None, status=None)
@@ -79,6 +81,7 @@ class _Row(NamedTuple):
     status: Status | None
     price_micros: int | None
     lookup_enabled: int | None
+    rate_limit: int | None
     caught_up_at: int | None
 
 
@@ -228,7 +231,8 @@ class Authorizer:
         if scope not in granted:
             message = f"The access token lacks the scope {scope}."
             raise InsufficientScope(message)
-        return Caller(client_id, wanted, state.price_micros, state.lookup_enabled)
+        price_micros, enabled = state.price_micros, state.lookup_enabled
+        return Caller(client_id, wanted, price_micros, enabled, state.rate_limit)
 
     def authorize_machine(
         self, client_id: str, claimed: UUID | None, granted: frozenset[str], scope: str
@@ -278,6 +282,7 @@ class Authorizer:
             status=None if organization is None else organization.status,
             price_micros=None if organization is None else organization.price_micros,
             lookup_enabled=organization is None or organization.lookup_enabled,
+            rate_limit=None if organization is None else organization.rate_limit_per_minute,
         )
 
 
@@ -288,6 +293,7 @@ def _state_of(row: _Row) -> _State:
         status=row.status,
         price_micros=row.price_micros,
         lookup_enabled=row.lookup_enabled is None or bool(row.lookup_enabled),
+        rate_limit=row.rate_limit,
     )
 
 
@@ -316,6 +322,7 @@ def _statement(
             organization.status,
             organization.price_micros,
             organization.lookup_enabled,
+            organization.rate_limit_per_minute,
             caught_up_at.label("caught_up_at"),
         )
         .select_from(clients.rows.outerjoin(organizations.rows, wanted))

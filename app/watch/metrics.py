@@ -193,7 +193,7 @@ def _by(label: str, name: str, text: str) -> Counter:
     return Counter(name, text, [label], registry=None)
 
 
-STORES = ("lookup_cache", "leases", "network_readings", "provider_paces")
+STORES = ("lookup_cache", "leases", "network_readings", "provider_paces", "rate_limits")
 SOURCES = ("live", "cache", UNAVAILABLE)
 HELD = "held"  # The outcome of a call that was never sent.
 # From a lookup next door to the longest call that a network allows itself.

@@ -134,6 +134,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "single lookups besides, answered without waiting": f"{in_flight.IN_FLIGHT_MAX}",
     "numbers of all jobs that have no outcome yet": f"{DEFAULTS.job_items_open_max} by default",
+    "requests in a minute, all but those for tokens": (
+        "any number by default; where there is a limit, replies tell it"
+    ),
     "what is spent in a calendar month (UTC)": (
         "none by default, see [Money](money.md#a-limit-for-each-month)"
     ),

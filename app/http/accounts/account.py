@@ -10,6 +10,7 @@ from msgspec import Struct
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.accounts.replies import Wallet, show_wallet
+from app.http.edge.callers import rate_limit_of
 from app.http.edge.input import Blueprint, described
 from app.http.edge.operation import operation
 from app.http.edge.replies import (
@@ -184,7 +185,7 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         wallet=None if wallet is None else show_wallet(wallet.balance_micros, wallet.currency),
         low_balance_threshold=None if threshold is None else format_amount(threshold),
         limits=Limits(
-            requests_per_minute=None,
+            requests_per_minute=rate_limit_of(settings, caller) or None,
             spending=None if wallet is None else _spending_of(wallet, parts),
             job_numbers=settings.bulk_numbers_max,
             open_job_numbers=settings.job_items_open_max,

@@ -5,8 +5,10 @@ import re
 from app.bootstrap.container import Container
 from app.http.edge.request import current_request, request_context
 from app.security.authorization import Caller
+from app.security.rate_limits import Admission
 from app.security.tokens import MALFORMED, Claims
-from domain.errors import InsufficientScope, Refused, Unauthorized
+from app.settings import Settings
+from domain.errors import InsufficientScope, RateLimited, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
 
@@ -25,7 +27,30 @@ def authenticate(scope: str) -> Caller:
     authorization = environ.get("HTTP_AUTHORIZATION", "")
     caller = caller_of(context.container, authorization, environ.get(ORGANIZATION), scope)
     context.organization_id = caller.organization_id
+    context.admission = admit(context.container, caller)
     return caller
+
+
+def admit(container: Container, caller: Caller) -> Admission | None:
+    """Count a request of a caller; None where there is no limit."""
+    per_minute = rate_limit_of(container.settings, caller)
+    if not per_minute:
+        return None
+    return container.rate_limits.admit(caller.organization_id, per_minute)
+
+
+def rate_limit_of(settings: Settings, caller: Caller) -> int:
+    """Return how many requests a minute a caller may send; 0: any number."""
+    own = caller.rate_limit
+    return settings.rate_limit_per_minute if own is None else own
+
+
+def refuse_over_limit() -> None:
+    """Refuse this request if its organization has sent too many in this minute."""
+    admission = request_context().admission
+    if admission is not None and admission.is_over:
+        message = f"More than {admission.per_minute} requests came in this minute."
+        raise RateLimited(message, retry_after_s=admission.resets_s)
 
 
 def caller_of(

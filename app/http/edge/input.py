@@ -15,6 +15,7 @@ from msgspec import Struct, to_builtins
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
 
+from app.http.edge.callers import refuse_over_limit
 from app.http.edge.request import current_request
 from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
@@ -152,6 +153,7 @@ def flatten(
     return found
 
 
+LOADS = "loads_input"  # Marks a view that `Blueprint.arguments` has wrapped.
 SCHEMA_REF = "#/components/schemas/{name}"
 
 Decorator = Callable[[Any], Any]
@@ -187,10 +189,16 @@ class Blueprint(flask_smorest.Blueprint):
             self.rules[schema.__name__] = getattr(schema, "in_document", {})
 
         def decorate(view: Any) -> Any:
+            is_last = not getattr(view, LOADS, False)
+
             @wraps(documented(view))
             def loaded(*args: Any, **kwargs: Any) -> Any:
-                return view(*args, load(), **kwargs)
+                given = load()
+                if is_last:  # Wrong input is told before a limit.
+                    refuse_over_limit()
+                return view(*args, given, **kwargs)
 
+            setattr(loaded, LOADS, True)
             return loaded
 
         return decorate

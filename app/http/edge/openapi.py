@@ -87,6 +87,17 @@ REPLY_HEADERS = {
         "schema": {"type": "string", "pattern": REQUEST_ID},
     }
 }
+LIMIT_HEADERS = {
+    "RateLimit-Policy": {
+        "description": "Where your organization has a rate limit: `q` requests within `w` seconds "
+        "(draft-ietf-httpapi-ratelimit-headers).",
+        "schema": {"type": "string", "pattern": '^"default";q=[0-9]+;w=60$'},
+    },
+    "RateLimit": {
+        "description": "Beside it: `r` more requests may come, and in `t` seconds all of them.",
+        "schema": {"type": "string", "pattern": '^"default";r=[0-9]+;t=[0-9]+$'},
+    },
+}
 HTTP_METHODS = {"get", "post", "put", "patch", "delete"}
 
 
@@ -118,7 +129,7 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
     for operations in document["paths"].values():
         _complete(operations)
     document["components"] |= {
-        "headers": REPLY_HEADERS,
+        "headers": REPLY_HEADERS | LIMIT_HEADERS,
         "parameters": {
             name: {"in": "header", "name": name, **facts} for name, facts in REQUEST_HEADERS.items()
         },
@@ -177,10 +188,11 @@ def _complete(operations: dict[str, Any]) -> None:
     for method in HTTP_METHODS & operations.keys():
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))
-        for response in responses.values():
-            named = {name: {"$ref": f"#/components/headers/{name}"} for name in REPLY_HEADERS}
-            response["headers"] = named | response.get("headers", {})
         has_caller = any("oauth2" in scheme for scheme in operation["security"])
+        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if has_caller else ())]
+        for response in responses.values():
+            named = {name: {"$ref": f"#/components/headers/{name}"} for name in sent_back}
+            response["headers"] = named | response.get("headers", {})
         names = ["X-Request-Id"]
         names += ["X-Organization-Id"] if has_caller else []
         names += ["If-None-Match"] if "304" in responses else []

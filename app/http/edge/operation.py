@@ -8,8 +8,8 @@ from typing import Any
 
 from flask import Response
 
-from app.http.edge.callers import authenticate
-from app.http.edge.input import Blueprint, check_body, read_json
+from app.http.edge.callers import authenticate, refuse_over_limit
+from app.http.edge.input import LOADS, Blueprint, check_body, read_json
 from app.http.edge.problem_docs import error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE, problem_of
 from app.security.authorization import Caller
@@ -26,6 +26,7 @@ _EVERYWHERE = (
     errors.OrganizationSuspended(),
     errors.OrganizationInactive(),
     errors.InsufficientScope(),
+    errors.RateLimited(),
 )
 
 
@@ -47,27 +48,36 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
     """
 
     def decorate(view: View) -> View:
+        loads_first = view if getattr(view, LOADS, False) else _limited(view)
+
         @wraps(view)
         def checked(*args: Any, **kwargs: Any) -> Response:
             caller = who(scope)
             if feature is not None:
                 feature(caller)
-            called = partial(view, caller, *args, **kwargs)
+            called = partial(loads_first, caller, *args, **kwargs)
             if resource is not None:
-                called = partial(view, caller, resource(caller, **kwargs), *args)
+                called = partial(loads_first, caller, resource(caller, **kwargs), *args)
             if takes_body:
                 check_body()
                 return called()
             # A read of a link may call the network and append events.
             return _answer(called, body_first=resource is not None)
 
-        documentation = {
-            "security": [{"oauth2": [scope]}],
-            "responses": _responses(refusals),
-        }
+        documentation = {"security": [{"oauth2": [scope]}], "responses": _responses(refusals)}
         return _documented(checked, documentation)
 
     return decorate
+
+
+def _limited(view: View) -> View:
+    """Return a view without input that first refuses who is over the limit."""
+
+    def limited(*args: Any, **kwargs: Any) -> Response:
+        refuse_over_limit()
+        return view(*args, **kwargs)
+
+    return limited
 
 
 def _answer(called: Callable[[], Response], *, body_first: bool) -> Response:

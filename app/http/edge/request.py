@@ -13,6 +13,7 @@ from uuid import UUID
 from werkzeug.wrappers import Request
 
 from app.bootstrap.container import Container
+from app.security.rate_limits import Admission
 from domain.cause import Cause
 
 # Characters that logs and other services take without escaping; another id is replaced by ours. So
@@ -28,7 +29,7 @@ class RequestContext:
 
     `parts` are what the application keeps beside the container. `stale`: the reply shows a read
     model that is behind; it shows the log as of `as_of`. `held` is given back when the reply has
-    been sent or given up.
+    been sent or given up. `admission` says how the rate limit has counted the request.
     """
 
     container: Container
@@ -42,6 +43,7 @@ class RequestContext:
     stale: bool = False
     as_of: datetime | None = None
     held: ExitStack | None = None
+    admission: Admission | None = None  # None: no limit.
 
     def elapsed_ms(self) -> float:
         """Return how long the request has taken so far, in ms with one decimal."""

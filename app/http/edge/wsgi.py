@@ -82,6 +82,8 @@ class Edge(Flask):
         headers = response.headers
         headers.add("X-Request-Id", context.request_id)
         headers.add("X-Content-Type-Options", "nosniff")
+        if context.admission is not None:
+            headers.extend(context.admission.headers())
         if "cache-control" not in headers.keys(lower=True):
             headers.add("Cache-Control", "no-store")
         request = context.request

@@ -16,7 +16,7 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.http.edge import access_log
-from app.http.edge.callers import caller_of
+from app.http.edge.callers import admit, caller_of
 from app.http.edge.calling import Request, head, log_place
 from app.http.edge.idempotency import is_key
 from app.http.edge.outages import Outages
@@ -26,6 +26,7 @@ from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import is_request_id
 from app.http.lookups.replies import lookup_reply
 from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled, price_micros
+from app.security.rate_limits import Admission
 from domain.at_once import WouldWait, at_once
 from domain.cause import Cause
 from domain.errors import Conflict, Refused, ServiceUnavailable
@@ -103,8 +104,21 @@ class LookupsAtOnce:
         given = headers.get(b"x-request-id", "")
         request_id = given if is_request_id(given) else str(self._new_id())
         cause = Cause(self.container.clock(), request_id)
-        begun = self.container.single_lookup.begin(wanted, cause)
-        return LookupAtOnce(self, request, caller.organization_id, request_id, began_s, begun)
+        admission = admit(self.container, caller)
+        if admission is not None and admission.is_over:
+            return None
+        try:
+            begun = self.container.single_lookup.begin(wanted, cause)
+        except BaseException:
+            self.give_back(caller.organization_id, admission)
+            raise
+        owner = caller.organization_id
+        return LookupAtOnce(self, request, owner, request_id, began_s, begun, admission)
+
+    def give_back(self, organization_id: UUID, admission: Admission | None) -> None:
+        """Do not count a request that a thread counts once more."""
+        if admission is not None:
+            self.container.rate_limits.give_back(organization_id)
 
 
 @dataclass(eq=False, slots=True)
@@ -117,6 +131,7 @@ class LookupAtOnce:
     request_id: str
     began_s: float
     begun: Begun
+    admission: Admission | None
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
         """Have it committed."""
@@ -138,6 +153,7 @@ class LookupAtOnce:
             self.by.outages.note(error)
             return self._problem(problem_of(error))
         except (Conflict, Refused):
+            self.by.give_back(self.organization_id, self.admission)
             raise WouldWait from None
         except Exception as error:  # noqa: BLE001  # A bug of ours.
             log_place(logger, error)
@@ -162,6 +178,8 @@ class LookupAtOnce:
     ) -> bytes:
         encoded = msgspec.json.encode(body)
         headers = headers_of(encoded, self.request_id)
+        if self.admission is not None:
+            headers += self.admission.headers().items()
         if more:
             headers += more.items()
         access_log.note(

@@ -121,5 +121,6 @@ def test_people_get_lines_and_tables(shell: Shell) -> None:
     organization = shell.new_organization("--no-wallet")
     table = shell.run("org", "list").stdout.splitlines()
     assert table[0].split()[:3] == ["ID", "NAME", "STATUS"]
-    assert table[1].split() == [str(organization), "Acme", "active", "-", "0.00", "yes", "-"]
+    row = [str(organization), "Acme", "active", "-", "0.00", "yes", "-", "-", "-"]
+    assert table[1].split() == row
     assert "status            suspended\n" in shell.run("org", "suspend", organization).stdout

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from http.client import HTTPConnection
+from itertools import pairwise
 from threading import Event, Thread
 from typing import Any
 from uuid import uuid4
@@ -216,6 +217,31 @@ def test_it_is_the_reply_of_a_thread(house: House) -> None:
     charges = tenant.transactions(kind="lookup")
     assert len(charges) == before + 2
     assert at_once.json["meta"]["charge"]["transaction_id"] in {each["id"] for each in charges}
+
+
+def test_under_a_rate_limit_each_request_counts_once_whoever_answers_it(house: House) -> None:
+    tenant, key = house.service.tenant(), {KEY: str(uuid4())}
+    cause = house.service.cause()
+    tenant.change(lambda organization: organization.set_rate_limit(60_000, cause))
+    house.service.until_projected("organizations")
+    house.warm(tenant)
+    told = [left_and_reset(house.ask(tenant, **key)) for _ in range(3)]  # All but one are replays.
+    told += [left_and_reset(house.ask(tenant, **named)) for named in ({}, {KEY: "two words"})]
+    pairs = [*pairwise(told)]
+    same_minute = [(one, next_one) for one, next_one in pairs if next_one[1] <= one[1]]
+    assert len(same_minute) >= len(pairs) - 1
+    assert {one[0] - next_one[0] for one, next_one in same_minute} == {1}
+    tenant.change(lambda organization: organization.set_rate_limit(1, cause))
+    house.service.until_projected("organizations")
+    replies = [house.ask(tenant) for _ in range(3)]
+    assert replies[-1].status == 429
+    assert replies[-1].headers["Retry-After"] == str(left_and_reset(replies[-1])[1])
+
+
+def left_and_reset(reply: Reply) -> tuple[int, int]:
+    match = re.fullmatch(r'"default";r=([0-9]+);t=([0-9]+)', reply.headers["RateLimit"])
+    assert match is not None
+    return int(match[1]), int(match[2])
 
 
 @pytest.mark.parametrize("sent", [pytest.param(*each, id=i) for i, *each in USUAL.items()])

@@ -1,0 +1,54 @@
+"""How many requests an organization has sent in this minute, counted for all processes together.
+
+Losing it begins the minute anew.
+"""
+
+from uuid import UUID
+
+from sqlalchemy import BigInteger, Column, MetaData, Table, Uuid, bindparam, text
+
+from app.adapters.stores.faults import Faults
+from projections.engine.database import Database
+from projections.engine.hot_reads import HotStatement
+
+# Of two processes one may be in the next minute already: that minute counts for both. A minute
+# further ahead was counted before the clock was set back.
+_COUNT = HotStatement(
+    text(
+        "INSERT INTO rate_limits (organization_id, minute, taken)"
+        " VALUES (:organization, :minute, :wanted)"
+        " ON CONFLICT (organization_id) DO UPDATE SET"
+        " taken = :wanted + CASE WHEN rate_limits.minute = :minute OR rate_limits.minute = :next"
+        " THEN rate_limits.taken ELSE 0 END,"
+        " minute = CASE WHEN rate_limits.minute = :next THEN rate_limits.minute ELSE :minute END"
+        " RETURNING minute, taken"
+    ).bindparams(bindparam("organization", type_=Uuid()))
+)
+
+
+class SqlRequestCounts:
+    """One row for each organization that has a limit."""
+
+    def __init__(self, database: Database, faults: Faults) -> None:
+        self._database = database
+        self._faults = faults
+        self.metadata = MetaData()
+        Table(
+            "rate_limits",
+            self.metadata,
+            Column("organization_id", Uuid, primary_key=True),
+            Column("minute", BigInteger, nullable=False),
+            Column("taken", BigInteger, nullable=False),
+        )
+
+    def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
+        """Count so many requests; return the minute that counts, and all that are taken of it.
+
+        None if the table cannot be reached.
+        """
+        found = None
+        with self._faults.swallowed("count requests"):
+            found = self._database.rows(
+                _COUNT, organization=organization_id, minute=minute, next=minute + 1, wanted=wanted
+            )
+        return (int(found[0][0]), int(found[0][1])) if found else None

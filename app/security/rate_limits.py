@@ -1,0 +1,109 @@
+"""Admits so many requests of an organization in each minute, whichever process they come to.
+
+A process counts some requests ahead in one statement and then admits as many by itself, so that a
+high limit costs few statements. Where they cannot be counted, requests pass.
+"""
+
+from collections.abc import Mapping
+from math import ceil
+from threading import Lock
+from typing import NamedTuple, Protocol
+from uuid import UUID
+
+from domain.at_once import may_wait
+from domain.cause import Clock
+
+WINDOW_S = 60
+# At most this part of what is left is counted ahead: what a process does not use is lost to others.
+AHEAD_OF = 50
+KNOWN_MAX = 10_000  # Organizations; beyond, all are forgotten.
+WAIT_S = 1.0  # For the thread that counts; then a request passes.
+
+
+class Counts(Protocol):
+    """Counts for all processes."""
+
+    def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
+        """Count so many requests; return the minute that counts, and all that are taken of it.
+
+        None if they cannot be counted.
+        """
+        ...
+
+
+class Admission(NamedTuple):
+    """What became of a request: the limit, how many more may come, and when all may again."""
+
+    per_minute: int
+    left: int
+    resets_s: int
+    is_over: bool
+
+    def headers(self) -> Mapping[str, str]:
+        """Return what each reply tells of it (draft-ietf-httpapi-ratelimit-headers)."""
+        return {
+            "RateLimit-Policy": f'"default";q={self.per_minute};w={WINDOW_S}',
+            "RateLimit": f'"default";r={self.left};t={self.resets_s}',
+        }
+
+
+class _Minute:
+    """What a process knows of a minute: `own` it may admit by itself, `free` nobody has taken."""
+
+    def __init__(self) -> None:
+        self.lock = Lock()
+        self.number, self.per_minute, self.own, self.free = 0, 0, 0, 0
+
+    def begin(self, number: int, per_minute: int) -> None:
+        """Begin a minute, unless it has begun; under another limit it begins again."""
+        if not number <= self.number <= number + 1 or per_minute != self.per_minute:
+            self.number, self.per_minute, self.own, self.free = number, per_minute, 0, per_minute
+
+
+class RateLimits:
+    """What this process knows of each organization that has a limit."""
+
+    def __init__(self, counts: Counts, clock: Clock) -> None:
+        self._counts = counts
+        self._clock = clock
+        self._minutes: dict[UUID, _Minute] = {}
+
+    def admit(self, organization_id: UUID, per_minute: int) -> Admission:
+        """Count a request. Who is over the limit costs no statement until the minute ends."""
+        if len(self._minutes) >= KNOWN_MAX:
+            self._minutes = {}
+        minute, now_s = (
+            self._minutes.setdefault(organization_id, _Minute()),
+            self._clock().timestamp(),
+        )
+        if not minute.lock.acquire(blocking=False):
+            may_wait()
+            if not minute.lock.acquire(timeout=WAIT_S):
+                return Admission(per_minute, 0, WINDOW_S, is_over=False)
+        try:
+            minute.begin(int(now_s // WINDOW_S), per_minute)
+            if not minute.own and minute.free:
+                self._count(minute, organization_id)
+            is_over = minute.own <= 0
+            minute.own -= not is_over
+            resets_s = max(ceil((minute.number + 1) * WINDOW_S - now_s), 1)
+            return Admission(per_minute, minute.own + minute.free, resets_s, is_over)
+        finally:
+            minute.lock.release()
+
+    def give_back(self, organization_id: UUID) -> None:
+        """Take an admission back: the same request will ask for another."""
+        minute = self._minutes.get(organization_id)
+        if minute is not None:
+            minute.own += 1
+
+    def _count(self, minute: _Minute, organization_id: UUID) -> None:
+        may_wait()
+        wanted = max(minute.free // AHEAD_OF, 1)
+        counted = self._counts.count(organization_id, minute.number, wanted)
+        if counted is None:
+            minute.own = wanted  # So many pass before it is tried again.
+            return
+        minute.number, taken = counted
+        minute.own = max(min(wanted, minute.per_minute - (taken - wanted)), 0)
+        minute.free = max(minute.per_minute - taken, 0)

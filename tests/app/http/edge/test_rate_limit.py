@@ -1,0 +1,117 @@
+"""The rate limit over HTTP: what replies tell, what is refused, and who is not concerned."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from werkzeug.test import TestResponse
+
+from tests.app.http.conftest import MakeService
+from tests.app.http.service import Service, Tenant, code_of, fields_of
+from tests.installation import SetClock
+
+NUMBER = "+14155552671"
+
+
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
+
+
+@pytest.fixture
+def limited(make_service: MakeService, clock: SetClock) -> Iterator[Service]:
+    """A service where an organization may send five requests a minute."""
+    clock.forward(seconds=18)
+    return make_service(clock=clock, RATE_LIMIT_PER_MINUTE="5")
+
+
+def told(reply: TestResponse) -> tuple[int, str | None]:
+    return reply.status_code, reply.headers.get("RateLimit")
+
+
+def set_own(tenant: Tenant, per_minute: int | None) -> None:
+    cause = tenant.service.cause()
+    tenant.change(lambda organization: organization.set_rate_limit(per_minute, cause))
+
+
+def test_each_reply_tells_what_is_left_and_beyond_it_nothing_is_done(
+    limited: Service, clock: SetClock
+) -> None:
+    tenant, rival = limited.tenant(), limited.tenant()
+    assert told(tenant.get("/v1/wallet")) == (200, '"default";r=4;t=42')
+    assert told(tenant.get("/v1/transactions/none")) == (404, '"default";r=3;t=42')
+    assert told(tenant.look_up(NUMBER)) == (200, '"default";r=2;t=42')
+    for _ in range(2):
+        tenant.get("/v1/wallet")
+    refused = tenant.look_up(NUMBER, **{"Idempotency-Key": "mine"})
+    assert code_of(refused) == "RATE_LIMITED"
+    assert refused.json["error"]["details"] == {"retryable": True}
+    assert refused.headers["Retry-After"] == "42"
+    assert refused.headers["RateLimit-Policy"] == '"default";q=5;w=60'
+    assert told(refused) == (429, '"default";r=0;t=42')
+    assert told(rival.get("/v1/wallet")) == (200, '"default";r=4;t=42'), "its own limit"
+    clock.forward(seconds=42)
+    again = tenant.look_up("+14155552672", **{"Idempotency-Key": "mine"})
+    assert again.status_code == 200, "the key is free"
+    assert tenant.balance() == "99.99"
+
+
+def test_wrong_input_is_told_before_the_limit_and_the_scope_too(limited: Service) -> None:
+    tenant = limited.tenant(scopes=["lookup", "wallet"])
+    for _ in range(5):
+        tenant.get("/v1/wallet")
+    assert tenant.get("/v1/wallet").status_code == 429
+    assert list(fields_of(tenant.create_job([]))) == ["phone_numbers"]
+    key = {"Idempotency-Key": "two words"}
+    assert list(fields_of(tenant.create_job([NUMBER], **key))) == ["Idempotency-Key"]
+    assert tenant.create_job([NUMBER]).status_code == 429
+    assert code_of(tenant.get("/v1/plans")) == "INSUFFICIENT_SCOPE"
+
+
+def test_tokens_health_and_documents_are_not_limited(limited: Service) -> None:
+    tenant = limited.tenant()
+    for _ in range(6):
+        limited.token(tenant.client_id)
+    for path in ("/number-lookup/health", "/openapi.json", "/.well-known/jwks.json"):
+        for _ in range(6):
+            reply = limited.client.get(path)
+            assert reply.status_code < 429
+            assert "RateLimit" not in reply.headers
+    assert tenant.get("/v1/wallet").status_code == 200
+
+
+def test_a_limit_of_its_own_replaces_the_general_one(limited: Service) -> None:
+    tenant = limited.tenant()
+    set_own(tenant, 2)
+    assert [tenant.get("/v1/wallet").status_code for _ in range(3)] == [200, 200, 429]
+    set_own(tenant, 0)
+    assert told(tenant.get("/v1/account")) == (200, None)
+    assert tenant.get("/v1/account").json["data"]["limits"]["requests_per_minute"] is None
+    set_own(tenant, None)
+    assert told(tenant.get("/v1/account"))[1] == '"default";r=2;t=42', "with what was sent"
+    assert tenant.get("/v1/account").json["data"]["limits"]["requests_per_minute"] == 5
+
+
+def test_without_a_limit_nothing_is_told_and_nothing_is_counted(
+    make_service: MakeService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service()
+    tenant = service.tenant()
+
+    def count(*_: Any) -> None:
+        message = "nobody asked for a limit"
+        raise AssertionError(message)
+
+    monkeypatch.setattr(service.container.rate_limits, "admit", count)
+    assert told(tenant.look_up(NUMBER)) == (200, None)
+
+
+def test_a_limit_is_read_with_the_organization_from_its_row(service: Service) -> None:
+    tenant = service.tenant()
+    set_own(tenant, 3)
+    service.until_projected("organizations")
+    replies = [tenant.get("/v1/wallet") for _ in range(7)]
+    assert {each.status_code for each in replies} == {200, 429}, "at most a minute ends between"
+    set_own(tenant, None)
+    service.until_projected("organizations")
+    service.until(lambda: "RateLimit" not in tenant.get("/v1/wallet").headers)
