@@ -365,6 +365,11 @@ class Settings:
         "0",
         _whole(0, 365),
     )
+    readings_refresh_s: int = _setting(
+        "how old the usage of a link may get before it is read in the background; 0: never read",
+        "900",
+        _whole(0, 86_400),
+    )
     token_ttl_s: int = _setting("how long a token lives", "3600", _whole(120, 86_400))
     token_issuer: str = _setting("the issuer of tokens; empty: AUTH_URL", "", _url)
     token_audience: str = _setting("the audience of tokens", "carrier-links", str)

@@ -38,6 +38,7 @@ from app.adapters.stores.notes import Notes
 from app.adapters.stores.paces import SqlPaces
 from app.adapters.stores.personal_keys import PersonalKeys
 from app.adapters.stores.rate_limits import SqlRequestCounts
+from app.adapters.stores.reading_turns import SqlReadingTurns
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
@@ -143,6 +144,7 @@ from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
 from workers.publisher import DramatiqPublisher
+from workers.reading import BackgroundReading, Lane
 from workers.routes import QUEUES
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
@@ -302,6 +304,11 @@ class Container:
         return SqlReadings(self.stores, self._faults("network_readings"))
 
     @part
+    def reading_turns(self) -> SqlReadingTurns:
+        """When each link is read in the background."""
+        return SqlReadingTurns(self.stores)
+
+    @part
     def slices_in_hand(self) -> SqlSlicesInHand:
         return SqlSlicesInHand(self.stores)
 
@@ -325,6 +332,7 @@ class Container:
             OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
             OwnTables("slices_in_hand", 1, stores, [self.slices_in_hand.metadata]),
             OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
+            OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
             OwnTables("provider_paces", 1, stores, [self.paces.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
@@ -801,8 +809,36 @@ class Container:
     def link_readings(self) -> LinkReadings:
         """Tells what links are like now."""
         return LinkReadings(
-            self.log, self.networks, self.readings, self.vault, self.waiting, self.clock
+            self.log,
+            self.networks,
+            self.readings,
+            self.vault,
+            self.waiting,
+            self.clock,
+            tells=self.settings.readings_refresh_s > 0,
         )
+
+    @part
+    def background_reading(self) -> BackgroundReading:
+        """Keeps usage and status of links new without anybody who reads them."""
+        networks = [self.networks.of(name) for name in self.networks.names]
+        return BackgroundReading(
+            self.link_readings,
+            self.reading_turns,
+            self.views,
+            self.links,
+            self.clock,
+            timedelta(seconds=self.settings.readings_refresh_s),
+            {each.name: Lane(each.background_reads_per_s) for each in networks},
+        )
+
+    def reading_ages(self) -> Mapping[str, float]:
+        """Return by network how old the oldest reading of a link is."""
+        self._require_database()
+        if not self.settings.readings_refresh_s:
+            return {}
+        oldest, now = self.reading_turns.oldest(self.networks.names), self.clock()
+        return {name: (now - at).total_seconds() for name, at in oldest.items()}
 
     @part
     def notifications(self) -> Notifications:

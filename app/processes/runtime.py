@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from threading import Event, Thread
 from typing import Literal
 
@@ -18,6 +19,7 @@ from projections.engine.in_parts import PART_ROWS
 from projections.engine.projector import BATCH_EVENTS_MAX as PROJECTED_MAX
 from workers.checkpoints import NotAccepted
 from workers.dispatcher import BATCH_EVENTS_MAX as DISPATCHED_MAX
+from workers.reading import READERS
 from workers.schedule import AGAIN, Schedule, Task, keep_time
 from workers.webhook_planner import BATCH_EVENTS_MAX as PLANNED_MAX
 from workers.webhooks import KEPT as WEBHOOKS_KEPT
@@ -90,6 +92,8 @@ class Runtime:
             self._spawn("clock", lambda: keep_time(self._stop, tick))
             audit = self._standby("auditor", self._auditing().tick)
             self._spawn("auditor", lambda: keep_time(self._stop, audit))
+            if container.settings.readings_refresh_s:
+                self._read_links()
         settle_memory()
 
     def stop(self) -> None:
@@ -123,6 +127,16 @@ class Runtime:
         self._spawn("lookup turns", lambda: keep_time(self._stop, beat))
         tell = self._container.webhook_work.beat
         self._spawn("webhooks due", lambda: keep_time(self._stop, tell))
+
+    def _read_links(self) -> None:
+        """Start the threads of each network, and the one that feeds them."""
+        reading = self._container.background_reading
+        tick = self._standby("readings", reading.tick)
+        self._spawn("readings", lambda: keep_time(self._stop, tick))
+        for network in reading.lanes:
+            for number in range(READERS):
+                name = f"reads {network} {number}"
+                self._spawn(name, partial(reading.work, network, self._stop))
 
     def _follow(
         self, name: str, step: Step, pace_s: float, batch_max: int, idle_s: float = IDLE_S

@@ -154,6 +154,10 @@ class Watched(Protocol):
 
     def queue_states(self) -> list[QueueState]: ...
 
+    def reading_ages(self) -> Mapping[str, float]:
+        """Return by network how old the oldest reading of a link is."""
+        ...
+
     def audit_state(self) -> AuditState: ...
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
@@ -171,6 +175,7 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
         parts["broker"] = lambda: _queues(watched.queue_states())
     if role in AUDITING:
         parts["audit"] = lambda: _audit(watched.audit_state())
+        parts["readings"] = lambda: _readings(watched.reading_ages())
     if role in WORKING:
         parts["provider"] = lambda: _providers(watched.providers_up())
     return [Asker(name, ask) for name, ask in parts.items()]
@@ -208,6 +213,14 @@ def _audit(state: AuditState) -> list[Metric]:
         GaugeMetricFamily("checkpoint_outside_age_seconds", outside, outside_s),
         GaugeMetricFamily("months_overdue", "Months to close.", state.months_overdue),
     ]
+
+
+def _readings(ages: Mapping[str, float]) -> list[Metric]:
+    told = "Since when the link that has waited longest has no answer of its network."
+    family = GaugeMetricFamily("oldest_reading_seconds", told, labels=["network"])
+    for network, age_s in ages.items():
+        family.add_metric([network], age_s)
+    return [family]
 
 
 def _work(ages: Ages) -> list[Metric]:

@@ -153,6 +153,8 @@ class Network(Protocol):
     settles_after: timedelta  # From the start of a call until it can no longer have an effect.
     capabilities: frozenset[Capability]
     adds_once: bool  # Whether `add_plan` may be repeated with the same reference.
+    # How many usages may be read in the background: a quarter of what it allows, as far as known.
+    background_reads_per_s: float
 
     def probe(self, *, timeout_s: float) -> None:
         """Ask for a sign of life that costs nothing; raises Unavailable while there is none."""

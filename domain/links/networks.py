@@ -63,6 +63,7 @@ class _NotConfigured:
     remote = False
     shape = None
     adds_once = creates_once = keeps_reference = False
+    background_reads_per_s = 1.0
     capabilities: frozenset[str] = frozenset()
     settles_after = timedelta(hours=1)  # More than any network needs, and processes live longer.
 

@@ -33,6 +33,7 @@ from domain.provider_errors import ProviderError
 READ_S = 5.0  # For all network reads of one request together.
 ERASED = "The activation code of this link has been erased."
 STATUS_KEPT = timedelta(seconds=60)
+ENDS_SOON = timedelta(hours=24)  # So long before the end of a plan it is told.
 # Too many requests wait; then the reply shows what was last seen.
 NO_PLACE = (RateLimited, ServiceUnavailable)
 
@@ -57,6 +58,14 @@ class PlanUsage:
     remaining_mb: float
     expires_at: datetime | None
     is_expired: bool
+
+    @property
+    def percent_used(self) -> float:
+        """How much of its data is used up; what the network has allotted may differ a little."""
+        total_mb = self.used_mb + self.remaining_mb
+        if self.is_expired or not total_mb:  # What was left has gone with its end.
+            total_mb = max(total_mb, self.activation.plan.data_mb)
+        return 100 * self.used_mb / total_mb
 
     @property
     def stage(self) -> PlanStage:
@@ -104,7 +113,10 @@ class StatusReading(NamedTuple):
 
 @dataclass(frozen=True)
 class LinkReadings:
-    """Reads links; what the network shows for the first time is recorded in the log."""
+    """Reads links; what the network shows for the first time is recorded in the log.
+
+    `tells`: so is how far plans are used up, and which end soon.
+    """
 
     log: Log
     networks: Networks
@@ -112,6 +124,7 @@ class LinkReadings:
     vault: Vault
     waiting: Waiting
     clock: Clock
+    tells: bool = True
 
     def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
         """Return a link with its usage: live if wanted and possible, else as last seen.
@@ -136,6 +149,13 @@ class LinkReadings:
             stale=live and not is_live,
             is_live=is_live,
         )
+
+    def refresh(self, link: Link, cause: Cause) -> tuple[Link, Usage]:
+        """Ask the network without a request, which holds no place; raises what `usage` raises."""
+        assert link.endpoint_id is not None
+        usage = self.networks.of(link.network).usage(link.endpoint_id, timeout_s=READ_S)
+        self.readings.keep_usage(link.organization_id, link.id, usage)
+        return self._note_seen(link, usage, cause), usage
 
     def status(self, link: Link, *, live: bool) -> StatusReading:
         """Return the network status, or the one it gave last.
@@ -195,6 +215,8 @@ class LinkReadings:
     def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
         """Record what is new; if another writer was first, its newer facts are as good as ours."""
         link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
+        if self.tells:
+            note_plans(link, usage, self.clock(), cause)
         if not link.pending_events:
             return link
         try:
@@ -234,6 +256,26 @@ class LinkReadings:
 def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
     """Return the current activations with what is left of each; expired ones have nothing left."""
     return usage_of(link.current_activations, link.activations.values(), usage, now)
+
+
+def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
+    """Record how far plans are used up and which end soon; return when the next one will.
+
+    A plan that has ended meanwhile does not end soon any more. Returns None if no end is known that
+    is still to be told. Nothing is recorded of a link that has ended.
+    """
+    if not link.is_live:
+        return None
+    coming = []
+    for plan in plans_of(link, usage, now):
+        link.note_used(plan.activation.id, plan.percent_used, cause)
+        if plan.expires_at is None or plan.is_expired:
+            continue
+        if plan.expires_at - ENDS_SOON <= now:
+            link.note_expiry_near(plan.activation.id, plan.expires_at, cause)
+        elif plan.activation.id not in link.expiry_told:
+            coming.append(plan.expires_at - ENDS_SOON)
+    return min(coming, default=None)
 
 
 def usage_of(

@@ -401,6 +401,30 @@ class Links(ReadModel):
             statement = statement.where(columns.organization_id == organization_id)
         return self._read(connection, statement)
 
+    def activated_after(
+        self, connection: Connection, position: int, limit: int
+    ) -> list[tuple[UUID, UUID, str, int, datetime]]:
+        """Return links that have become active after a position and have not ended, oldest first.
+
+        Each with its organization, its network, and position and time of its activation.
+        """
+        link, first = self.rows.c, self.activations.c
+        same = (first.link_id == link.id) & (first.position == link.position)
+        found = select(link.id, link.organization_id, first.plan, link.position, link.created_at)
+        found = found.join_from(self.rows, self.activations, same)
+        newer = (link.position > position, link.status != "ended")
+        rows = connection.execute(found.where(*newer).order_by(link.position).limit(limit))
+        return [
+            (
+                row.id,
+                row.organization_id,
+                _PLAN.decode(row.plan).network or SIMULATED,
+                row.position,
+                from_micros(row.created_at),
+            )
+            for row in rows
+        ]
+
     def networks_of(self, connection: Connection, names: Iterable[str]) -> list[str]:
         """Return those of some networks that a plan on a link is of; reads all plans on links."""
         plan = self.activations.c.plan

@@ -38,6 +38,7 @@ ROWS = (
     "link_creation",
     "remote_links",
     "link_list",
+    "background_reading",
     "link_detail",
 )
 

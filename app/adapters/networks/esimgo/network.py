@@ -75,6 +75,7 @@ class EsimGo:
     shape: Literal["order"] = "order"
     keeps_reference = False
     adds_once = False
+    background_reads_per_s = 1.0  # Each takes two of the eight calls a second.
     settles_after = SETTLES_AFTER
 
     def __init__(self, api: "RemoteApi", key: str, clock: Clock, *, refunds: bool) -> None:

@@ -95,6 +95,7 @@ class SimulatedNetwork:
     shape: Literal["stock"] = "stock"
     creates_once = True
     adds_once = True
+    background_reads_per_s = 20.0  # They share the machine with those who wait.
     capabilities: frozenset[Capability] = frozenset(
         {"suspend", "location", "remove_plan", "cancel"}
     )

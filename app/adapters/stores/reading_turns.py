@@ -1,0 +1,137 @@
+"""When each link is read in the background; losing it costs network reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Index,
+    MetaData,
+    String,
+    Table,
+    Uuid,
+    bindparam,
+    func,
+    select,
+)
+
+from projections.engine.database import Database, from_micros, to_micros
+from projections.engine.hot_reads import HotStatement, as_id, run
+from projections.engine.inserting import insert_new
+from workers.reading import NewTurn
+
+
+class SqlReadingTurns:
+    """A row per link that has not ended, from its activation on."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.metadata = MetaData()
+        self._rows = Table(
+            "reading_turns",
+            self.metadata,
+            Column("link_id", Uuid, primary_key=True),
+            Column("organization_id", Uuid, nullable=False),
+            Column("network", String, nullable=False),
+            Column("position", BigInteger, nullable=False, index=True),
+            Column("due_at", BigInteger, nullable=False),
+            Column("answered_at", BigInteger, nullable=False),
+            Column("ends_at", BigInteger, index=True),
+            Index("reading_turns_due", "network", "organization_id", "due_at"),
+            Index("reading_turns_answered", "network", "answered_at"),
+        )
+        row = self._rows.c
+        mine = row.link_id == bindparam("link")
+        moved = self._rows.update().where(mine)
+        next_turn = moved.values(
+            due_at=bindparam("new_due_at"),
+            ends_at=bindparam("new_ends_at"),
+            answered_at=func.coalesce(bindparam("new_answered_at"), row.answered_at),
+        )
+        self._move = HotStatement(next_turn)
+        self._told = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
+        self._drop = HotStatement(self._rows.delete().where(mine))
+        turn = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
+        due = select(row.link_id, row.due_at, turn.label("turn"))
+        due = due.where(row.network == bindparam("network"), row.due_at <= bindparam("now"))
+        ranked = due.subquery()
+        first = select(ranked.c.link_id).order_by(ranked.c.turn, ranked.c.due_at)
+        self._due = HotStatement(first.limit(bindparam("most")))
+        ending = select(row.link_id).where(row.ends_at <= bindparam("now")).order_by(row.ends_at)
+        self._ending = HotStatement(ending.limit(bindparam("most")))
+        oldest = select(func.min(row.answered_at)).where(row.network == bindparam("network"))
+        self._oldest = HotStatement(oldest)
+        self._newest = HotStatement(select(func.max(row.position)))
+
+    def newest(self) -> int:
+        """Return the position of the newest link that has a row, 0 without any."""
+        return int(self._database.rows(self._newest)[0][0] or 0)
+
+    def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
+        """Give new links their first turn; those that have a row keep it."""
+        at = to_micros(now)
+        rows = [
+            {
+                "link_id": each.link_id,
+                "organization_id": each.organization_id,
+                "network": each.network,
+                "position": each.position,
+                "due_at": to_micros(each.due_at),
+                "answered_at": at,
+                "ends_at": None,
+            }
+            for each in new
+        ]
+        with self._database.writing() as connection:
+            insert_new(connection, self._rows, rows)
+
+    def due(self, network: str, now: datetime, limit: int) -> Sequence[UUID]:
+        """Return links of a network that are due, longest due first; organizations take turns."""
+        return self._ids(self._due, network=network, now=to_micros(now), most=limit)
+
+    def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
+        """Return links with a plan whose end is to be told now."""
+        return self._ids(self._ending, now=to_micros(now), most=limit)
+
+    def move(
+        self,
+        link_id: UUID,
+        due_at: datetime,
+        ends_at: datetime | None,
+        answered_at: datetime | None,
+    ) -> None:
+        """Set the next turn of a link; without an answer its age goes on."""
+        self._write(
+            self._move,
+            link=link_id,
+            new_due_at=to_micros(due_at),
+            new_ends_at=_micros(ends_at),
+            new_answered_at=_micros(answered_at),
+        )
+
+    def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
+        """Set when the next end of a plan is to be told."""
+        self._write(self._told, link=link_id, new_ends_at=_micros(ends_at))
+
+    def drop(self, link_id: UUID) -> None:
+        """Read a link no more."""
+        self._write(self._drop, link=link_id)
+
+    def oldest(self, networks: Sequence[str]) -> Mapping[str, datetime]:
+        """Return when the link was read that has waited longest, for networks that have any."""
+        found = {each: self._database.rows(self._oldest, network=each)[0][0] for each in networks}
+        return {name: from_micros(at) for name, at in found.items() if at is not None}
+
+    def _ids(self, statement: HotStatement, **values: Any) -> Sequence[UUID]:
+        return [as_id(row[0]) for row in self._database.rows(statement, **values)]
+
+    def _write(self, statement: HotStatement, **values: Any) -> None:
+        with self._database.writing() as connection:
+            run(connection, statement, **values)
+
+
+def _micros(moment: datetime | None) -> int | None:
+    return None if moment is None else to_micros(moment)

@@ -1,0 +1,253 @@
+"""The background reading of links: usage is known, and told, without anybody who reads them.
+
+The clock feeds a lane of each network with links that are due. Threads of the lane ask the network,
+at a pace that leaves it to partners, so a network that hangs holds up nothing but its own lane.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from threading import Event, Lock
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from domain.cause import Cause, Clock
+from domain.errors import Conflict
+from domain.links.link import Link
+from domain.links.network import NetworkReading, Usage
+from domain.links.readings import LinkReadings, PlanStage, note_plans, plans_of
+from domain.provider_errors import ProviderError, Rejected
+from projections.engine.complaint import Complaint
+from projections.engine.database import Database
+from projections.models.links import Links
+
+READERS: Final = 4  # Threads of a network; each call may take seconds.
+FEED_LINKS: Final = 200
+ENTER_LINKS: Final = 1_000
+TELL_LINKS: Final = 100  # Per tick, for the other lanes wait meanwhile.
+IDLE_S: Final = 0.5
+# After so many calls in a row without an answer a network is left alone for a while.
+UNANSWERED_MAX: Final = 3
+REST_S: Final = 30.0
+# A link whose plans have all ended is read this much less often.
+ENDED_SHARE: Final = 4
+
+
+class NewTurn(NamedTuple):
+    """A link that has become active, with the position of its activation and its first turn."""
+
+    link_id: UUID
+    organization_id: UUID
+    network: str
+    position: int
+    due_at: datetime
+
+
+class ReadingTurns(Protocol):
+    """When each link is read next, and when the next end of its plans is to be told."""
+
+    def newest(self) -> int:
+        """Return the position of the newest link that is known, 0 without any."""
+        ...
+
+    def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
+        """Give new links their first turn; those that are known keep theirs."""
+        ...
+
+    def due(self, network: str, now: datetime, limit: int) -> Sequence[UUID]:
+        """Return links of a network that are due, longest due first; organizations take turns."""
+        ...
+
+    def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
+        """Return links with a plan whose end is to be told now."""
+        ...
+
+    def move(
+        self,
+        link_id: UUID,
+        due_at: datetime,
+        ends_at: datetime | None,
+        answered_at: datetime | None,
+    ) -> None:
+        """Set the next turn of a link; without an answer its age goes on."""
+        ...
+
+    def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
+        """Set when the next end of a plan is to be told."""
+        ...
+
+    def drop(self, link_id: UUID) -> None:
+        """Read a link no more."""
+        ...
+
+
+@dataclass
+class Lane:
+    """The links of one network that are to be read now, given out at its pace."""
+
+    per_s: float
+    _links: deque[tuple[UUID, NetworkReading]] = field(default_factory=deque)
+    _lock: Lock = field(default_factory=Lock)
+    _busy: int = 0
+    _unanswered: int = 0
+    _next_s: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        """Tell whether all that was fed has been read, and the network is not left alone."""
+        return not self._links and not self._busy and time.monotonic() >= self._next_s
+
+    def feed(self, links: Mapping[UUID, NetworkReading]) -> None:
+        with self._lock:
+            self._links += links.items()
+
+    def take(self) -> tuple[UUID, NetworkReading] | None:
+        """Return a link with what was last read of it; `done` must follow."""
+        with self._lock:
+            if not self._links:
+                return None
+            self._busy += 1
+            return self._links.popleft()
+
+    def turn_s(self) -> float:
+        """Take the next call of the network; return in how many seconds it may be made."""
+        with self._lock:
+            now_s = time.monotonic()
+            at_s = max(self._next_s, now_s)
+            self._next_s = at_s + 1 / self.per_s
+            return at_s - now_s
+
+    def done(self, *, answered: bool | None) -> None:
+        """Note how it went, None if nobody was asked; leave a silent network alone for a while."""
+        with self._lock:
+            self._busy -= 1
+            if answered is not None:
+                self._unanswered = 0 if answered else self._unanswered + 1
+            if self._unanswered >= UNANSWERED_MAX:
+                self._unanswered = 0
+                self._links.clear()  # They are due still.
+                self._next_s = time.monotonic() + REST_S
+
+
+@dataclass
+class BackgroundReading:
+    """Reads each link again after `every`, and tells what is to be told of its plans.
+
+    Several at once are harmless: they read twice, and a fact is recorded once by the version of its
+    link.
+    """
+
+    reads: LinkReadings
+    turns: ReadingTurns
+    database: Database
+    links: Links
+    clock: Clock
+    every: timedelta
+    lanes: Mapping[str, Lane]
+    _entered: int | None = None
+
+    def tick(self) -> int:
+        """Do what needs no network: find new links, tell ends, feed the lanes that are empty.
+
+        Returns how many links the lanes were fed.
+        """
+        self._enter()
+        now = self.clock()
+        for link_id in self.turns.ending(now, TELL_LINKS):
+            self._tell_end(link_id)
+        fed = 0
+        for network, lane in self.lanes.items():
+            if lane.is_empty:
+                due = self.turns.due(network, now, FEED_LINKS)
+                seen = self.reads.readings.find(due) if due else {}
+                lane.feed({each: seen.get(each, NetworkReading()) for each in due})
+                fed += len(due)
+        return fed
+
+    def work(self, network: str, stop: Event) -> None:
+        """Read links of a network until the end; runs in several threads."""
+        lane, complaint = self.lanes[network], Complaint(f"the reading of links of {network}")
+        while not stop.is_set():
+            if (taken := lane.take()) is None:
+                stop.wait(IDLE_S)
+                continue
+            link_id, seen = taken
+            answered = None
+            try:
+                answered = self.read(link_id, seen.usage, lambda: not stop.wait(lane.turn_s()))
+                complaint.over()
+            except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
+                complaint.of(error)
+            finally:
+                lane.done(answered=answered)
+
+    def read(
+        self, link_id: UUID, last: Usage | None, may_call: Callable[[], bool] = lambda: True
+    ) -> bool | None:
+        """Read one link unless it was read lately; return whether the network has answered.
+
+        `may_call` waits for the turn of a call; None is returned where none was made.
+        """
+        link, now = self.reads.log.find(Link, link_id), self.clock()
+        if link is None or not link.is_live:
+            self.turns.drop(link_id)
+            return None
+        if last is not None and last.as_of <= now < last.as_of + self.every:  # Somebody has.
+            self._move(link, last, last.as_of)
+            return None
+        if not may_call():
+            return None
+        try:
+            link, usage = self.reads.refresh(link, Cause(now, "readings"))
+        except Rejected:  # That it knows no such endpoint is an answer.
+            self._move(link, last, now)
+            return True
+        except ProviderError:
+            self.turns.move(link_id, now + self.every, self._next_end(link, last), None)
+            return False
+        self._move(link, usage, now)
+        return True
+
+    def _move(self, link: Link, usage: Usage | None, answered_at: datetime) -> None:
+        plans = plans_of(link, usage, self.clock())
+        is_over = all(each.stage is PlanStage.EXPIRED for each in plans)
+        wait = ENDED_SHARE * self.every if is_over else self.every
+        self.turns.move(link.id, answered_at + wait, self._next_end(link, usage), answered_at)
+
+    def _next_end(self, link: Link, usage: Usage | None) -> datetime | None:
+        """Return when an end is to be told; what is due now stays due until it is in the log."""
+        now = self.clock()
+        pending = len(link.pending_events)
+        after = note_plans(link, usage, now, Cause(now, "readings"))
+        return now if len(link.pending_events) > pending else after
+
+    def _enter(self) -> None:
+        """Give links that have become active their turn."""
+        if self._entered is None:
+            self._entered = self.turns.newest()
+        while True:
+            with self.database.reading() as connection:
+                new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
+            if new:  # One has been read when it was made.
+                turns = [NewTurn(*each[:-1], each[-1] + self.every) for each in new]
+                self.turns.enter(turns, self.clock())
+                self._entered = turns[-1].position
+            if len(new) < ENTER_LINKS:
+                return
+
+    def _tell_end(self, link_id: UUID) -> None:
+        """Tell that a plan ends soon by what was last read, whether the network answers or not."""
+        link, now = self.reads.log.find(Link, link_id), self.clock()
+        if link is None or not link.is_live:
+            self.turns.drop(link_id)
+            return
+        seen = self.reads.readings.find([link_id]).get(link_id, NetworkReading())
+        after = note_plans(link, seen.usage, now, Cause(now, "readings"))
+        if link.pending_events:
+            try:
+                self.reads.log.append(link)
+            except Conflict:
+                return  # It is due still, and the next tick sees what the other writer did.
+        self.turns.note_told(link_id, after)
