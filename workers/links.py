@@ -480,6 +480,12 @@ class Provisioning:
                 self.log.append(link)
             assert link.endpoint_id is not None
             network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
+        except Rejected:
+            if link.endpoint_id is None:
+                return False
+            link.note_endpoint_left_over(self._cause(link))
+            self.log.append(link)
+            return False
         except ProviderError:
             return False
         link.note_endpoint_removed(self._cause(link))

@@ -158,11 +158,15 @@ class PlanChanges:
         if current.finished_at is None or (addon_id is not None and addon_id in known):
             return
         logger.error("a plan was added after change %s had ended; it is removed", change.id)
-        with suppress(ProviderError):
-            if addon_id is None and (found := self._new_addon(link, change, CALL.total_seconds())):
-                addon_id = found.addon_id
+        try:
+            if addon_id is None and (found := self._new_addons(link, change, CALL.total_seconds())):
+                addon_id = found[0].addon_id
             if addon_id is not None:
                 self._take_off(link, addon_id)
+        except ProviderError:  # Nobody would try again.
+            if addon_id is not None and (step := change.next) is not None:
+                left, plan, cause = addon_id, step.plan, self._cause(change)
+                self.log.change(link, lambda it: it.note_plan_left_over(left, plan, cause))
 
     def _look_up(self, change: PlanChange) -> bool:
         link = self.log.get(Link, change.link_id)
@@ -172,9 +176,11 @@ class PlanChanges:
             if isinstance(step, Removal):
                 if self._addon_of(link, step, timeout_s) is None:
                     return self._note_removed(change)
-            elif (found := self._new_addon(link, change, timeout_s)) is not None:
-                cost = step.plan.cost_of(found.order_reference or found.addon_id)
-                return self._note_added(change, Addon(found.addon_id, cost), adopted=True)
+            elif found := self._new_addons(link, change, timeout_s):
+                first, *more = found
+                cost = step.plan.cost_of(first.order_reference or first.addon_id)
+                addon = Addon(first.addon_id, cost, tuple(each.addon_id for each in more))
+                return self._note_added(change, addon, adopted=True)
         except ProviderError:
             return False
         then = after_nothing(change, self.clock(), adds_once=self.network.adds_once)
@@ -197,7 +203,8 @@ class PlanChanges:
         try:
             self._take_off(link, seen.addon_id)
         except Rejected:  # Final, as when it is in use; the link must not wait for it for ever.
-            logger.error("a plan of failed change %s stays on its link, unpaid", change.id)  # noqa: TRY400  # Its text is the network's.
+            addon_id = seen.addon_id
+            return self._save(change, lambda *it: outcomes.finish_left_over(addon_id, *it))
         except ProviderError:
             return False
         return self._save(change, outcomes.finish)
@@ -253,7 +260,7 @@ class PlanChanges:
         timeout_s = CALL.total_seconds()
         if isinstance(change.next, Removal):
             return self._addon_of(link, change.next, timeout_s)
-        return self._new_addon(link, change, timeout_s)
+        return next(iter(self._new_addons(link, change, timeout_s)), None)
 
     def _addon_of(self, link: Link, removal: Removal, timeout_s: float) -> AddonUsage | None:
         """Return the add-on to remove, if the network still has it."""
@@ -261,12 +268,16 @@ class PlanChanges:
             removal.activation_id
         )
 
-    def _new_addon(self, link: Link, change: PlanChange, timeout_s: float) -> AddonUsage | None:
-        """Return an add-on of the plan to add that belongs to no activation of the link."""
+    def _new_addons(self, link: Link, change: PlanChange, timeout_s: float) -> list[AddonUsage]:
+        """Return add-ons of the plan to add that belong to no activation and were not told of."""
         assert change.next is not None
         _, new = match_addons(link.activations.values(), self._addons(link, timeout_s))
         wanted = change.next.plan.provider_plan_id
-        return next((addon for addon in new if addon.provider_plan_id == wanted), None)
+        return [
+            each
+            for each in new
+            if each.provider_plan_id == wanted and each.addon_id not in link.left_over
+        ]
 
     def _addons(self, link: Link, timeout_s: float) -> list[AddonUsage]:
         assert link.endpoint_id is not None

@@ -83,6 +83,7 @@ class _Facts(msgspec.Struct):
     reference: _Reference = msgspec.field(default_factory=_Reference)
     indexes: list[int] = []
     count: int = 0
+    attempt: int = 0
 
 
 class _Charge(msgspec.Struct, gc=False):
@@ -108,7 +109,7 @@ class EventCounters:
         self._changes = _by("outcome", "plan_changes", "Plan changes that have ended.")
         self._items = _by("outcome", "bulk_items", "Items of bulk jobs that have ended.")
         self._left_over = Counter(
-            "orders_left_over", "Orders that we pay a network for and nobody has.", registry=None
+            "orders_left_over", "What we pay a network for and nobody has.", registry=None
         )
         self._jobs = Counter("bulk_jobs_finished", "Bulk jobs that have ended.", registry=None)
         self._rules = self._table()
@@ -147,6 +148,8 @@ class EventCounters:
             Link.Activated.TOPIC: lambda _: self._links.labels("activated").inc(),
             Link.ProvisioningFailed.TOPIC: lambda _: self._links.labels("failed").inc(),
             LostOrder.LeftOver.TOPIC: lambda _: self._left_over.inc(),
+            Link.PlanLeftOver.TOPIC: lambda _: self._left_over.inc(),
+            Link.EndpointLeftOver.TOPIC: lambda it: self._left_over.inc(it.attempt == 1),
             PlanChange.Failed.TOPIC: lambda _: self._changes.labels("failed").inc(),
             BulkJob.ItemsCompleted.TOPIC: lambda it: self._end("completed", len(it.indexes)),
             BulkJob.ItemsFailed.TOPIC: lambda it: self._end("failed", len(it.indexes)),

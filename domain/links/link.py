@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 from uuid import UUID
@@ -47,6 +47,8 @@ class Stage(StrEnum):
 
 
 TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data whose use is told.
+REFUSED_WAIT = timedelta(hours=1)  # Doubled each time, because a person has to look there.
+REFUSED_WAIT_MAX = timedelta(days=1)
 MAY_FAIL = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED, Stage.ORDERING}
 
 
@@ -94,6 +96,7 @@ class Link(Refundable):
             aggregate.changes = ()
             aggregate.name = self.name
             aggregate.installed_at = aggregate.first_used_at = None
+            aggregate.left_over = {}
             aggregate.usage_told = {}
             aggregate.expiry_told = set()
 
@@ -283,6 +286,36 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.stage = Stage.ENDPOINT_REMOVED
+
+    class LeftOver(Event):
+        """An incident: something of this link stays at its network that nobody pays us for."""
+
+        TOPIC = "link.left_over"  # Never triggered itself.
+
+        plan: BoughtPlan
+        cost: Cost | None
+
+    class PlanLeftOver(LeftOver):
+        """A plan is on the link that no purchase has brought, and the network keeps it there."""
+
+        TOPIC = "link.plan_left_over"
+
+        addon_id: str
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.left_over[self.addon_id] = 1
+
+    class EndpointLeftOver(LeftOver):
+        """The network refuses to remove the late endpoint; it is asked again after `until`."""
+
+        TOPIC = "link.endpoint_left_over"
+
+        endpoint_id: str
+        attempt: int
+        until: datetime
+
+        def apply(self, aggregate: "Link") -> None:
+            aggregate.left_over[self.endpoint_id] = self.attempt
 
     class EsimReleased(Event):
         """The eSIM of a failed link is free for others."""
@@ -521,6 +554,7 @@ class Link(Refundable):
     name: str | None
     installed_at: datetime | None
     first_used_at: datetime | None
+    left_over: dict[str, int]  # Ids at the network, and how often each was told.
     usage_told: dict[UUID, int]  # For an activation the highest percentage that was told.
     expiry_told: set[UUID]
 
@@ -718,6 +752,28 @@ class Link(Refundable):
         """Note that this failed link has a late endpoint, before it is removed."""
         assert self.stage is Stage.FAILED, self.stage
         self._note(Link.EndpointFound, cause, endpoint_id=endpoint_id)
+
+    def note_endpoint_left_over(self, cause: Cause) -> None:
+        """Note that the network refuses to remove the late endpoint of this failed link."""
+        assert self.stage is Stage.FAILED, self.stage
+        assert self.endpoint_id is not None
+        attempt = self.left_over.get(self.endpoint_id, 0) + 1
+        facts = {"endpoint_id": self.endpoint_id, "attempt": attempt}
+        until = cause.at + min(REFUSED_WAIT * 2 ** (attempt - 1), REFUSED_WAIT_MAX)
+        self._note_left_over(
+            Link.EndpointLeftOver, self.requested.plan, cause, **facts, until=until
+        )
+
+    def note_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
+        """Note that a plan is on this link which nobody has bought; each is told once."""
+        if addon_id not in self.left_over:
+            self._note_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
+
+    def _note_left_over(
+        self, event: type[LeftOver], plan: BoughtPlan, cause: Cause, **facts: Any
+    ) -> None:
+        known_as = facts.get("addon_id") or facts["endpoint_id"]
+        self._note(event, cause, plan=plan, cost=plan.cost_of(known_as), **facts)
 
     def note_endpoint_removed(self, cause: Cause) -> None:
         """Note that the late endpoint of this failed link is gone."""

@@ -81,10 +81,14 @@ class Order(msgspec.Struct, frozen=True):
 
 
 class Addon(msgspec.Struct, frozen=True):
-    """A plan that was added; `addon_id` is None if the network tells it only through `usage`."""
+    """A plan that was added; `addon_id` is None if the network tells it only through `usage`.
+
+    `others` are further add-ons of the same plan on the endpoint, as far as the call tells them.
+    """
 
     addon_id: str | None
     cost: Cost | None = None
+    others: tuple[str, ...] = ()
 
 
 class AddonUsage(msgspec.Struct, frozen=True):

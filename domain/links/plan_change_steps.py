@@ -13,6 +13,7 @@ does not show it for an hour, repeat an addition, if that is safe, and take it o
 Also what each outcome means for the change and its link, which are saved together.
 """
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -79,6 +80,8 @@ def note_added(
     assert isinstance(addition, Addition)
     change.note_added(addon.addon_id, cause, adopted=adopted)
     link.add_plan(addition.activation_id, addition.plan, addon, cause)
+    for each in _unbought(link, addition, addon):
+        link.note_plan_left_over(each, addition.plan, cause)
     _finish_if_done(change, link, cause)
 
 
@@ -98,10 +101,30 @@ def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
     finish(change, link, cause)
 
 
+def finish_left_over(addon_id: str, change: PlanChange, link: Link, cause: Cause) -> None:
+    """End a failed change whose late add-on the network does not take off: an incident."""
+    assert change.next is not None
+    link.note_plan_left_over(addon_id, change.next.plan, cause)
+    finish(change, link, cause)
+
+
 def finish(change: PlanChange, link: Link, cause: Cause) -> None:
     """End a change of which nothing can happen any more."""
     change.finish(cause)
     link.close_plan_change(cause)
+
+
+def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:
+    """Return add-ons of the same plan that belong to no activation, as when one was added twice.
+
+    Activations whose add-on is not known have the first ones.
+    """
+    known = {each.addon_id for each in link.activations.values()}
+    rest = [each for each in addon.others if each not in known]
+    named = addition.plan.provider_plan_id
+    bought = [each for each in link.current_activations if each.addon_id is None]
+    unknown = [each for each in bought if each.plan.provider_plan_id == named]
+    return rest[len(unknown) :]
 
 
 def _finish_if_done(change: PlanChange, link: Link, cause: Cause) -> None:

@@ -18,7 +18,9 @@ COSTLY: Uses = (
     Link.Activated,
     Link.PlanAdded,
     LostOrder.LeftOver,
+    Link.LeftOver,
 )
+LEFT_OVER = (LostOrder.LeftOver, Link.LeftOver)  # What nobody has, and we pay for.
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,10 @@ def work_of(event: Event) -> list[Work]:
             return [_bought(event.plan, event.cost, event.addon_id or event.endpoint_id)]
         case Link.PlanAdded():
             return [_bought(event.plan, event.cost, event.addon_id)]
+        case Link.PlanLeftOver():
+            return [_bought(event.plan, event.cost, event.addon_id)]
+        case Link.EndpointLeftOver(attempt=1):  # It is told again as long as it is there.
+            return [_bought(event.plan, event.cost, event.endpoint_id)]
         case LostOrder.LeftOver():
             return [_bought(event.plan, event.cost, event.order_reference)]
         case _:

@@ -113,6 +113,7 @@ STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.Activated: ({"created"}, "active"),
     Link.ProvisioningFailed: ({"requested", "reserved", "begun", "ordering"}, "failed"),
     Link.EndpointFound: ({"failed"}, "failed"),
+    Link.EndpointLeftOver: ({"failed"}, "failed"),
     Link.EndpointRemoved: ({"failed"}, "cleaned up"),
     Link.EsimReleased: ({"failed", "cleaned up"}, "ended"),
     Link.Ended: ({"active"}, "over"),

@@ -7,11 +7,10 @@ from typing import Literal
 
 from domain.accounts.wallet import Wallet
 from domain.cost import Cost
-from domain.links.lost_order import LostOrder
 from domain.log.log import Log
 from domain.months import month_of
 from projections.audit.amounts_file import TOLD_MAX, Theirs, WrongFile
-from projections.audit.costs import COSTLY, work_of
+from projections.audit.costs import COSTLY, LEFT_OVER, work_of
 from projections.audit.walk import walk
 from projections.engine.rebuild import Progress, ignore_progress
 
@@ -104,7 +103,7 @@ def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> I
             if work.provider == provider and work.reference is not None:
                 micros = work.cost.amount_micros if work.cost is not None else None
                 currency = work.cost.currency if work.cost is not None else None
-                left = isinstance(event, LostOrder.LeftOver)
+                left = isinstance(event, LEFT_OVER)
                 yield Ours(position, event.timestamp, work.reference, micros, currency, left)
 
 

@@ -71,6 +71,7 @@ DUE: Mapping[type[Event], Callable[[Any], datetime | None]] = {
     Link.EndpointCreated: _idle,
     Link.Activated: _never,
     Link.ProvisioningFailed: lambda event: _soon(event) if event.iccid is not None else None,
+    Link.EndpointLeftOver: _until,
     Link.EndpointRemoved: _soon,
     Link.EsimReleased: _never,
     Link.StatusRequested: _until,

@@ -108,6 +108,8 @@ LINK_EVENTS: tuple[Event, ...] = (
     ),
     _link(Link.EndpointFound, endpoint_id="ep-1"),
     _link(Link.EndpointRemoved, endpoint_id="ep-1"),
+    _link(Link.PlanLeftOver, plan=PLAN, cost=None, addon_id="addon-1"),
+    _link(Link.EndpointLeftOver, plan=PLAN, cost=None, endpoint_id="ep-1", attempt=2, until=LATER),
     _link(Link.EsimReleased, iccid=ICCID),
     _link(Link.LpaStored, lpa=SEALED),
     _link(Link.ChangeOpened, change_id=CHANGE),

@@ -6,9 +6,10 @@ from uuid import UUID
 import pytest
 
 from domain.errors import IncompleteNetworkAnswer, ProvisioningError
+from domain.links.link import Link
 from domain.links.plan_change import PlanChange
 from domain.provider_errors import Rejected
-from tests.workers.link_checks import check
+from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
 
@@ -178,9 +179,15 @@ def test_a_second_call_that_is_refused_says_nothing_about_the_first_one(
     check(lab)
 
 
+def left_over(lab: Lab) -> list[Link.PlanLeftOver]:
+    events = Books(lab.process.log).events
+    return [each for each in events if isinstance(each, Link.PlanLeftOver)]
+
+
 def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_change(
-    lab: Lab, link_id: UUID, caplog: pytest.LogCaptureFixture
+    lab: Lab, link_id: UUID
 ) -> None:
+    """Nobody pays for it, so it is an incident; no other change takes it for its own."""
     lab.late.later("add_plan", 17)
     arm(lab.network, "add_plan", FAULTS["rejected"], after_calls=1)
     change = lab.change(link_id, add=["t3"])
@@ -188,8 +195,15 @@ def test_a_late_plan_that_the_network_does_not_take_off_holds_up_no_further_chan
     lab.settle()
     assert lab.plan_change(change.id).finished_at is not None
     assert lab.network.count("remove_plan") == 1
-    assert f"a plan of failed change {change.id} stays on its link" in caplog.text
+    (told,) = left_over(lab)
+    assert (told.originator_id, told.plan.provider_plan_id) == (link_id, "t3")
     assert code_of(lab.change(link_id, add=["t4"])) is None
+    arm(lab.network, "add_plan", FAULTS["unknown, not done"])
+    again = lab.change(link_id, add=["t3"])
+    lab.settle()
+    activations = lab.link(link_id).activations.values()
+    assert told.addon_id not in {each.addon_id for each in activations}
+    assert (code_of(lab.plan_change(again.id)), left_over(lab)) == (None, [told])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ import pytest
 from domain.links.esim import Esim, esim_id
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
-from tests.workers.link_checks import check
+from projections.audit.costs import work_of
+from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import DEPOSIT, Lab
 from tests.workers.network_faults import FAULTS, KILLS, REFUSALS, UNKNOWN, arm
 from workers.links import CALL
@@ -37,10 +38,32 @@ def esim_of(lab: Lab, link: Link) -> Esim:
 def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(
     lab: Lab, call: str, fault: str
 ) -> None:
+    if (call, fault) == ("remove_endpoint", "rejected"):
+        pytest.skip("a refusal is an incident, below")
     link = fail_late(lab)
     arm(lab.network, call, FAULTS[fault], times=2)
     lab.settle()
     assert lab.network.count(call) == 3  # A removal too, until its reply says that it is done.
+    assert lab.link(link.id).stage is Stage.ENDED
+    check(lab)
+
+
+def test_an_endpoint_that_the_network_keeps_is_an_incident_and_asked_about_ever_less(
+    lab: Lab,
+) -> None:
+    link = fail_late(lab)
+    arm(lab.network, "remove_endpoint", FAULTS["rejected"], times=7)
+    for _ in range(4 * 24 * 6):
+        lab.clock.forward(minutes=10)
+        lab.sweep()
+    told = [e for e in Books(lab.process.log).events if isinstance(e, Link.EndpointLeftOver)]
+    waited = [(each.until - each.timestamp) / timedelta(hours=1) for each in told]
+    assert waited == [1, 2, 4, 8, 16, 24, 24]
+    assert len(lab.process.log.get(Link, link.id).left_over) == 1
+    (work,) = (work for each in told for work in work_of(each))
+    assert work.reference == told[0].endpoint_id
+    assert lab.network.count("remove_endpoint") == 8
+    lab.settle()
     assert lab.link(link.id).stage is Stage.ENDED
     check(lab)
 

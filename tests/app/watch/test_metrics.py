@@ -122,7 +122,7 @@ def test_the_open_circuit_of_a_network_shows(
         return network
 
     monkeypatch.setitem(providers.NETWORKS, "remote", remote)
-    installation.environment["NETWORK_PROVIDER"] = "remote,simulated"
+    installation.environment |= {"NETWORK_PROVIDER": "remote,simulated", "SANDBOX": "false"}
     process = installation.process()
     assert scrape(process)[NETWORK.format("remote")] == 1
     for _ in range(FAILURES_MAX):

@@ -282,8 +282,8 @@ class BicsNetwork:
             addons = self._addons(endpoint_id, self._profile(endpoint_id, deadline), deadline)
         except ProviderError:
             return Addon(None)
-        mine = [each for each in addons if each.provider_plan_id == plan.provider_plan_id]
-        return Addon(mine[-1].addon_id if mine else None)
+        of_plan = [e.addon_id for e in addons if e.provider_plan_id == plan.provider_plan_id]
+        return Addon(of_plan[-1] if of_plan else None, others=tuple(of_plan[:-1]))
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
         """Remove a plan; if BICS refuses, look whether it was gone already."""
