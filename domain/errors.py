@@ -319,15 +319,17 @@ class WrongCurrency(NotPossible):
         super().__init__(f"CURRENCY must stay {currency}: the log of this installation holds it")
 
 
-class WebhookLimit(NotPossible):
+class WebhookLimit(Refused):
     """Raised for one webhook endpoint too many."""
 
-    def __init__(self) -> None:
-        super().__init__("an organization has at most 10 webhook endpoints; delete one first")
+    code = "WEBHOOK_LIMIT"
+    message = "An organization has at most 10 webhook endpoints; delete one first."
+    retryable = False
 
 
-class WebhookDisabled(NotPossible):
+class WebhookDisabled(Refused):
     """Raised for what only an enabled webhook endpoint can be asked for."""
 
-    def __init__(self) -> None:
-        super().__init__("this webhook endpoint is disabled; enable it first")
+    code = "WEBHOOK_DISABLED"
+    message = "This webhook endpoint is disabled; enable it first."
+    retryable = False

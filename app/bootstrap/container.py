@@ -6,6 +6,7 @@ opened before a fork, and looking at an installation does not make one.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -13,7 +14,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from math import inf
 from threading import RLock
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar, cast, get_args
 from uuid import UUID, uuid4
 
 import msgspec
@@ -66,7 +67,7 @@ from app.settings import (
     WrongSetting,
 )
 from app.watch.database_clock import DatabaseClock
-from app.watch.gauges import Ages, AuditState, QueueState, behind_s
+from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
 from app.watch.logging import carried, note_cause
 from app.watch.metrics import Metrics
 from app.watch.work_log import WorkLog
@@ -103,6 +104,7 @@ from domain.lookups.single import SingleLookup
 from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
+from domain.webhooks.endpoint import DisabledReason
 from domain.webhooks.signatures import Signer
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
@@ -936,7 +938,9 @@ class Container:
     @part
     def webhook_sender(self) -> HttpSender:
         """Sends webhooks."""
-        return HttpSender(allow_private=self.settings.webhooks_allow_private)
+        return HttpSender(
+            allow_private=self.settings.webhooks_allow_private, tell=self.metrics.told
+        )
 
     # Monthly fees, and the end of a month.
 
@@ -1101,6 +1105,17 @@ class Container:
             return AuditState(None, 0, outside_s, overdue)
         failures = len(msgspec.json.decode(note.value)["failures"])
         return AuditState((now - note.at).total_seconds(), failures, outside_s, overdue)
+
+    def webhook_state(self) -> WebhookState:
+        """Return what waits to be told, and which endpoints are told nothing."""
+        self._require_database()
+        pending, since = self.webhook_deliveries.backlog()
+        late_s = 0.0 if since is None else (self.clock() - since).total_seconds()
+        with self.views.reading() as connection:
+            rows = self.webhook_endpoints.all(connection)
+        disabled = Counter(each.disabled for each in rows if each.disabled is not None)
+        known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
+        return WebhookState(pending, max(0.0, late_s), known)
 
     def queue_states(self) -> list[QueueState]:
         """Return what waits in each queue."""

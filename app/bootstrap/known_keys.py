@@ -12,6 +12,7 @@ from app.security.keys import SigningKeysError, load_or_make_pepper
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S
 from domain.accounts.organization import ApiClient, api_client_id
+from domain.webhooks.endpoint import WebhookEndpoint
 from projections.models.api_clients import ApiClientRow
 
 
@@ -74,9 +75,9 @@ def _lost_secrets(container: Container) -> list[str]:
     if len(keys) < 2:  # noqa: PLR2004  # The first one replaces none.
         return []
     with container.views.reading() as connection:
-        organizations = [row.id for row in container.organizations.all(connection)]
-    endpoints = [each for owner in organizations for each in container.webhooks.all(owner)]
-    dead = sum(_at(keys, each.secret_since) != keys[-1].value for each in endpoints)
+        ids = [row.id for row in container.webhook_endpoints.all(connection)]
+    given = [container.log.get(WebhookEndpoint, each).secret_since for each in ids]
+    dead = sum(_at(keys, each) != keys[-1].value for each in given)
     told = (
         f"SIGNING_KEYS: the key of webhooks is not that of before: receivers refuse what {dead} "
         "endpoints are told; restore the directory from its backup, or rotate each secret"

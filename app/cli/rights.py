@@ -25,6 +25,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         **dict.fromkeys(("org list", "client list", "plans list", "keys list")),
         **dict.fromkeys(("wallet show", "wallet adjustments list")),
         **dict.fromkeys(("links list", "links show", "links retry", "jobs retry")),
+        **dict.fromkeys(("webhooks list", "webhooks redeliver")),
         **dict.fromkeys(("projections status", "projections rebuild")),
         **dict.fromkeys(("dead-letters list", "dead-letters replay", "dead-letters purge")),
         **dict.fromkeys(("audit verify", "operator list")),

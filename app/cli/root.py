@@ -30,6 +30,7 @@ COMMANDS = {
     "plans": "The catalogue: data plans, and who may see them.",
     "providers": "Lookup providers and networks: what works there, and which of them get new work.",
     "links": "Links: the eSIMs that partners have bought.",
+    "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
     "keys": "The keys that sign tokens and checkpoints.",
     "settings": "Print every setting with its value, default and meaning.",
     "openapi": "Print the OpenAPI document.",

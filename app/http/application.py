@@ -26,6 +26,7 @@ from app.http.lookups import ended_jobs
 from app.http.lookups import routes as lookups
 from app.http.lookups.at_once import LookupsAtOnce
 from app.http.tokens import routes as auth
+from app.http.webhooks import routes as webhooks
 
 
 def new_request_id() -> UUID:
@@ -51,6 +52,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
         account.blueprint,
         deposits.blueprint,
         finance.blueprint,
+        webhooks.blueprint,
         health.blueprint,
     )
     app.extensions[docs.DOCUMENT] = openapi.register(app, container.settings, groups)

@@ -46,6 +46,7 @@ def examine(container: Container) -> list[Finding]:
         *_keys(container),
         *_clock(container),
         *_work(container),
+        *_webhooks(container),
         *_months(container),
         *_providers(container),
         *_trials(container),
@@ -143,6 +144,16 @@ def _work(container: Container) -> Iterator[Finding]:
             by = "" if behind_s is None else f" by {behind_s:.0f} s"
             message = f"{lag.name} is behind the log{by}: is its process running?"
             yield Finding("read models", "fault", message)
+
+
+def _webhooks(container: Container) -> Iterator[Finding]:
+    with container.views.reading() as connection:
+        rows = container.webhook_endpoints.all(connection)
+    for each in rows:
+        if each.disabled in {"failing", "gone"}:
+            whose = f"{each.id} of organization {each.organization_id}"
+            message = f"webhook endpoint {whose} is disabled ({each.disabled}): tell the partner"
+            yield Finding("webhooks", "advice", message)
 
 
 def _months(container: Container) -> Iterator[Finding]:

@@ -141,6 +141,15 @@ class AuditState:
     months_overdue: int
 
 
+@dataclass(frozen=True, slots=True)
+class WebhookState:
+    """How many deliveries wait, how late one is that nothing holds up, and what was disabled."""
+
+    pending: int
+    late_s: float
+    disabled: Mapping[str, int]
+
+
 class Watched(Protocol):
     """The questions; every method may raise, or hang while a database is unreachable."""
 
@@ -160,6 +169,8 @@ class Watched(Protocol):
 
     def audit_state(self) -> AuditState: ...
 
+    def webhook_state(self) -> WebhookState: ...
+
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
         """Tell by gauge and provider what is known of it."""
         ...
@@ -176,6 +187,7 @@ def askers(watched: Watched, role: ProcessName) -> list[Asker[list[Metric]]]:
     if role in AUDITING:
         parts["audit"] = lambda: _audit(watched.audit_state())
         parts["readings"] = lambda: _readings(watched.reading_ages())
+        parts["webhooks"] = lambda: _webhooks(watched.webhook_state())
     if role in WORKING:
         parts["provider"] = lambda: _providers(watched.providers_up())
     return [Asker(name, ask) for name, ask in parts.items()]
@@ -221,6 +233,20 @@ def _readings(ages: Mapping[str, float]) -> list[Metric]:
     for network, age_s in ages.items():
         family.add_metric([network], age_s)
     return [family]
+
+
+def _webhooks(state: WebhookState) -> list[Metric]:
+    disabled = GaugeMetricFamily(
+        "webhook_endpoints_disabled", "Endpoints that are told nothing.", labels=["reason"]
+    )
+    for reason, count in state.disabled.items():
+        disabled.add_metric([reason], count)
+    late = "How late the delivery is that has waited longest for an endpoint that works."
+    return [
+        GaugeMetricFamily("webhook_deliveries_pending", "Deliveries that wait.", state.pending),
+        GaugeMetricFamily("webhook_delivery_late_seconds", late, state.late_s),
+        disabled,
+    ]
 
 
 def _work(ages: Ages) -> list[Metric]:

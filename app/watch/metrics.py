@@ -262,6 +262,14 @@ class Metrics:
         self._message_seconds = Histogram(
             "message_duration_seconds", "Time to work on a message.", ["actor"], registry=None
         )
+        self._told = Counter(
+            "webhook_attempts",
+            "Attempts to tell an endpoint, by the class of its answer or why there was none.",
+            ["outcome"],
+            registry=None,
+        )
+        for outcome in ("2xx", "3xx", "4xx", "5xx", "timeout"):
+            self._told.labels(outcome)
         self._active = Gauge(
             "role_active", "1 in the copy that is active, 0 in a standby.", ["role"], registry=None
         )
@@ -315,6 +323,10 @@ class Metrics:
         if outcome != HELD:
             self._call_seconds.labels(provider).observe(seconds)
 
+    def told(self, outcome: str) -> None:
+        """Count one attempt to tell an endpoint."""
+        self._told.labels(outcome).inc()
+
     def balance(self, provider: str, amount: float) -> None:
         """Show what we have left at a provider; NaN if that is not known."""
         self._balances.labels(provider).set(amount)
@@ -353,7 +365,7 @@ class Metrics:
             if role in DECIDING
             else []
         )
-        shown += [self._messages, self._message_seconds] if role in WORKING else []
+        shown += [self._messages, self._message_seconds, self._told] if role in WORKING else []
         shown += [self._active] if role in WITH_STANDBY else []
         shown += [self._balances] if role in AUDITING else []
         return shown

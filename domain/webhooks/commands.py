@@ -90,7 +90,7 @@ class Webhooks:
 
     def get(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
         """Return an endpoint that is not deleted."""
-        endpoint = self._owned(organization_id, endpoint_id)
+        endpoint = self.owned(organization_id, endpoint_id)
         if endpoint.is_deleted:
             raise NotFound
         return endpoint
@@ -143,7 +143,7 @@ class Webhooks:
         """End an endpoint; one that has ended stays so."""
 
         def attempt() -> WebhookEndpoint:
-            endpoint = self._owned(organization_id, endpoint_id)
+            endpoint = self.owned(organization_id, endpoint_id)
             if not endpoint.is_deleted:
                 listed = self.log.get(WebhookList, webhook_list_id(organization_id))
                 endpoint.delete(cause)
@@ -238,7 +238,8 @@ class Webhooks:
             request_id = webhook_request_id(endpoint.organization_id, operation, key)
         return WebhookRequest.make(kind, request_id, endpoint, cause, **facts)
 
-    def _owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
+    def owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
+        """Return an endpoint, also one that is deleted."""
         endpoint = self.log.find(WebhookEndpoint, endpoint_id)
         if endpoint is None or endpoint.organization_id != organization_id:
             raise NotFound

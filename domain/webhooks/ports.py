@@ -67,6 +67,15 @@ class Delivery(NamedTuple):
     error: str | None
 
 
+class Sums(NamedTuple):
+    """What there is of an endpoint's deliveries, and how it has been of late."""
+
+    pending: int
+    failed: int
+    failures: int
+    failing_since: datetime | None
+
+
 class Deliveries(Protocol):
     """The deliveries of the last thirty days, as their organization reads them."""
 

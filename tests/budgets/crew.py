@@ -54,6 +54,7 @@ class Crew:
             self._prepare(container)
         self._lend_news()
         self.web.keys.ensure()
+        self.web.webhook_key.ensure()
         self.settle()
 
     @property

@@ -25,6 +25,7 @@ class Partner(Buyer):
         crew.settle()
         self._new = count(0)
         self.a_link = self.link()
+        self.a_webhook = self.webhook()
         self.a_job = self.create_job(self.new_numbers(1000)).json["data"]["job_id"]
         crew.settle()
 
@@ -52,6 +53,9 @@ OPERATIONS: Mapping[str, Operation] = {
     "read of a link": lambda it: it.read(it.a_link),
     "list of links": lambda it: it.get("/v1/links"),
     "top-up": lambda it: it.change(it.a_link, add=[MORE]),
+    "webhook": lambda it: it.webhook(),
+    "list of webhooks": lambda it: it.get("/v1/webhooks"),
+    "list of deliveries": lambda it: it.get(f"/v1/webhooks/{it.a_webhook}/deliveries"),
 }
 
 

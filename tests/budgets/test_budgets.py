@@ -77,6 +77,14 @@ BUDGETS: Mapping[str, Budget] = {
         "web 10/2, projector 13/1, dispatcher 3/1, worker 7/2, network 3/1",
         "web 14/2, projector 13/1, dispatcher 3/1, worker 13/2, network 3/1",
     ),
+    # The list that bounds them, and the commit.
+    "webhook": Budget(
+        "web 2/1, projector 3/1, dispatcher 1/0", "web 5/1, projector 3/1, dispatcher 1/0"
+    ),
+    # That list and the stream of each, of which there are ten at most; here four.
+    "list of webhooks": Budget("web 5/0", "web 6/0"),
+    # The endpoint; the page and how many there are.
+    "list of deliveries": Budget("web 3/0", "web 4/0"),
 }
 
 

@@ -30,6 +30,8 @@ from domain.accounts.organization import THRESHOLDS_MAX
 from domain.links import notifications, readings, status
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from domain.places import share_of
+from domain.webhooks.destination import URL_CHARS_MAX
+from domain.webhooks.endpoint import ENDPOINTS_MAX
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 
@@ -126,6 +128,9 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "`reference` of transactions": f"{account_input.REFERENCE_CHARS_MAX} characters",
     "`reference` of a deposit": f"{account_input.REFERENCE_CHARS_MAX} visible ASCII characters",
     "`size` of a QR code": f"{link_input.QR_SIZE_MAX}",
+    "`url` of a webhook": f"{URL_CHARS_MAX} characters",
+    "`description` of a webhook": f"{link_input.NAME_CHARS_MAX} characters",
+    "webhooks of an organization": f"{ENDPOINTS_MAX}",
     "`per_page` of any list": f"{PER_PAGE_MAX}",
     "`page` of any list": f"{PAGE_MAX}",
     "single lookups under way, in each process": f"{ON_THREADS_MAX}",

@@ -30,7 +30,7 @@ from sqlalchemy import (
     select,
 )
 
-from domain.webhooks.ports import Delivery
+from domain.webhooks.ports import Delivery, Sums
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
@@ -260,6 +260,39 @@ class SqlDeliveries:
         with self._database.reading() as connection:
             row = connection.execute(select(*self._read).where(this)).one_or_none()
         return None if row is None else _delivery(row)
+
+    def sums(self) -> dict[UUID, Sums]:
+        """Count by endpoint, for operators: it reads all rows."""
+        rows, states = self._rows.c, self._states.c
+        pending, failed = (
+            func.count().filter(rows.status == each) for each in ("pending", "failed")
+        )
+        counted = select(rows.endpoint_id, pending, failed).group_by(rows.endpoint_id)
+        health = select(states.endpoint_id, states.failures, states.failing_since)
+        with self._database.reading() as connection:
+            counts = {each[0]: (each[1], each[2]) for each in connection.execute(counted)}
+            found = connection.execute(health).all()
+        sums = {}
+        for endpoint_id, failures, micros in found:
+            waiting, lost = counts.get(endpoint_id, (0, 0))
+            since = None if micros is None else from_micros(micros)
+            sums[endpoint_id] = Sums(waiting, lost, failures, since)
+        return sums
+
+    def backlog(self) -> tuple[int, datetime | None]:
+        """Return how many deliveries wait, and since when one does that nothing holds up.
+
+        A delivery that waits for an endpoint which fails is late for its sake, not for ours.
+        """
+        rows, states = self._rows.c, self._states.c
+        waits = rows.status == "pending"
+        count = select(func.count()).select_from(self._rows).where(waits)
+        healthy = select(states.endpoint_id).where(states.failures == 0)
+        oldest = select(func.min(rows.next_attempt_at)).where(waits, rows.endpoint_id.in_(healthy))
+        with self._database.reading() as connection:
+            pending = connection.execute(count).scalar_one()
+            since = connection.execute(oldest).scalar_one()
+        return pending, None if since is None else from_micros(since)
 
 
 def _tables(metadata: MetaData) -> tuple[Table, Table]:

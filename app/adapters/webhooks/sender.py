@@ -83,7 +83,7 @@ class Names:
 class HttpSender:
     """Sends webhooks; thread-safe. `allow_private` is for development: see `read_destination`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # All but the first has a default.
         self,
         *,
         allow_private: bool,
@@ -91,18 +91,21 @@ class HttpSender:
         may_reach: Callable[[Address], bool] | None = None,
         context: ssl.SSLContext | None = None,
         send_s: float = SEND_S,
+        tell: Callable[[str], None] = lambda outcome: None,  # noqa: ARG005  # The shape of it.
     ) -> None:
         self._allow_private = allow_private
         self._resolve = resolve or Names()
         self._may_reach = may_reach or _may_reach
         self._given = context
         self._send_s = send_s
+        self._tell = tell
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent:
         """POST a body once; every failure is an answer."""
         began_s = time.monotonic()
         found = self._send(url, headers, body, began_s + self._send_s)
         duration_ms = round((time.monotonic() - began_s) * 1000)
+        self._tell(f"{found // 100}xx" if isinstance(found, int) else found)
         if isinstance(found, int):
             return Sent(found, None, duration_ms)
         return Sent(None, found, duration_ms)

@@ -18,6 +18,7 @@ from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.paths import below
 from app.http.edge.problem_docs import ERRORS
 from app.http.edge.replies import (
+    DELIVERY_ID,
     JOB_ID,
     KNOWN,
     LINK_ID,
@@ -26,6 +27,7 @@ from app.http.edge.replies import (
     OR,
     PLAN_ID,
     TRANSACTION_ID,
+    WEBHOOK_ID,
 )
 from app.http.edge.request import REQUEST_ID
 from app.settings import Settings
@@ -44,6 +46,7 @@ SCOPES = {
     "links": "Buy, read and change links.",
     "wallet": "Read the balance, the transactions, statements, usage and the account.",
     "deposits": "Book payments of partners; for payment services, given by name only.",
+    "webhooks": "Say where you are told what happens, and read what you were told.",
 }
 UUID_OR_ICCID = "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
 ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
@@ -52,11 +55,13 @@ ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
         {"pattern": UUID_OR_ICCID},
         LINK_ID,
     ),
+    "delivery_id": ("The id of the delivery.", {"format": "uuid"}, DELIVERY_ID),
     "job_id": ("The id of the job.", {"format": "uuid"}, JOB_ID),
     "month": ("The month (UTC).", {"pattern": "^[0-9]{4}-(0[1-9]|1[0-2])$"}, "2026-11"),
     "plan_id": ("The id of the plan.", {"format": "uuid"}, PLAN_ID),
     "request_id": ("The id of the request, from its 202.", {"format": "uuid"}, LINK_ID),
     "transaction_id": ("The id of the transaction.", {"format": "uuid"}, TRANSACTION_ID),
+    "webhook_id": ("The id of the endpoint.", {"format": "uuid"}, WEBHOOK_ID),
 }
 REQUEST_HEADERS: Mapping[str, dict[str, Any]] = {
     "X-Request-Id": {

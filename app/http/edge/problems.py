@@ -30,6 +30,8 @@ STATUS: Mapping[type[Refused], int] = {
     errors.LinkEnded: 409,
     errors.LinkInUse: 409,
     errors.CancelWindowOver: 409,
+    errors.WebhookLimit: 409,
+    errors.WebhookDisabled: 409,
     errors.RateLimited: 429,
     errors.ConfigError: 500,
     errors.IncompleteNetworkAnswer: 502,

@@ -171,6 +171,8 @@ JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
 LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
 PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
 TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")
+WEBHOOK_ID: Final = UUID("4a9d2f60-1b7c-5e38-9c05-7d8e1f2a3b4c")
+DELIVERY_ID: Final = UUID("d2c4e6f8-0a1b-5c3d-8e5f-6a7b8c9d0e1f")
 
 
 def format_time(moment: datetime) -> str:

@@ -186,7 +186,9 @@ def register_webhook(process: Process) -> WebhookEndpoint:
     with process.views.reading() as connection:
         (owner,) = process.organizations.all(connection)
     draft = Draft(owner.id, "https://hooks.example/", None, None, None)
-    return process.webhooks.register(draft, process.cause())[0]
+    made, _ = process.webhooks.register(draft, process.cause())
+    process.projector.catch_up()
+    return made
 
 
 def test_a_new_key_of_webhooks_is_a_loss_until_the_secret_is_rotated(

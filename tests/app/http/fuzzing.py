@@ -34,15 +34,29 @@ from domain.links.networks import NOT_SOLD
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.months import month_of
 from domain.phone_number import is_e164
+from domain.webhooks import destination
 from tests.app.http.buying import BASIC, MORE, Buyer
 
 KEY = "Idempotency-Key"
+URL_PROBLEMS = [
+    destination.NOT_A_URL,
+    destination.NOT_HTTPS,
+    destination.WITH_USER,
+    destination.WITH_FRAGMENT,
+    destination.NOT_A_HOST,
+    destination.NOT_AN_ADDRESS,
+    destination.OTHER_PORT,
+    destination.NOT_PUBLIC,
+]
 NUMBERS = ["+14155552671", "+4915112345678"]
 KEYED = {
     "POST /number-lookup",
     "POST /number-lookup/bulk",
     "POST /v1/links",
     "PUT /v1/links/{identifier}/plans",
+    "POST /v1/webhooks",
+    "POST /v1/webhooks/{webhook_id}/rotate-secret",
+    "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
 }
 DRY = {"true", "1", True}
 OFTEN, SOMETIMES = 0.7, 0.4  # How often an id that exists stands in for a made-up one.
@@ -121,6 +135,9 @@ PARAMETERS: Mapping[str, Any] = {
     "path.plan_id": _of("plans", OFTEN),
     "path.request_id": _of("requests", OFTEN),
     "path.month": _of("months", OFTEN),
+    "path.webhook_id": _of("webhooks", OFTEN),
+    "path.delivery_id": _of("deliveries", OFTEN),
+    "body.url": _of("urls", OFTEN),
     "path.transaction_id": _of("transactions", OFTEN),
     "query.phone_number": _of("numbers", SOMETIMES),
     "query.country": _of("countries", OFTEN),
@@ -165,7 +182,13 @@ def _what_exists(buyer: Buyer) -> dict[str, list[str]]:
     links = [buyer.link(), buyer.link(MORE)]
     job = buyer.finished_job(NUMBERS)
     buyer.service.until_projected("transactions", "statements", "links", "jobs")
+    for each in buyer.get("/v1/webhooks").json["data"]:  # There is room for ten.
+        buyer.open("DELETE", f"/v1/webhooks/{each['id']}")
+    webhook_id = buyer.webhook()
     return {
+        "webhooks": [webhook_id],
+        "deliveries": [buyer.test_delivery(webhook_id)],
+        "urls": ["https://hooks.example/a", "https://hooks.example:443/b?c"],
         "links": [*(link["id"] for link in links), links[0]["iccid"]],
         "requests": [links[0]["id"]],
         "jobs": [job["job_id"]],
@@ -216,12 +239,18 @@ def _number_stands_nowhere(refusal: Refusal) -> bool:
     return refusal.messages == {MISSING} and not in_query and refusal.case.body is NOT_SET
 
 
+def _leads_nowhere_public(refusal: Refusal) -> bool:
+    """The format `uri` says neither which hosts are public nor which ports may be used."""
+    return bool(refusal.messages) and refusal.messages <= set(URL_PROBLEMS)
+
+
 REFUSED_RIGHTLY: tuple[Callable[[Refusal], bool], ...] = (
     _key_has_another_request,
     _names_what_is_not_there,
     _two_lists_count_together,
     _letters_are_no_country,
     _number_stands_nowhere,
+    _leads_nowhere_public,
 )
 
 
@@ -286,7 +315,14 @@ def the_same_key_replays(_: CheckContext, response: Response, case: Case) -> Non
         assert again.status_code == response.status_code, again.text
     assert again.headers.get("Idempotency-Replayed") == "true", again.headers
     first = response.json()["data"]
-    for name in {"id", "job_id", "phone_number", "amount_charged", "activations"} & first.keys():
+    for name in {
+        "id",
+        "job_id",
+        "phone_number",
+        "amount_charged",
+        "activations",
+        "secret",
+    } & first.keys():
         assert again.json["data"][name] == first[name], name
 
 

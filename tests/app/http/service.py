@@ -24,6 +24,7 @@ from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
 from projections.engine.freshness import wait_until_projected
 from tests.app.http.described import described, differences, operation_of
+from tests.support.webhooks import KeepingSender
 
 WAIT_S = 20.0
 LOOK_S = 0.02
@@ -91,6 +92,7 @@ class Service:
             "SIGNING_KEYS": str(directory / "keys"),
         }
         self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
+        self.sender = self.container.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         if migrated:
             migrate(self.container)
             self.container.keys.ensure()
@@ -218,6 +220,19 @@ class Tenant:
         self.service.until(lambda: self.get(path).json["data"]["finished_at"] is not None)
         job: dict[str, Any] = self.get(path).json["data"]
         return job
+
+    def webhook(self, url: str = "https://hooks.example/", **more: Any) -> str:
+        """Register an endpoint and return its id."""
+        reply = self.post("/v1/webhooks", json={"url": url, **more})
+        assert reply.status_code == 201, reply.text
+        return str(reply.json["data"]["id"])
+
+    def test_delivery(self, webhook_id: str) -> str:
+        """Have an endpoint told a test, and return the id of the delivery when it is listed."""
+        path = f"/v1/webhooks/{webhook_id}"
+        told = str(self.post(f"{path}/test").json["data"]["delivery_id"])
+        self.service.until(lambda: told in self.get(f"{path}/deliveries").text)
+        return told
 
     def balance(self) -> str:
         return str(self.get("/v1/wallet").json["data"]["balance"])

@@ -258,6 +258,7 @@ def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
         "python",
         "store",
         "provider",
+        "reason",
     }
     implementation = {"implementation", "major", "minor", "patchlevel", "version"}
     assert labels <= known | implementation

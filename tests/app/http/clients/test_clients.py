@@ -15,10 +15,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from app.http.docs import GUIDES
+from domain.cause import utc_now
+from domain.webhooks.signatures import Signer
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
@@ -127,7 +130,8 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
     root, place = Path(found.origin).parent, tmp_path_factory.mktemp("node")
     node = root / "bin" / "node"
     npm = root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    for name in ("package.json", "package-lock.json", "tsconfig.json", "walk.ts", "lint.mjs"):
+    names = ("package.json", "package-lock.json", "tsconfig.json", "walk.ts")
+    for name in (*names, "lint.mjs", "verify.mjs"):
         shutil.copy(HERE / name, place)
     done = attempt(place, node, npm, "ci", *NPM_OPTIONS)
     if why := NO_PACKAGES.search(done.stderr):
@@ -156,3 +160,24 @@ def test_the_linters_of_partners_find_nothing(make_service: MakeService, node: N
     found = json.loads(node.run("lint.mjs", "ours.json", "worse.json"))
     assert found["ours.json"] == []
     assert {each.split()[0] for each in found["worse.json"]} == {"spectral", "redocly"}
+
+
+@pytest.mark.slow
+def test_the_library_of_receivers_in_javascript_verifies_webhooks(node: Node) -> None:
+    signer, endpoint = Signer(lambda: b"k" * 32), uuid4()
+    body, now = '{"type":"webhook.test","data":{"name":"Zoë"}}', int(utc_now().timestamp())
+
+    def case(secret: int, *generations: int, said: str = body, at: int = now) -> dict[str, object]:
+        """Sign with some generations; verify with the secret of one what is `said`."""
+        headers = {
+            "webhook-id": "msg-1",
+            "webhook-timestamp": str(at),
+            "webhook-signature": signer.sign(endpoint, generations, "msg-1", at, body.encode()),
+        }
+        return {"secret": signer.secret(endpoint, secret), "headers": headers, "body": said}
+
+    right = [case(1, 1), case(1, 2, 1), case(2, 2, 1)]
+    wrong = [case(1, 2), case(1, 1, said=body + " "), case(1, 1, at=now - 600)]
+    (node.place / "cases.json").write_text(json.dumps([*right, *wrong]), "utf-8")
+    told = json.loads(node.run("verify.mjs", "cases.json"))
+    assert told == [json.loads(body)] * 3 + [None] * 3

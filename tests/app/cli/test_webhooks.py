@@ -1,0 +1,143 @@
+"""`webhooks`: what operators see of endpoints, and telling again."""
+
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from app.bootstrap.container import Container
+from domain.cause import Cause, utc_now
+from domain.webhooks.commands import Changes, Draft
+from domain.webhooks.endpoint import WebhookRequest
+from domain.webhooks.ports import Delivery
+from tests.app.cli.shell import Shell
+
+URL = "https://hooks.example/told?token=hush"
+
+
+class Partners:
+    """Two organizations with an endpoint each, and deliveries as workers leave them."""
+
+    def __init__(self, shell: Shell) -> None:
+        self.shell = shell
+        self.organizations = [shell.new_organization() for _ in range(2)]
+        self.container = shell.container()
+        self.endpoints = [self._endpoint(each) for each in self.organizations]
+
+    def _endpoint(self, organization_id: UUID) -> UUID:
+        draft = Draft(organization_id, URL, None, None, None)
+        return self.container.webhooks.register(draft, Cause(utc_now(), "r"))[0].id
+
+    def plan(self, index: int, **facts: Any) -> UUID:
+        """Plan a delivery to one of the endpoints."""
+        known: dict[str, Any] = {
+            "id": uuid4(),
+            "endpoint_id": self.endpoints[index],
+            "organization_id": self.organizations[index],
+            "about": uuid4(),
+            "position": 7,
+            "type": "link.activated",
+            "body": b"{}",
+            "created_at": utc_now(),
+            "status": "pending",
+            "attempts": 0,
+            "retries": 0,
+            "next_attempt_at": utc_now(),
+            "attempted_at": None,
+            "response_status": None,
+            "duration_ms": None,
+            "error": None,
+        }
+        planned = Delivery(**{**known, **facts})
+        with self.container.views.writing() as connection:
+            self.container.webhook_deliveries.plan(connection, [planned])
+        return planned.id
+
+
+@pytest.fixture
+def partners(shell: Shell) -> Any:
+    made = Partners(shell)
+    yield made
+    made.container.close()
+
+
+def test_endpoints_of_all_organizations_are_listed_without_their_secrets(
+    shell: Shell, partners: Partners
+) -> None:
+    partners.plan(0)
+    partners.plan(0, status="failed", attempts=10, response_status=500)
+    listed = shell.json("webhooks", "list")["data"]
+    assert [UUID(each["id"]) for each in listed] == partners.endpoints
+    first = listed[0]
+    assert (first["host"], first["enabled"], first["events"]) == ("hooks.example", True, None)
+    assert (first["pending"], first["failed"], listed[1]["pending"]) == (1, 1, 0)
+    assert "hush" not in shell.run("webhooks", "list").output
+    own = shell.json("webhooks", "list", "--org", partners.organizations[1])["data"]
+    assert [UUID(each["id"]) for each in own] == partners.endpoints[1:]
+    assert "there is no organization" in shell.refusal("webhooks", "list", "--org", uuid4())
+
+
+def test_those_that_fail_can_be_asked_for(shell: Shell, partners: Partners) -> None:
+    assert shell.json("webhooks", "list", "--failing")["data"] == []
+    webhooks, cause = partners.container.webhooks, Cause(utc_now(), "r")
+    log = partners.container.log
+    failing = webhooks.get(partners.organizations[0], partners.endpoints[0])
+    failing.disable("failing", cause)
+    log.append(failing)
+    asked = Changes(enabled=False)
+    webhooks.change(partners.organizations[1], partners.endpoints[1], asked, cause)
+    (listed,) = shell.json("webhooks", "list", "--failing")["data"]
+    assert UUID(listed["id"]) == partners.endpoints[0]
+    assert (listed["enabled"], listed["disabled_reason"]) == (False, "failing")
+    told = shell.json("doctor", status=1)["data"]
+    (found,) = [each for each in told if each["check"] == "webhooks"]
+    assert str(partners.endpoints[0]) in found["message"]
+
+
+def test_deliveries_of_an_endpoint_are_listed(shell: Shell, partners: Partners) -> None:
+    old = partners.plan(
+        0, created_at=utc_now() - timedelta(days=1), status="failed", attempts=3, error="timeout"
+    )
+    new = partners.plan(0)
+    partners.plan(1)
+    endpoint = ("--endpoint", partners.endpoints[0])
+    listed = shell.json("webhooks", "list", *endpoint)["data"]
+    assert [UUID(each["id"]) for each in listed] == [new, old]
+    (failing,) = shell.json("webhooks", "list", *endpoint, "--failing")["data"]
+    assert (failing["id"], failing["error"], failing["attempts"]) == (str(old), "timeout", 3)
+    assert "there is no endpoint" in shell.refusal("webhooks", "list", "--endpoint", uuid4())
+
+
+def requests_of(container: Container) -> list[WebhookRequest.RedeliveryAsked]:
+    return [
+        each.event
+        for each in container.log.read(0, 1_000)
+        if isinstance(each.event, WebhookRequest.RedeliveryAsked)
+    ]
+
+
+def test_one_delivery_or_all_that_failed_are_told_again(shell: Shell, partners: Partners) -> None:
+    failed = {partners.plan(0, status="failed") for _ in range(2)}
+    done = partners.plan(0, status="delivered")
+    endpoint = partners.endpoints[0]
+    assert shell.json("webhooks", "redeliver", endpoint)["asked"] == 2
+    assert shell.json("webhooks", "redeliver", endpoint, done)["asked"] == 1
+    asked = requests_of(partners.container)
+    assert {each.delivery_id for each in asked[:2]} == failed
+    assert asked[2].delivery_id == done
+    assert all((each.actor or "").startswith("os:") for each in asked)
+    refused = shell.refusal("webhooks", "redeliver", partners.endpoints[1], done)
+    assert "there is no delivery" in refused
+
+
+def test_nothing_is_told_again_to_one_that_is_disabled(shell: Shell, partners: Partners) -> None:
+    done = partners.plan(0, status="delivered")
+    partners.container.webhooks.change(
+        partners.organizations[0],
+        partners.endpoints[0],
+        Changes(enabled=False),
+        Cause(utc_now(), "r"),
+    )
+    assert "disabled" in shell.refusal("webhooks", "redeliver", partners.endpoints[0], done)
+    assert requests_of(partners.container) == []

@@ -1,0 +1,69 @@
+"""The guide of webhooks shows one body of each type, as they are told."""
+
+import json
+import re
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
+
+import pytest
+
+from app.http.docs import GUIDES
+from domain.links.plan_change import PlanChange
+from domain.log.log import Log, Recorded
+from domain.lookups.bulk_job import BulkJob
+from domain.webhooks.messages import TYPES, Look, message_of
+from tests.golden.examples import EVENTS
+from tests.golden.later_forms import LATER_FORMS
+
+KNOWN = [*EVENTS, *(event for _, event in LATER_FORMS)]
+
+
+def shown() -> dict[str, dict[str, Any]]:
+    """Return the bodies of the guide by type."""
+    text = (GUIDES / "webhooks.md").read_text("utf-8")
+    (block,) = re.findall(r"^```json\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    bodies = [json.loads(line) for line in block.splitlines()]
+    return {body["type"]: body for body in bodies}
+
+
+class AsIfRead(Look):
+    """Knows a job, a change and a threshold that fit the events."""
+
+    def __init__(self) -> None:
+        self.log = cast("Log", self)
+
+    def get(self, kind: type, _: UUID) -> object:
+        if kind is BulkJob:
+            job = SimpleNamespace(completed={0: 1}, failed=set(), cancelled_count=0, items={})
+            job.created = SimpleNamespace(total_count=1)
+            return job
+        assert kind is PlanChange
+        added = next(each for each in KNOWN if isinstance(each, PlanChange.Requested))
+        return SimpleNamespace(requested=added)
+
+
+def told(name: str) -> list[dict[str, Any]]:
+    """Return what is told of all events that we know, as one of the types."""
+    kinds, _ = TYPES[name]
+    found = [each for each in KNOWN if type(each) in kinds]
+    assert {type(each) for each in found} == {*kinds}
+    look = AsIfRead()
+    look.threshold_of = lambda _: vars(found[0])["balance_micros"] + 1  # type: ignore[method-assign]  # One threshold suits all.
+    messages = (message_of(Recorded(7, each), look) for each in found)
+    return [json.loads(each.body) for each in messages if each is not None]
+
+
+def test_the_guide_shows_every_type_in_its_order() -> None:
+    assert [*shown()] == [*TYPES]
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_a_body_of_the_guide_looks_as_it_is_told(name: str) -> None:
+    example, bodies = shown()[name], told(name)
+    assert bodies
+    for body in bodies:
+        assert body.keys() == example.keys()
+        assert [*body["data"]] == [*example["data"]]
+        for field, value in body["data"].items():
+            assert value is None or type(value) is type(example["data"][field]), field
