@@ -47,6 +47,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "job of 1000": lambda it: it.create_job(it.new_numbers(1000)),
     "read of a job": lambda it: it.get(f"/number-lookup/bulk/{it.a_job}"),
     "wallet": lambda it: it.get("/v1/wallet"),
+    "account": lambda it: it.get("/v1/account"),
     "transactions": lambda it: it.get("/v1/transactions"),
     "link": lambda it: it.create(BASIC),
     "link with a key": lambda it: it.create(BASIC, next(iter(it.new_key().values()))),

@@ -59,6 +59,8 @@ BUDGETS: Mapping[str, Budget] = {
     # The head of the log and the positions, for a caller reads what he has written.
     "wallet": Budget("web 3/0", "web 4/0"),
     "transactions": Budget("web 4/0", "web 5/0"),
+    # The organization, the client, the wallet.
+    "account": Budget("web 3/0", "web 4/0"),
     # Of the network itself the last ones. A request looks at its link when the worker tells of its
     # outcome, and at the plan once. The worker: link and eSIM, what is taken with the intent, the
     # first reading with the parts of its number, the outcome.
@@ -98,6 +100,19 @@ def test_each_operation_asks_what_is_written_down(crew: Crew) -> None:
         if found != budget:
             differences.append(f"{name}: {found}\n    instead of: {budget}\n{told(ran)}")
     assert not differences, f"{crew.database} is asked\n" + "\n\n".join(differences)
+
+
+def test_limits_ask_nothing_more(crew: Crew) -> None:
+    partner, accounts = Partner(crew), crew.web.accounts
+    accounts.set_spending_limit(partner.id, 10**12, crew.service.cause())
+    cause = crew.service.cause()
+    accounts.change_organization(partner.id, lambda it: it.set_rate_limit(60_000, cause))
+    crew.settle()
+    for name in ("lookup", "job of 1", "link", "top-up"):
+        for _ in range(2):  # The first requests are counted ahead.
+            run_once(crew, partner, OPERATIONS[name])
+        ran = run_once(crew, partner, OPERATIONS[name])
+        assert summed(ran) == getattr(BUDGETS[name], crew.database), told(ran)
 
 
 def test_followers_that_find_nothing_new_ask_nothing_else(crew: Crew) -> None:

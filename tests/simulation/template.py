@@ -32,6 +32,7 @@ PLANS = {  # What can be bought, by `provider_plan_id`, and its price.
 FEE = "0.25"
 ROOMS = ("app.", "domain.", "projections.", "workers.")
 SLICE_ITEMS = 60  # So few that the larger jobs are worked on by several workers at once.
+SPENDING_LIMIT = "1000000"
 DEPOSITS = {"Rich": "1000.00", "Poor": "6.00"}
 
 
@@ -61,6 +62,9 @@ def make_template(directory: Path) -> Template:
                 with_wallet=True,
             )
             process.accounts.deposit(registered.id, parse_amount(amount), "first", process.cause())
+            # Nobody gets there, but every entry counts, and the audit looks.
+            limit_micros = parse_amount(SPENDING_LIMIT)
+            process.accounts.set_spending_limit(registered.id, limit_micros, process.cause())
             organizations.append(registered.id)
         plans = {UUID(int=random.getrandbits(128), version=4): each for each in PLANS}
         import_plans(

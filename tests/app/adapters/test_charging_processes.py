@@ -3,6 +3,7 @@
 import signal
 import subprocess
 
+from domain.accounts.wallet import Wallet, wallet_id
 from tests.app.adapters.charging import charging
 from tests.domain.writers import balance, ledger
 from tests.installation import Installation, Process, postgresql_only, wait_until
@@ -46,3 +47,17 @@ def test_a_process_that_is_killed_and_one_that_stands_still_take_nobody_with_the
         stopped.send_signal(signal.SIGCONT)
         assert told(stopped) == CHARGES + 1
     assert len(ledger(process.log, organization)) >= 1 + 2 * (CHARGES + 1)
+
+
+def test_three_processes_spend_a_limit_to_the_last_charge_and_no_more(
+    installation: Installation, process: Process
+) -> None:
+    organization = process.organization("100.00")
+    process.accounts.set_spending_limit(organization, 5_000_000, process.cause())
+    url = installation.environment["DATABASE_URL"]
+    with charging(url, organization, CHARGES, processes=3) as running:
+        assert sum(told(each) for each in running) == 500
+    wallet = process.log.get(Wallet, wallet_id(organization))
+    assert wallet.balance_micros == 95_000_000
+    assert wallet.spending is not None
+    assert wallet.spending.spent_micros == wallet.spending.limit_micros == 5_000_000
