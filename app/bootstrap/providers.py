@@ -78,15 +78,10 @@ def airalo(container: "Container") -> airalo_api.Airalo:
 def bics(container: "Container") -> BicsNetwork:
     """Make the network of an account at BICS SIM for Things."""
     settings = container.settings
-    needed = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
-    for name in needed:
-        if not getattr(settings, name):
-            message = f"{name.upper()} must be set for the network bics"
-            raise WrongSetting(message)
-    api = container.remote_api("bics", settings.bics_url)
-    session = Session(api, settings.bics_username, settings.bics_password)
-    profiles = Profiles(settings.bics_roaming_profile, settings.bics_apn_group)
-    return BicsNetwork(session, profiles, container.clock)
+    names = ("bics_username", "bics_password", "bics_roaming_profile", "bics_apn_group")
+    user, password, *profiles = (_set(settings, name, "NETWORK_PROVIDER") for name in names)
+    session = Session(container.remote_api("bics", settings.bics_url), user, password)
+    return BicsNetwork(session, Profiles(*profiles), container.clock)
 
 
 def twilio(container: "Container") -> TwilioLookup:
@@ -116,8 +111,16 @@ def _lookup_api(
 
 def _needed(settings: Settings, attribute: str, setting: str = "LOOKUP_PROVIDER") -> str:
     """Return a setting that goes into a header; `setting` is the one that makes it needed."""
+    value = _set(settings, attribute, setting)
+    if not value.isascii() or not value.isprintable():
+        message = f"{name_of(attribute)} must be plain text of one line"
+        raise WrongSetting(message)
+    return value
+
+
+def _set(settings: Settings, attribute: str, setting: str) -> str:
     value: str = getattr(settings, attribute)
-    if not value.strip() or not value.isascii() or not value.isprintable():
+    if not value.strip():
         message = f"{name_of(attribute)} must be set: it is needed by {setting}"
         raise WrongSetting(message)
     return value

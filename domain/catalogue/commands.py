@@ -102,7 +102,7 @@ class Catalogue:
     def _sync(
         self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
     ) -> Synced:
-        known = (ids for key, ids in self.known().items() if key.kind == "provider_plan_id")
+        known = (ids for key, ids in self.known().items() if key.is_of(rules.network))
         ours = [self.log.get(Plan, id_, f"plan {id_}") for ids in known for id_ in ids]
         synced = sync(self.log, ours, supplied, rules, cause)
         if synced.changed and not dry_run:

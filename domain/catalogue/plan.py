@@ -97,6 +97,10 @@ class PlanKey(NamedTuple):
     text: str
     network: str | None = None  # Of a `provider_plan_id`; None: the simulated one.
 
+    def is_of(self, network: str) -> bool:
+        """Tell whether it is the key of a plan that this network has."""
+        return self.kind == "provider_plan_id" and (self.network or SIMULATED) == network
+
 
 class Plan(Root):
     """A data plan; global when `organization_id` is None, else that organization's own."""

@@ -77,7 +77,18 @@ def ready(network: EsimNetwork, timeout_s: float = TIMEOUT_S) -> Ask:
 
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_works_on_a_network_without_trouble(network: EsimNetwork, name: str) -> None:
-    CALLS[name](ready(network))
+    ask = ready(network)
+    told = CALLS[name](ask)
+    # A lookup of a free eSIM finds nothing, and a change tells nothing but what it has made.
+    tells = {"available_esims", "usage", "status", "lpa", "create_endpoint", "add_plan"}
+    assert (told is not None) == (name in tells)
+    known = network.find_endpoint(ask.free_iccid, timeout_s=TIMEOUT_S)
+    assert (known is not None) == (name == "create_endpoint")
+    addons = {"add_plan": 2, "remove_plan": 0}.get(name, 1)
+    if name != "remove_endpoint":
+        usage = network.usage(ask.endpoint_id, timeout_s=TIMEOUT_S)
+        assert len(usage.addons) == addons
+        assert usage.status == ("suspended" if name == "suspend" else "active")
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -51,6 +51,7 @@ class Simulation:
         self, seed: int, template: Template, directory: Path, world: type[World] = World
     ) -> None:
         self.seed = seed
+        self.ended_well = False
         self._template = template
         self._installation = Installation(directory, like=template.files)
         with quicker():
@@ -71,6 +72,7 @@ class Simulation:
                     holders.check()
                 self._heal()
                 check(world, self.customers, self._template)
+                self.ended_well = True
         except BaseException as reason:
             if isinstance(reason, KeyboardInterrupt):
                 raise

@@ -43,7 +43,7 @@ def run_orders(run: Any, template: Template, tmp_path: Path) -> Run:
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_whatever_goes_wrong_each_order_ends_in_one_place(run_orders: Run, first: int) -> None:
     for seed in range(first, first + GROUP):
-        run_orders(seed)
+        assert run_orders(seed).ended_well
 
 
 def an_order_is_adopted_though_it_is_older_than_the_intent(patch: pytest.MonkeyPatch) -> None:

@@ -61,12 +61,12 @@ Run = Callable[[int], Simulation]
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_whatever_goes_wrong_everything_ends_well(run: Run, first: int) -> None:
     for seed in range(first, first + GROUP):
-        run(seed)
+        assert run(seed).ended_well
 
 
 @pytest.mark.parametrize("seed", ONCE_FAILED)
 def test_a_seed_that_once_failed_ends_well(run: Run, seed: int) -> None:
-    run(seed)
+    assert run(seed).ended_well
 
 
 def test_the_runs_see_every_kind_of_trouble(run: Run) -> None:

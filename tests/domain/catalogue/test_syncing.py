@@ -136,6 +136,22 @@ def test_of_our_own_plans_only_what_is_the_networks_changes(process: Process) ->
     assert [each.terms.name for each in synced.withdrawn] == ["Elsewhere"]
 
 
+def test_plans_of_other_networks_are_not_even_read(
+    process: Process, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import_plans(process, *(plan(f"Other {number}") for number in range(5)))
+    (small,) = sync(process, SMALL).created
+    read, get = list[object](), process.log.get
+
+    def noted(kind: Any, stream_id: Any, *rest: Any) -> Any:
+        read.append(stream_id)
+        return get(kind, stream_id, *rest)
+
+    monkeypatch.setattr(process.log, "get", noted)
+    assert outcome(sync(process, SMALL)) == (0, 0, 1)
+    assert read == [small.id]
+
+
 def test_prices_to_come_stay(process: Process) -> None:
     import_plans(process, plan("Ours", provider_plan_id="small"))
     ((found,),) = process.catalogue.known().values()

@@ -108,7 +108,7 @@ def test_a_client_in_python_walks(partner: Mapping[str, str], tmp_path: Path) ->
     shutil.copy(HERE / "walk.py", tmp_path)
     ours = ("recipes.py", "walk.py")
     run(tmp_path, sys.executable, "-m", "mypy", "--strict", "--follow-imports=silent", *ours)
-    run(tmp_path, sys.executable, "walk.py", **partner)
+    assert run(tmp_path, sys.executable, "walk.py", **partner) == "walked\n"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ def test_a_client_in_typescript_walks(partner: Mapping[str, str], node: Node) ->
     node.run(generate, f"{partner['URL']}/openapi.json", "-o", "carrier-links.ts")
     (node.place / "recipes.ts").write_text(recipes("typescript"), "utf-8")
     node.run(programs / "typescript" / "bin" / "tsc")
-    node.run("walk.ts", **partner)
+    assert node.run("walk.ts", **partner) == "walked\n"
 
 
 @pytest.mark.slow

@@ -221,3 +221,4 @@ await changePlans(losing, link);
 await stopAndStart(losing, link);
 await failToBuy(losing);
 await readLists(losing, link);
+console.log("walked");
