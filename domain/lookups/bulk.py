@@ -53,8 +53,8 @@ class BulkCreate:
     open_items: OpenItems
     new_id: Callable[[], UUID]
 
-    def run(self, request: BulkRequest, cause: Cause) -> tuple[UUID, bool]:
-        """Accept a job; return its id and whether an earlier request with the key had created it.
+    def run(self, request: BulkRequest, cause: Cause) -> tuple[BulkJob, bool]:
+        """Accept a job; return it and whether an earlier request with the key had created it.
 
         Raises RateLimited beyond the limit of open items, the refusals of the wallet, and
         IdempotencyKeyReused for other numbers.
@@ -62,29 +62,30 @@ class BulkCreate:
         if request.key is None:
             return self._create(request, self.new_id(), cause), False
         job_id = bulk_job_id(request.organization_id, request.key)
-        if self._is_made(request, job_id):
-            return job_id, True
+        if (made := self._made(request, job_id)) is not None:
+            return made, True
         try:
             return self._create(request, job_id, cause), False
         # A twin with our key may have been first, and taken the money or the room.
         except (Conflict, Refused):
-            if not self._is_made(request, job_id):
+            made = self._made(request, job_id)
+            if made is None:
                 raise
-            return job_id, True
+            return made, True
 
-    def _is_made(self, request: BulkRequest, job_id: UUID) -> bool:
+    def _made(self, request: BulkRequest, job_id: UUID) -> BulkJob | None:
         job = self.log.find(BulkJob, job_id)
         if job is None:
-            return False
+            return None
         clear = self.vault.open(job.organization_id, job.id, job.created.personal)
         if clear is None:
             raise NotFound(KEY_ERASED)
         numbers = msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers
         if numbers != list(request.phone_numbers):
             raise IdempotencyKeyReused
-        return True
+        return job
 
-    def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> UUID:
+    def _create(self, request: BulkRequest, job_id: UUID, cause: Cause) -> BulkJob:
         price = _price_of(request, job_id)
         clear = msgspec.json.encode(PersonalNumbers(list(request.phone_numbers)))
         month = month_of(cause.at)
@@ -103,7 +104,7 @@ class BulkCreate:
             accepting.position = self.committer.commit_entries(
                 request.organization_id, charges, cause, job
             )
-        return job_id
+        return job
 
 
 @dataclass(frozen=True)
@@ -114,18 +115,22 @@ class BulkCancel:
     committer: Committer
     vault: Vault
 
-    def run(self, organization_id: UUID, job_id: UUID, cause: Cause) -> BulkJob:
-        """End a job at once, with a refund for each open item; return it as it is then.
-
-        A worker that is about to end items of it either was first, and they keep their outcome, or
-        finds nothing open and drops its answers. A cancelled job is returned as it is. Raises
-        NotFound, also for an erased job, and JobFinished for one that ended otherwise.
-        """
+    def find(self, organization_id: UUID, job_id: UUID) -> BulkJob:
+        """Return a job of an organization; raises NotFound, also once it has been erased."""
         job = self.log.find(BulkJob, job_id)
         if job is None or job.organization_id != organization_id:
             raise NotFound
         if self.vault.open(organization_id, job.id, job.created.personal) is None:
             raise NotFound
+        return job
+
+    def run(self, job: BulkJob, cause: Cause) -> BulkJob:
+        """End a job at once, with a refund for each open item; return it as it is then.
+
+        A worker that is about to end items of it either was first, and they keep their outcome, or
+        finds nothing open and drops its answers. A cancelled job is returned as it is. Raises
+        JobFinished for one that ended otherwise.
+        """
 
         def cancel(newest: BulkJob) -> BulkJob:
             if newest.cancelled_count:
@@ -134,7 +139,7 @@ class BulkCancel:
                 raise JobFinished
             refund = newest.cancel(cause)
             refunds = refunds_of(newest, refund, newest.cancelled_count, "cancelled")
-            self.committer.commit_entries(organization_id, refunds, cause, newest)
+            self.committer.commit_entries(newest.organization_id, refunds, cause, newest)
             return newest
 
         return self.log.change(job, cancel)

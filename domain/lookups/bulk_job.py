@@ -211,8 +211,8 @@ class BulkJob(Refundable):
         """Return the indexes of one slice that have not ended yet."""
         if self.finished_at is not None:
             return []
-        settled = self.completed | self.failed
-        return [index for index in self.items_of(slice_index) if index not in settled]
+        items = self.items_of(slice_index)
+        return [i for i in items if i not in self.completed and i not in self.failed]
 
     def open_slices(self) -> list[int]:
         """Return the slices with items that have not ended."""

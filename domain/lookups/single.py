@@ -228,18 +228,29 @@ class SingleLookup:
             if replayed is not None:
                 return replayed
 
-    def _replay(self, request: LookupRequest, stream_id: UUID) -> LookupResult | None:
+    def read(self, organization_id: UUID, lookup_id: UUID) -> LookupResult:
+        """Return an earlier answer to an organization; NotFound once it has been erased."""
+        found = self._find(lookup_id)
+        if found is None or found.lookup.answer.organization_id != organization_id:
+            raise NotFound
+        return found
+
+    def _find(self, stream_id: UUID, erased: str = "") -> LookupResult | None:
         lookup = self.log.find(NumberLookup, stream_id)
         if lookup is None:
             return None
         answer = lookup.answer
         clear = self.vault.open(answer.organization_id, lookup.id, answer.personal)
         if clear is None:
-            raise NotFound(KEY_ERASED)
+            raise NotFound(erased)
         facts = msgspec.json.decode(clear, type=PersonalAnswer).facts
-        if facts.phone_number != request.phone_number:
-            raise IdempotencyKeyReused
         return LookupResult(lookup, facts, replayed=True)
+
+    def _replay(self, request: LookupRequest, stream_id: UUID) -> LookupResult | None:
+        found = self._find(stream_id, KEY_ERASED)
+        if found is not None and found.facts.phone_number != request.phone_number:
+            raise IdempotencyKeyReused
+        return found
 
     def _fresh(self, request: LookupRequest, stream_id: UUID, cause: Cause) -> LookupResult:
         decided = self._decide(request, stream_id, cause)

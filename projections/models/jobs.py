@@ -70,6 +70,7 @@ class JobCounts:
     by_hand_micros: int
     created_at: datetime
     finished_at: datetime | None
+    month: str  # Whose key seals all that is personal in it.
 
     @property
     def status(self) -> JobStatus:
@@ -110,6 +111,7 @@ _COUNTERS = (
     "by_hand_micros",
     "created_at",
     "finished_at",
+    "month",
 )
 # What events change, and what else of an older job must be known for that.
 _CHANGING = (
@@ -320,6 +322,7 @@ def row_of(job: BulkJob) -> JobRow:
         by_hand_micros=sum(each.refund.amount_micros for each in job.by_hand),
         created_at=job.created_on,
         finished_at=job.finished_at,
+        month=job.created.personal.month,
         numbers=job.created.personal,
         settlements=[
             Settlement(event.indexes, event.errors, None)

@@ -54,7 +54,8 @@ class Asker:
     ) -> tuple[UUID, bool]:
         process = process or self.process
         request = BulkRequest(self.organization_id, wanted, price_micros, "USD", key)
-        return process.bulk_create.run(request, process.cause())
+        job, replayed = process.bulk_create.run(request, process.cause())
+        return job.id, replayed
 
     @property
     def balance_micros(self) -> int:

@@ -181,8 +181,8 @@ class Job(Operation):
         others = [wanted, wanted[:2], [*wanted, *numbers(1, 9)], wanted[::-1], numbers(3, 9)]
         price = self.cost_micros // 3
         request = BulkRequest(self.organization_id, others[body], price, "USD", key)
-        job_id, replayed = process.bulk_create.run(request, process.cause())
-        return Told(job_id, None, replayed)
+        job, replayed = process.bulk_create.run(request, process.cause())
+        return Told(job.id, None, replayed)
 
     def meet(self, *happenings: Exception | Callable[[], object]) -> None:
         assert not happenings, "it calls nobody"

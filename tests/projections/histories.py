@@ -25,7 +25,7 @@ def look_up(process: Process, organization_id: UUID, number: str = "+14155550100
 
 def create_job(process: Process, organization_id: UUID, wanted: Sequence[str]) -> UUID:
     request = BulkRequest(organization_id, wanted, PRICE_MICROS, "USD", None)
-    return process.bulk_create.run(request, process.cause())[0]
+    return process.bulk_create.run(request, process.cause())[0].id
 
 
 def finish_job(process: Process, job_id: UUID) -> None:
@@ -34,7 +34,8 @@ def finish_job(process: Process, job_id: UUID) -> None:
 
 
 def cancel_job(process: Process, organization_id: UUID, job_id: UUID) -> BulkJob:
-    return process.bulk_cancel.run(organization_id, job_id, process.cause())
+    job = process.bulk_cancel.find(organization_id, job_id)
+    return process.bulk_cancel.run(job, process.cause())
 
 
 def append(process: Process, *aggregates: Root) -> int:

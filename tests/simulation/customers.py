@@ -161,7 +161,7 @@ class Customers:
                 return found.lookup.id
             case "job":
                 job = BulkRequest(owner, ask.numbers, PRICE_MICROS, "USD", ask.key)
-                return machine.bulk_create.run(job, cause)[0]
+                return machine.bulk_create.run(job, cause)[0].id
             case "link":
                 assert ask.plan_id is not None
                 link = LinkRequest(owner, ask.plan_id, None, ask.key)

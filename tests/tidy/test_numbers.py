@@ -149,7 +149,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"
     ),
-    "downloads of transactions, in each process": (
+    "downloads of transactions and of the results of jobs, in each process": (
         f"{DOWNLOADS_OF_ONE_MAX} of {DOWNLOADS_MAX} places"
     ),
     "wrong secrets of one client from one address": (

@@ -25,7 +25,7 @@ class Work:
         self.organization_id = self.process.organization("100.00" if price_micros else "")
         self.price_micros = price_micros
         request = BulkRequest(self.organization_id, wanted, price_micros, "USD", None)
-        self.job_id, _ = self.process.bulk_create.run(request, self.process.cause())
+        self.job_id = self.process.bulk_create.run(request, self.process.cause())[0].id
 
     @property
     def job(self) -> BulkJob:

@@ -111,7 +111,7 @@ class Buyer:
     def job(self, wanted: list[str]) -> BulkJob:
         """Have a job worked on to its end."""
         request = BulkRequest(self.organization_id, wanted, PRICE_MICROS, "USD", None)
-        job_id, _ = self.process.bulk_create.run(request, self.process.cause())
+        job_id = self.process.bulk_create.run(request, self.process.cause())[0].id
         for slice_index in range(-(-len(wanted) // SLICE_ITEMS)):
             for _ in range(ATTEMPTS_MAX):
                 with suppress(NotNow):
@@ -287,7 +287,7 @@ def test_a_job_through_a_slow_provider_takes_little_longer_than_its_calls(
     buyer = Buyer(installation, servers, "twilio")
     request = BulkRequest(buyer.organization_id, numbers(JOB_NUMBERS), PRICE_MICROS, "USD", None)
     began_s = monotonic()
-    job_id, _ = buyer.process.bulk_create.run(request, buyer.process.cause())
+    job_id = buyer.process.bulk_create.run(request, buyer.process.cause())[0].id
     work = buyer.process.bulk_lookup.work
     threads = [Thread(target=work, args=(job_id, index)) for index in range(4)]
     for each in threads:

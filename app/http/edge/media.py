@@ -1,4 +1,4 @@
-"""Replies that are not JSON where the client asks for it by `Accept`: CSV and pages to print."""
+"""Replies that are not JSON where the client asks for it by `Accept`: files and pages to print."""
 
 import csv
 import io
@@ -12,6 +12,7 @@ from app.http.edge.request import current_request
 
 JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 SVG, PNG = "image/svg+xml", "image/png"
+NDJSON = "application/x-ndjson"  # A JSON text a line (https://github.com/ndjson/ndjson-spec).
 ROWS_OF_A_BLOCK = 200
 # A spreadsheet would run such a cell as a formula (OWASP, CSV injection).
 FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last are the first four in full width.
@@ -19,6 +20,7 @@ FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last are the first
 OTHER_TYPES = "x-other-types"
 DOCUMENTED = {
     "csv": (CSV, "Content-Disposition", "With a table: the name of the file."),
+    "ndjson": (NDJSON, "Content-Disposition", "The name of the file."),
     "html": (HTML, "Content-Security-Policy", "With a page: that it loads nothing."),
     "svg": (SVG, "Vary", "That it depends on `Accept`."),
     "png": (PNG, "Vary", "That it depends on `Accept`."),
@@ -50,9 +52,13 @@ def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: 
     A table of any length holds a thread of the server, so its operation first calls
     `request_context().hold` with a place of the container's `downloads`.
     """
-    shown = f'attachment; filename="{file_name}"'
-    headers = {"Content-Disposition": shown, "Vary": "Accept"}
+    headers = attachment(file_name)
     return Response(csv_blocks(head, rows), headers=headers, content_type=f"{CSV}; charset=utf-8")
+
+
+def attachment(file_name: str) -> dict[str, str]:
+    """Return the headers of a file to be saved, which comes in the form that was asked for."""
+    return {"Content-Disposition": f'attachment; filename="{file_name}"', "Vary": "Accept"}
 
 
 def csv_blocks(head: Sequence[str], rows: Iterable[Sequence[object]]) -> Iterator[bytes]:

@@ -168,6 +168,7 @@ META: Final = ReplyMeta(
 )
 # In all examples one thing has one id, so that an example can be followed from one to the next.
 JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
+LOOKUP_ID: Final = UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29")
 LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
 PLAN_ID: Final = UUID("5b0e6a3c-9d1f-5c47-8f5e-2f4a7c9b1d60")
 TRANSACTION_ID: Final = UUID("b7a8e3c2-3a4d-5e6f-8a9b-0c1d2e3f4a5b")

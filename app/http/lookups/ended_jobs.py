@@ -16,11 +16,10 @@ BYTES_MAX = 32 * 1024 * 1024  # Per process; a job of 1000 numbers takes a quart
 
 
 class Shown(NamedTuple):
-    """The JSON of a job, the JSON of its state alone, and the months whose keys opened it."""
+    """The JSON of a job, and the JSON of its state alone."""
 
     state: bytes
     data: Kept
-    months: frozenset[str]
 
 
 class EndedJobs:

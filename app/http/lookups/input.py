@@ -4,11 +4,14 @@ import re
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from marshmallow import Schema, ValidationError, fields, pre_load, validates_schema
+from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
 from app.http.edge.input import described
+from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import container, current_request
+from app.http.edge.schemas import PageQuery, Query
 from domain.phone_number import is_e164
+from projections.models.jobs import STATUSES
 
 PATTERN = r"^\+[1-9][0-9]{1,14}$"
 NOT_E164 = "Must be an E.164 number: a plus sign, then 2 to 15 digits of which the first is not 0."
@@ -16,6 +19,9 @@ NOT_A_STRING = "Not a valid string."
 MAX_AGE_S = 31_536_000
 DIGITS = re.compile("[0-9]{1,8}", re.ASCII)
 NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
+FORMATS = ("json", "csv", "ndjson")
+ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
+NOT_SUMMARY = "Must be summary."
 NOT_A_LIST = "Not a valid list."
 EXAMPLE = "+14155552671"
 
@@ -166,5 +172,47 @@ class BulkBody(Schema):
             "Numbers in E.164 form, all different.",
             minItems=1,
             uniqueItems=True,
+        ),
+    )
+
+
+class JobsQuery(PageQuery):
+    """Which jobs to list."""
+
+    status = fields.String(
+        validate=validate.OneOf(STATUSES),
+        metadata=described(
+            "Only those with this status.", **one_of(KNOWN + "JobStatus", STATUSES, OR_EMPTY)
+        ),
+    )
+
+
+class ResultsQuery(Query):
+    """Which results of a job to send, and in which form."""
+
+    format = fields.String(
+        validate=validate.OneOf(FORMATS),
+        metadata=described(
+            "The form; without it the one that `Accept` prefers, else JSON.",
+            **one_of("ResultsFormat", FORMATS, OR_EMPTY),
+        ),
+    )
+    status = fields.String(
+        validate=validate.OneOf(ITEM_STATUSES),
+        metadata=described(
+            "Only items with this status.",
+            **one_of(KNOWN + "JobItemStatus", ITEM_STATUSES, OR_EMPTY),
+        ),
+    )
+
+
+class JobQuery(Query):
+    """What of a job is asked for."""
+
+    shown = fields.String(
+        data_key="fields",
+        validate=validate.Equal("summary", error=NOT_SUMMARY),
+        metadata=described(
+            "`summary`: without its items.", **one_of("JobFields", ["summary"], OR_EMPTY)
         ),
     )

@@ -1,5 +1,7 @@
 """The replies about bulk jobs, made without a step for each field of an item; with an example."""
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final, cast
 from uuid import UUID
 
@@ -9,10 +11,13 @@ from msgspec.structs import asdict
 from app.bootstrap.container import Container
 from app.http.edge.age import note_age, wait_for
 from app.http.edge.compression import Kept
+from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
     JOB_ID,
     META,
     MORE_MAY_COME,
+    TRANSACTION_ID,
+    Amount,
     Moment,
     Reply,
     format_time,
@@ -21,9 +26,12 @@ from app.http.edge.replies import (
     time_or_null,
 )
 from app.http.lookups.ended_jobs import EndedJobs, Shown
-from app.http.lookups.replies import RESULT, NumberResult, PhoneNumber
+from app.http.lookups.input import ITEM_STATUSES
+from app.http.lookups.replies import RESULT, Charge, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
+from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
+from domain.money import format_amount
 from domain.personal import Sealed
 from projections.models.jobs import STATUSES, JobCounts, JobRow, Settlement, row_of
 
@@ -37,10 +45,19 @@ class Results(msgspec.Struct):
     facts: list[msgspec.Raw]
 
 
+class JobCharge(Charge):
+    """What a job cost."""
+
+    refunded: Annotated[Amount, means("What has gone back of it so far.", example="0.01")]
+
+
 class JobAccepted(msgspec.Struct):
     """What a new job is known by."""
 
     job_id: Annotated[UUID, means("The id to poll with.")]
+    charge: Annotated[
+        JobCharge | None, means("What it cost when it was accepted; null for a free one.")
+    ]
 
 
 class JobItem(msgspec.Struct, gc=False):
@@ -50,18 +67,18 @@ class JobItem(msgspec.Struct, gc=False):
     status: Annotated[
         str,
         means(
-            "How far it is; a failed item has been refunded.",
-            **one_of("JobItemStatus", ["pending", "completed", "failed"], MORE_MAY_COME),
+            "How far it is; a failed or cancelled item has been refunded.",
+            **one_of("JobItemStatus", ITEM_STATUSES, MORE_MAY_COME),
         ),
     ]
     result: Annotated[NumberResult | None, means("There when the item is completed, else null.")]
     error: Annotated[str | None, means("Why the item failed, else null.")]
 
 
-class JobState(msgspec.Struct):
-    """The `data` of a job read but its items, which cannot change while all of this stays.
+class JobSummary(msgspec.Struct):
+    """A bulk job without its items, which cannot change while all of this stays.
 
-    Its tag is made of this. A release that shows items otherwise has to change this as well.
+    The tag of a job is made of this. A release that shows items otherwise has to change this too.
     """
 
     job_id: Annotated[UUID, means("The job.")]
@@ -69,21 +86,27 @@ class JobState(msgspec.Struct):
         str,
         means(
             "`pending`: no item has ended; `processing`; `completed`, perhaps with failed items; "
-            "`failed`: every item failed. The last two are final.",
+            "`failed`: every item failed; `cancelled`: some were cancelled. The last three are "
+            "final.",
             **one_of("JobStatus", STATUSES, MORE_MAY_COME),
         ),
     ]
     total_count: Annotated[int, means("Numbers in the job.")]
-    processed_count: Annotated[int, means("Items that have ended.")]
+    processed_count: Annotated[int, means("Items that have an answer or have failed.")]
     failed_count: Annotated[int, means("Items that have failed.")]
+    cancelled_count: Annotated[int, means("Items that were cancelled.")]
+    charge: Annotated[JobCharge | None, means("What it cost; null for a free job.")]
     created_at: Annotated[Moment, means("When it was accepted (UTC).")]
     finished_at: Annotated[Moment | None, means("When its last item ended, else null.")]
 
 
-class Job(JobState):
+class Job(JobSummary):
     """A bulk job and its items in the order submitted."""
 
-    items: Annotated[list[JobItem], means("In the order submitted.")]
+    items: Annotated[
+        list[JobItem] | msgspec.UnsetType,
+        means("In the order submitted; absent with `fields=summary`."),
+    ] = msgspec.UNSET
 
 
 class JobAcceptedReply(Reply[JobAccepted]):
@@ -94,51 +117,49 @@ class JobReply(Reply[Job]):
     """The job."""
 
 
+class JobSummaryReply(Reply[JobSummary]):
+    """The job, without its items."""
+
+
+class JobPageReply(Reply[Page[JobSummary]]):
+    """A page of jobs, newest first."""
+
+
 _ENCODER = msgspec.json.Encoder()
 _NUMBERS = msgspec.json.Decoder(PersonalNumbers)
 _RESULTS = msgspec.json.Decoder(Results)
 
 
-def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow:
-    """Read a job of an organization; from the log if the read model does not have it yet.
+def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobCounts:
+    """Read a job of an organization without its items; NotFound once it has been erased.
 
-    The read model is waited for first: if it is behind, a later read of it would seem to take back
-    what the log has shown.
+    It comes from the log if the read model does not have it yet. The read model is waited for
+    first: if it is behind, a later read of it would seem to take back what the log has shown.
     """
-    row = _stored_job(parts, organization_id, job_id)
+    row: JobCounts | None = parts.jobs.counts(parts.views, organization_id, job_id)
     if row is None:
         wait_for(parts, parts.jobs.name)
-        row = _stored_job(parts, organization_id, job_id)
+        row = parts.jobs.counts(parts.views, organization_id, job_id)
     if row is not None:
         note_age(parts, parts.jobs.name)
-        return row
-    job = parts.log.find(BulkJob, job_id)
-    if job is None or job.organization_id != organization_id:
+    else:
+        job = parts.log.find(BulkJob, job_id)
+        if job is None or job.organization_id != organization_id:
+            raise NotFound
+        row = row_of(job)
+    if not parts.vault.holds(organization_id, row.month):
         raise NotFound
-    return row_of(job)
+    return row
 
 
-def _stored_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobRow | None:
-    return parts.jobs.get(parts.views, organization_id, job_id)
-
-
-def find_ended(
-    parts: Container, ended: EndedJobs, organization_id: UUID, job_id: UUID
-) -> Shown | None:
-    """Return the kept reply of an ended job, if it may be sent now.
-
-    The keys of its personal data are asked for each time, as if they were used again.
-    """
-    shown = ended.find(organization_id, job_id)
-    if shown is None:
-        return None
-    counts = parts.jobs.counts(parts.views, organization_id, job_id)
-    is_same = counts is not None and encode_state(counts) == shown.state
-    if not is_same or not all(parts.vault.holds(organization_id, each) for each in shown.months):
-        ended.drop(organization_id, job_id)
-        return None
-    note_age(parts, parts.jobs.name)
-    return shown
+def whole(parts: Container, job: JobCounts) -> JobRow:
+    """Return a job that was found with all that is known of its items."""
+    if isinstance(job, JobRow):
+        return job
+    row = parts.jobs.get(parts.views, job.organization_id, job.id)
+    if row is None:  # The read model was replaced by one that is behind.
+        raise NotFound
+    return row
 
 
 def open_numbers(parts: Container, row: JobRow) -> list[str]:
@@ -148,7 +169,7 @@ def open_numbers(parts: Container, row: JobRow) -> list[str]:
 
 def encode_state(row: JobCounts) -> bytes:
     """Return the JSON of a job without its items."""
-    return _ENCODER.encode(_state_of(row))
+    return _ENCODER.encode(show_summary(row))
 
 
 def show_job(parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]) -> Job | Kept:
@@ -159,51 +180,72 @@ def show_job(parts: Container, ended: EndedJobs, row: JobRow, numbers: list[str]
     reply = _show(parts, row, numbers)
     if row.finished_at is None:
         return reply
-    sealed = (row.numbers, *(each.results for each in row.settlements))
-    months = frozenset(each.month for each in sealed if each is not None)
-    shown = Shown(encode_state(row), Kept(_ENCODER.encode(reply)), months)
+    shown = Shown(encode_state(row), Kept(_ENCODER.encode(reply)))
     ended.keep(row.organization_id, row.id, shown)
     return shown.data
 
 
 def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:
-    ended: list[JobItem | None] = [None] * len(numbers)
-    for settlement in row.settlements:
-        _settle(parts, row, numbers, settlement, ended)
-    items = [
-        item or JobItem(number, "pending", None, None)
-        for number, item in zip(numbers, ended, strict=True)
-    ]
-    return Job(**asdict(_state_of(row)), items=items)
+    items = [item for block in items_of(parts, row, numbers) for item in block]
+    return Job(**asdict(show_summary(row)), items=items)
 
 
-def _state_of(row: JobCounts) -> JobState:
-    return JobState(
+def items_of(parts: Container, row: JobRow, numbers: list[str]) -> Iterator[list[JobItem]]:
+    """Yield the items in order, some at a time, so that nobody has to hold all their facts."""
+    settled = defaultdict[int, list[Settlement]](list)
+    for settlement in row.settlements:  # Of a slice each, so it is found in one block.
+        for block in {index // SLICE_ITEMS for index in settlement.indexes}:
+            settled[block].append(settlement)
+    still_open = "pending" if row.cancelled_count == 0 else "cancelled"
+    for block, start in enumerate(range(0, len(numbers), SLICE_ITEMS)):
+        asked = numbers[start : start + SLICE_ITEMS]
+        items = [JobItem(each, still_open, None, None) for each in asked]
+        for settlement in settled.pop(block, ()):
+            _settle(parts, row, settlement, items, start)
+        yield items
+
+
+def show_summary(row: JobCounts) -> JobSummary:
+    """Return a job without its items."""
+    return JobSummary(
         job_id=row.id,
         status=row.status,
         total_count=row.total_count,
         processed_count=row.completed_count + row.failed_count,
         failed_count=row.failed_count,
+        cancelled_count=row.cancelled_count,
+        charge=charge_of(row, row.refunded_micros),
         created_at=format_time(row.created_at),
         finished_at=time_or_null(row.finished_at),
     )
 
 
+def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:
+    """Return what a job cost; None for a free one."""
+    if row.transaction_id is None or row.currency is None:
+        return None
+    amount = format_amount(row.total_count * row.item_price_micros)
+    refunded = format_amount(refunded_micros)
+    return JobCharge(row.transaction_id, amount, row.currency, refunded)
+
+
 def _settle(
-    parts: Container,
-    row: JobRow,
-    numbers: list[str],
-    settlement: Settlement,
-    ended: list[JobItem | None],
+    parts: Container, row: JobRow, settlement: Settlement, items: list[JobItem], start: int
 ) -> None:
+    """Give the items of a block, which begins at index `start`, what has become of them."""
+    mine = range(start, start + len(items))
     if settlement.errors is not None:
         for index, error in zip(settlement.indexes, settlement.errors, strict=True):
-            ended[index] = JobItem(numbers[index], "failed", None, error)
+            if index in mine:
+                number = items[index - start].phone_number
+                items[index - start] = JobItem(number, "failed", None, error)
     elif settlement.results is not None:
         facts_of = _RESULTS.decode(_open(parts, row, settlement.results)).facts
         results = cast("list[NumberResult]", facts_of)  # They have the form in which they are sent.
         for index, facts in zip(settlement.indexes, results, strict=True):
-            ended[index] = JobItem(numbers[index], "completed", facts, None)
+            if index in mine:
+                number = items[index - start].phone_number
+                items[index - start] = JobItem(number, "completed", facts, None)
 
 
 def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
@@ -213,21 +255,35 @@ def _open(parts: Container, row: JobRow, sealed: Sealed) -> bytes:
     return clear
 
 
-JOB_ACCEPTED: Final = JobAcceptedReply(data=JobAccepted(JOB_ID), meta=META)
-JOB: Final = JobReply(
-    data=Job(
-        job_id=JOB_ID,
-        status="processing",
-        total_count=3,
-        processed_count=2,
-        failed_count=1,
-        created_at="2026-11-21T03:04:05.100Z",
-        finished_at=None,
-        items=[
-            JobItem("+971508245915", "completed", RESULT, None),
-            JobItem("+15005550001", "failed", None, NumberLookupUnavailable.message),
-            JobItem("+14155552671", "pending", None, None),
-        ],
+_CHARGE: Final = JobCharge(TRANSACTION_ID, "0.015", "USD", "0.005")
+_SUMMARY: Final = JobSummary(
+    job_id=JOB_ID,
+    status="processing",
+    total_count=3,
+    processed_count=2,
+    failed_count=1,
+    cancelled_count=0,
+    charge=_CHARGE,
+    created_at="2026-11-21T03:04:05.100Z",
+    finished_at=None,
+)
+ITEMS: Final[Sequence[JobItem]] = (
+    JobItem("+971508245915", "completed", RESULT, None),
+    JobItem("+15005550001", "failed", None, NumberLookupUnavailable.message),
+    JobItem("+14155552671", "pending", None, None),
+)
+JOB_ACCEPTED: Final = JobAcceptedReply(
+    data=JobAccepted(JOB_ID, JobCharge(TRANSACTION_ID, "0.015", "USD", "0.00")), meta=META
+)
+JOB: Final = JobReply(data=Job(**asdict(_SUMMARY), items=[*ITEMS]), meta=META)
+JOB_PAGE: Final = JobPageReply(data=Page([_SUMMARY], PageMeta(1, 50, 1, 1)), meta=META)
+CANCELLED: Final = JobSummaryReply(
+    data=msgspec.structs.replace(
+        _SUMMARY,
+        status="cancelled",
+        cancelled_count=1,
+        charge=JobCharge(TRANSACTION_ID, "0.015", "USD", "0.01"),
+        finished_at="2026-11-21T03:04:06.200Z",
     ),
     meta=META,
 )

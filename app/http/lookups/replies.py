@@ -7,6 +7,7 @@ from uuid import UUID
 from msgspec import UNSET, Struct, UnsetType
 
 from app.http.edge.replies import (
+    LOOKUP_ID,
     META,
     TRANSACTION_ID,
     Amount,
@@ -148,7 +149,7 @@ ANSWER: Final = LookupReply(
         timestamp=META.timestamp,
         response_time_ms=META.response_time_ms,
         request_id=META.request_id,
-        lookup_id=UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29"),
+        lookup_id=LOOKUP_ID,
         source="live",
         as_of="2026-11-21T03:04:05.670Z",
         provider="offline",

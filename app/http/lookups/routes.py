@@ -1,13 +1,18 @@
 """Number lookups: one number at once, or many as a job that is polled."""
 
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from flask import Response
 
+from app.bootstrap.container import DOWNLOADS_SHARE
+from app.http.edge.age import wait_for
 from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, replay_headers
 from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.media import also
 from app.http.edge.operation import operation
+from app.http.edge.paging import offset_of, show_page
 from app.http.edge.paths import reached
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
@@ -23,20 +28,36 @@ from app.http.edge.request import container, current_cause, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
     EXAMPLE,
+    FORMATS,
     NOT_E164,
+    NOT_SUMMARY,
     BulkBody,
+    JobQuery,
+    JobsQuery,
     LookupBody,
     LookupQuery,
+    ResultsQuery,
     no_number_in_query,
 )
-from app.http.lookups.job_replies import JOB, JOB_ACCEPTED, JobAccepted
+from app.http.lookups.job_replies import (
+    CANCELLED,
+    JOB,
+    JOB_ACCEPTED,
+    JOB_PAGE,
+    JobAccepted,
+    charge_of,
+    show_summary,
+)
 from app.http.lookups.replies import ANSWER, lookup_reply
+from app.http.lookups.results import EXAMPLES, RESULTS, format_of, results_reply
 from app.security.authorization import Caller
 from app.settings import Settings
 from domain import errors
 from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
+from projections.models.jobs import STATUSES, JobCounts, row_of
 
 
 def require_lookup(caller: Caller) -> None:
@@ -107,7 +128,10 @@ BULK_REFUSALS: Final = (
     200,
     ANSWER,
     headers=IDEMPOTENCY_REPLAYED,
-    leads_to=[("read_transaction", "transaction_id", "/meta/charge/transaction_id")],
+    leads_to=[
+        ("read_lookup", "lookup_id", "/meta/lookup_id"),
+        ("read_transaction", "transaction_id", "/meta/charge/transaction_id"),
+    ],
 )
 def look_up(
     caller: Caller, query: dict[str, Any], body: dict[str, Any], header: dict[str, Any]
@@ -134,6 +158,23 @@ def look_up(
     return json_response(reply, headers=replay_headers(result.replayed))
 
 
+@blueprint.route("/number-lookup/lookups/<lookup_id>", methods=["GET"])
+@operation(scope=SCOPE, refusals=[errors.NotFound()])
+@blueprint.replies(
+    200,
+    ANSWER,
+    leads_to=[("read_transaction", "transaction_id", "/meta/charge/transaction_id")],
+)
+def read_lookup(caller: Caller, lookup_id: str) -> Response:
+    """Read the answer of an earlier lookup again.
+
+    It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
+    then. `lookup_id` stands in the `meta` of the lookup.
+    """
+    found = container().single_lookup.read(caller.organization_id, parse_id(lookup_id))
+    return json_response(lookup_reply(found, common_meta()))
+
+
 @blueprint.route("/number-lookup/bulk", methods=["POST"])
 @operation(scope=SCOPE, refusals=BULK_REFUSALS, feature=require_lookup, takes_body=True)
 @blueprint.arguments(
@@ -144,13 +185,16 @@ def look_up(
     202,
     JOB_ACCEPTED,
     headers=LOCATION | RETRY_AFTER | IDEMPOTENCY_REPLAYED,
-    leads_to=[("read_job", "job_id", "/data/job_id")],
+    leads_to=[
+        *((name, "job_id", "/data/job_id") for name in ("read_job", "read_results", "cancel_job")),
+        ("read_transaction", "transaction_id", "/data/charge/transaction_id"),
+    ],
 )
 def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> Response:
     """Look up many numbers as a job.
 
     The whole job is charged when it is accepted, and each item that fails is refunded. Poll it
-    every 1 to 3 seconds until its status is `completed` or `failed`.
+    every 1 to 3 seconds until its status is `completed`, `failed` or `cancelled`.
     """
     parts = container()
     wanted = BulkRequest(
@@ -160,31 +204,120 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
         parts.settings.currency,
         header.get("key"),
     )
-    job_id, replayed = parts.bulk_create.run(wanted, current_cause())
-    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job_id}"
+    job, replayed = parts.bulk_create.run(wanted, current_cause())
+    location = f"{reached(parts.settings.numbers)}/number-lookup/bulk/{job.id}"
     headers = {"Location": location, "Retry-After": POLL_S, **replay_headers(replayed)}
-    return success(JobAccepted(job_id), 202, headers=headers)
+    return success(JobAccepted(job.id, charge_of(row_of(job), 0)), 202, headers=headers)
+
+
+@blueprint.route("/number-lookup/bulk", methods=["GET"])
+@operation(
+    scope=SCOPE,
+    refusals=[errors.ValidationFailed({"status": [f"Must be one of: {', '.join(STATUSES)}."]})],
+)
+@blueprint.arguments(JobsQuery, location="query")
+@blueprint.replies(200, JOB_PAGE, leads_to=[("read_job", "job_id", "/data/data/0/job_id")])
+def list_jobs(caller: Caller, query: dict[str, Any]) -> Response:
+    """List your jobs, newest first, without their items.
+
+    A page past the end is an empty list. Jobs that have been erased are not listed.
+    """
+    parts, owner = container(), caller.organization_id
+    wait_for(parts, parts.jobs.name)
+    found, total = parts.jobs.page(
+        parts.views,
+        owner,
+        query.get("status"),
+        partial(parts.vault.holds, owner),
+        offset=offset_of(query),
+        limit=query["per_page"],
+    )
+    return success(show_page([show_summary(each) for each in found], total, query))
+
+
+def _find_job(caller: Caller, job_id: str) -> JobCounts:
+    owner, wanted = caller.organization_id, parse_id(job_id)
+    try:
+        return job_replies.find_job(container(), owner, wanted)
+    except errors.NotFound:  # Perhaps it has been erased: then nothing of it may stay here.
+        request_context().parts[ended_jobs.PART].drop(owner, wanted)
+        raise
 
 
 @blueprint.route("/number-lookup/bulk/<job_id>", methods=["GET"])
-@operation(scope=SCOPE, refusals=[errors.NotFound()])
+@operation(
+    scope=SCOPE,
+    refusals=[errors.NotFound(), errors.ValidationFailed({"fields": [NOT_SUMMARY]})],
+    resource=_find_job,
+)
+@blueprint.arguments(JobQuery, location="query")
 @blueprint.replies(200, JOB, headers=ETAG | RETRY_AFTER)
 @blueprint.doc(responses={304: {"headers": RETRY_AFTER}})
 @blueprint.doc(responses=NOT_MODIFIED)
-def read_job(caller: Caller, job_id: str) -> Response:
-    """Read a job.
+def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
+    """Read a job; with `fields=summary` without its items.
 
     `Retry-After` stands on it until it has ended. With `If-None-Match` an unchanged job is a 304
     without a body.
     """
-    parts, wanted = container(), parse_id(job_id)
-    ended = request_context().parts[ended_jobs.PART]
-    kept = job_replies.find_ended(parts, ended, caller.organization_id, wanted)
-    if kept is not None:
-        return tagged(kept.state, lambda: kept.data)
-    row = job_replies.find_job(parts, caller.organization_id, wanted)
-    # Once erased, the numbers are 404 for everybody.
-    numbers = job_replies.open_numbers(parts, row)
-    headers = {} if row.finished_at is not None else {"Retry-After": POLL_S}
+    parts, ended = container(), request_context().parts[ended_jobs.PART]
+    headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
+    state = job_replies.encode_state(job)
+    if "shown" in query:
+        return tagged(state, lambda: show_summary(job), headers)
+    kept = ended.find(caller.organization_id, job.id)
+    if kept is not None and kept.state == state:
+        return tagged(state, lambda: kept.data)
+    row = job_replies.whole(parts, job)
+    numbers = job_replies.open_numbers(parts, row)  # Once erased, they are 404 for everybody.
     state = job_replies.encode_state(row)
     return tagged(state, lambda: job_replies.show_job(parts, ended, row, numbers), headers)
+
+
+@blueprint.route("/number-lookup/bulk/<job_id>/results", methods=["GET"])
+@operation(
+    scope=SCOPE,
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"format": [f"Must be one of: {', '.join(FORMATS)}."]}),
+        errors.RateLimited(DOWNLOADS_SHARE),
+    ],
+    resource=_find_job,
+)
+@blueprint.arguments(ResultsQuery, location="query")
+@also(**EXAMPLES)
+@blueprint.replies(200, RESULTS)
+def read_results(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
+    """Read the items of a job as a file: JSON, CSV or NDJSON.
+
+    A running job shows how far it is. The reply is sent while it is made: 429 while your
+    organization has several such downloads under way. In CSV a cell that a spreadsheet could take
+    for a formula begins with an apostrophe, numbers too.
+    """
+    parts = container()
+    request_context().hold(parts.downloads.place(caller.organization_id))
+    row = job_replies.whole(parts, job)
+    return results_reply(parts, row, format_of(query.get("format")), query.get("status"))
+
+
+def _find_to_cancel(caller: Caller, job_id: str) -> BulkJob:
+    return container().bulk_cancel.find(caller.organization_id, parse_id(job_id))
+
+
+@blueprint.route("/number-lookup/bulk/<job_id>", methods=["DELETE"])
+@operation(
+    scope=SCOPE, refusals=[errors.NotFound(), errors.JobFinished()], resource=_find_to_cancel
+)
+@blueprint.replies(200, CANCELLED)
+def cancel_job(caller: Caller, job: BulkJob) -> Response:
+    """Cancel a job.
+
+    Every item without an outcome is cancelled and refunded at once; what has ended stays, with its
+    result. A job that is cancelled already gets the same reply. 409 `JOB_FINISHED` for one that
+    has ended by itself.
+    """
+    _ = caller
+    parts = container()
+    cancelled = parts.bulk_cancel.run(job, current_cause())
+    wait_for(parts, parts.jobs.name)  # So that the next read shows it.
+    return success(show_summary(row_of(cancelled)))

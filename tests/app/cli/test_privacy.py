@@ -26,7 +26,7 @@ def ask(shell: Shell, organization: UUID, at: datetime) -> UUID:
     kept = CachedFacts(NumberFacts(NUMBER, valid=True), "remote", at)  # As of a remote provider.
     container.lookup_cache.keep(organization, [kept])
     request = BulkRequest(organization, [NUMBER], 0, "USD", None)
-    job_id, _ = container.bulk_create.run(request, cause)
+    job_id = container.bulk_create.run(request, cause)[0].id
     container.close()
     return job_id
 

@@ -137,7 +137,7 @@ def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None
     process = installation.process(provider=CountingProvider(down=["+14150000001"]))
     organization_id = process.organization()
     wanted = BulkRequest(organization_id, numbers(4), PRICE_MICROS, "USD", None)
-    job_id, _ = process.bulk_create.run(wanted, process.cause())
+    job_id = process.bulk_create.run(wanted, process.cause())[0].id
     process.bulk_lookup.work(job_id, 0)
     single = LookupRequest(organization_id, "+14150000009", PRICE_MICROS, "USD", None)
     process.single_lookup.run(single, process.cause())

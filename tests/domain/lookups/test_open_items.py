@@ -25,7 +25,8 @@ def create(
     process: Process, organization_id: UUID, count: int, key: str | None = None
 ) -> tuple[UUID, bool]:
     request = BulkRequest(organization_id, numbers(count), PRICE_MICROS, "USD", key)
-    return process.bulk_create.run(request, process.cause())
+    job, replayed = process.bulk_create.run(request, process.cause())
+    return job.id, replayed
 
 
 def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: Process) -> None:

@@ -139,6 +139,7 @@ def finish_a_job(client: AuthenticatedClient) -> None:
     while (job := read(client, accepted.job_id)).status not in ends:
         assert time.monotonic() < end, job
         Event().wait(POLL_S)
+    assert not isinstance(job.items, Unset)
     assert [(each.phone_number, each.error) for each in job.items] == [
         ("+447400123456", None),
         ("+33612345678", None),

@@ -109,7 +109,7 @@ async function finishAJob(client: Client) {
     await new Promise((wake) => setTimeout(wake, POLL_MS));
     job = await read();
   }
-  equal(job.items.map((each) => [each.phone_number, each.error]), [
+  equal(job.items?.map((each) => [each.phone_number, each.error]), [
     ["+447400123456", null],
     ["+33612345678", null],
   ]);

@@ -79,7 +79,7 @@ def test_an_unknown_path_is_a_json_404(acme: Tenant, path: str) -> None:
         ("OPTIONS", "/v1/wallet", {"GET", "HEAD"}),
         ("BREW", "/v1/wallet", {"GET", "HEAD"}),
         ("GET", "/number-lookup", {"POST"}),
-        ("HEAD", "/number-lookup/bulk", {"POST"}),
+        ("PUT", "/number-lookup/bulk", {"GET", "HEAD", "POST"}),
         ("DELETE", "/number-lookup/health", {"GET", "HEAD"}),
     ],
 )

@@ -10,6 +10,7 @@ import pytest
 
 from tests.app.http.buying import FREE, LINKS, Buyer
 from tests.app.http.service import Service, Tenant
+from tests.installation import numbers
 from tests.plan_files import import_plans, plan
 
 IN_PATH = re.compile(r"{(\w+)}")
@@ -42,10 +43,24 @@ def delivery_of(tenant: Tenant) -> str:
     return f"{webhook_id}/{tenant.test_delivery(webhook_id)}"
 
 
+def cancelled_job_of(tenant: Tenant) -> str:
+    """Return a job that was cancelled before the workers had ended it."""
+    for _ in range(10):
+        job_id: str = tenant.create_job(numbers(1_000)).json["data"]["job_id"]
+        if tenant.open("DELETE", f"/number-lookup/bulk/{job_id}").status_code == 200:
+            return job_id
+    raise AssertionError
+
+
 # What an id in a path can name: whoever adds an operation says here how to make one of it.
 # In a path with two ids, what it returns has both of them, with a slash between.
 SAMPLES: dict[tuple[str, str], Callable[[Tenant], str]] = {
     ("read_job", "job_id"): lambda tenant: tenant.finished_job(["+971508245915"])["job_id"],
+    ("read_results", "job_id"): lambda tenant: tenant.finished_job(["+971508245915"])["job_id"],
+    ("cancel_job", "job_id"): cancelled_job_of,
+    ("read_lookup", "lookup_id"): lambda tenant: tenant.look_up("+971508245915").json["meta"][
+        "lookup_id"
+    ],
     ("read_transaction", "transaction_id"): lambda tenant: tenant.transactions()[0]["id"],
     ("read_plan", "plan_id"): own_plan,
     ("read_plan_coverage", "plan_id"): own_plan,
@@ -126,6 +141,13 @@ def test_the_transactions_of_another_cannot_be_found_by_reference(
     job_id = acme.finished_job(["+971508245915"])["job_id"]
     assert acme.transactions(reference=job_id)
     assert rival.transactions(reference=job_id) == []
+
+
+def test_the_jobs_of_another_are_in_no_list(acme: Tenant, rival: Tenant) -> None:
+    job_id = acme.finished_job(["+971508245915"])["job_id"]
+    for path in ("/number-lookup/bulk", "/number-lookup/bulk?status=completed"):
+        assert job_id in [each["job_id"] for each in acme.get(path).json["data"]["data"]]
+        assert job_id not in [each["job_id"] for each in rival.get(path).json["data"]["data"]]
 
 
 def test_a_link_of_another_cannot_be_found_by_its_iccid_or_in_a_list(

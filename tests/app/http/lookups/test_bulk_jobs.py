@@ -20,8 +20,11 @@ def test_a_job_is_accepted_paid_and_readable_at_once(make_service: MakeService) 
     tenant = make_service().tenant()
     reply = tenant.create_job(NUMBERS)
     assert reply.status_code == 202
-    job_id = reply.json["data"]["job_id"]
-    assert reply.json["data"] == {"job_id": job_id}
+    told = reply.json["data"]
+    job_id, charge = told["job_id"], told.pop("charge")
+    assert told == {"job_id": job_id}
+    money = {"amount": "0.015", "currency": "USD", "refunded": "0.00"}
+    assert charge == {"transaction_id": charge["transaction_id"], **money}
     assert reply.headers["Location"] == f"https://api.example/number-lookup/bulk/{job_id}"
     assert reply.headers["Retry-After"] == "1"
     read = tenant.get(f"/number-lookup/bulk/{job_id}")
@@ -35,6 +38,8 @@ def test_a_job_is_accepted_paid_and_readable_at_once(make_service: MakeService) 
         "total_count": 3,
         "processed_count": 0,
         "failed_count": 0,
+        "cancelled_count": 0,
+        "charge": charge,
         "finished_at": None,
         "items": [
             {"phone_number": number, "status": "pending", "result": None, "error": None}

@@ -103,11 +103,11 @@ def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeSe
 def test_what_was_unread_for_longest_makes_room() -> None:
     jobs, owner, ids = EndedJobs(bytes_max=10), uuid4(), [uuid4() for _ in range(3)]
     for each in ids[:2]:
-        jobs.keep(owner, each, Shown(b"", b"12345", frozenset()))
+        jobs.keep(owner, each, Shown(b"", b"12345"))
     assert jobs.find(owner, ids[0]) is not None
-    jobs.keep(owner, ids[2], Shown(b"", b"123", frozenset()))
+    jobs.keep(owner, ids[2], Shown(b"", b"123"))
     assert [jobs.find(owner, each) is not None for each in ids] == [True, False, True]
-    jobs.keep(owner, ids[1], Shown(b"", b"12345678901", frozenset()))
+    jobs.keep(owner, ids[1], Shown(b"", b"12345678901"))
     assert [jobs.find(owner, each) is not None for each in ids] == [False, False, False]
 
 
@@ -133,7 +133,7 @@ def test_a_job_that_two_readers_keep_at_once_is_counted_once(
 ) -> None:
     lock, owner, ids = SlipIn(), uuid4(), [uuid4() for _ in range(2)]
     monkeypatch.setattr(ended_jobs, "Lock", lambda: lock)
-    jobs, five = EndedJobs(bytes_max=10), Shown(b"", b"12345", frozenset())
+    jobs, five = EndedJobs(bytes_max=10), Shown(b"", b"12345")
     lock.other = partial(jobs.keep, owner, ids[0], five)
     for each in ids:
         jobs.keep(owner, each, five)

@@ -1,0 +1,104 @@
+"""The results of a job as a file (JSON, CSV, NDJSON), sent block by block while they are opened."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, cast
+
+import msgspec
+from flask import Response
+
+from app.bootstrap.container import Container
+from app.http.edge.media import CSV, JSON, NDJSON, attachment, csv_blocks, preferred
+from app.http.edge.replies import META, Reply, reply_meta
+from app.http.lookups.job_replies import ITEMS, JobItem, items_of, open_numbers
+from domain.lookups.ports import Carrier, NumberFacts
+from projections.models.jobs import JobRow
+
+TYPES: Final = {"json": JSON, "csv": CSV, "ndjson": NDJSON}
+COLUMNS = (
+    "phone_number",
+    "status",
+    "valid",
+    "country_code",
+    "national_format",
+    "carrier_name",
+    "carrier_type",
+    "mcc",
+    "mnc",
+    "error",
+)
+EXAMPLES: Final = {
+    "csv": f"{','.join(COLUMNS)}\r\n'+971508245915,completed,true,AE,050 824 5915,Etisalat,mobile,"
+    "424,02,\r\n'+15005550001,failed,,,,,,,,The lookup service is unavailable.\r\n",
+    "ndjson": '{"phone_number":"+14155552671","status":"pending","result":null,"error":null}\n',
+}
+
+
+class JobResultsReply(Reply[Sequence[JobItem]]):
+    """The items of the job, in the order submitted."""
+
+
+RESULTS: Final = JobResultsReply(data=ITEMS, meta=META)
+_ENCODER = msgspec.json.Encoder()
+_FACTS = msgspec.json.Decoder(NumberFacts)
+
+
+def results_reply(parts: Container, row: JobRow, wanted: str, status: str | None) -> Response:
+    """Reply with the items of a job, or with those of one status; NotFound once it is erased.
+
+    `wanted` is a format of `TYPES`. A thread is held until the last block is sent, so its operation
+    first holds a place of the container's `downloads`.
+    """
+    blocks = items_of(parts, row, open_numbers(parts, row))
+    if status is not None:
+        blocks = ([item for item in block if item.status == status] for block in blocks)
+    sent = {"json": _as_json, "csv": _as_csv, "ndjson": _as_lines}[wanted](blocks)
+    headers = attachment(f"job-{row.id}.{wanted}")
+    kind = TYPES[wanted] if wanted != "csv" else f"{CSV}; charset=utf-8"
+    return Response(sent, headers=headers, content_type=kind)
+
+
+def format_of(asked: str | None) -> str:
+    """Return the format that a request asks for, by its query or else by `Accept`."""
+    media = preferred(CSV, NDJSON)
+    return asked or next(name for name, its in TYPES.items() if its == media)
+
+
+def _as_json(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
+    before, _, after = _ENCODER.encode(Reply(data=None, meta=reply_meta())).partition(b"null")
+    return _enveloped(before, blocks, after)
+
+
+def _enveloped(before: bytes, blocks: Iterable[list[JobItem]], after: bytes) -> Iterator[bytes]:
+    lead = before + b"["
+    for block in blocks:
+        if block:
+            yield lead + _ENCODER.encode(block)[1:-1]
+            lead = b","
+    yield (b"" if lead == b"," else lead) + b"]" + after
+
+
+def _as_lines(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
+    return (_ENCODER.encode_lines(block) for block in blocks)
+
+
+def _as_csv(blocks: Iterable[list[JobItem]]) -> Iterator[bytes]:
+    return csv_blocks(COLUMNS, (_cells(item) for block in blocks for item in block))
+
+
+def _cells(item: JobItem) -> Sequence[object]:
+    if item.result is None:
+        return (item.phone_number, item.status, *[None] * 7, item.error)
+    known = _FACTS.decode(cast("msgspec.Raw", item.result))  # Facts come as they were stored.
+    carrier = known.carrier or Carrier()
+    return (
+        item.phone_number,
+        item.status,
+        "true" if known.valid else "false",
+        known.country_code,
+        known.national_format,
+        carrier.name,
+        carrier.type,
+        carrier.mcc,
+        carrier.mnc,
+        item.error,
+    )
