@@ -95,6 +95,7 @@ def trade(process: Process) -> None:
     clock.now = datetime(2026, 1, 31, 23, tzinfo=UTC)  # That of another machine.
     look_up(process, one)
     clock.now = datetime(2026, 3, 1, 0, 4, tzinfo=UTC)
+    process.accounts.set_spending_limit(one, 5_000_000, process.cause())
     look_up(process, one)
     process.log.append(Month.close("2026-02", process.cause()))
     clock.forward(days=40)

@@ -16,10 +16,12 @@ from domain.errors import (
     InsufficientBalance,
     ProvisioningError,
     Refused,
+    SpendingLimit,
     ValidationFailed,
 )
 from domain.links.link import Stage
 from domain.links.network import NoEndpoint
+from domain.money import format_amount
 from domain.provider_errors import Rejected, Unavailable
 from tests.domain.buying import Buyer, NewBuyer
 from tests.installation import SetClock
@@ -163,6 +165,27 @@ def test_a_balance_that_goes_meanwhile_leaves_the_esim_alone(buyer: Buyer) -> No
     buyer.pay_in(1)
     assert not buyer.create(buyer.sell("Asia"), key="key-1")[1]  # Nothing was kept: it is free.
     assert buyer.balance_micros == 0
+    buyer.check()
+
+
+@pytest.mark.parametrize("limit_micros", [3_999_999, 0])
+def test_a_limit_that_is_set_meanwhile_leaves_the_esim_alone(
+    buyer: Buyer, limit_micros: int
+) -> None:
+    def limit() -> None:
+        process = buyer.process
+        process.accounts.set_spending_limit(buyer.organization_id, limit_micros, process.cause())
+
+    buyer.hire()
+    buyer.network.after("available_esims", limit)
+    with pytest.raises(SpendingLimit) as refused:
+        buyer.create(buyer.sell(), key="key-1")
+    told = {"limit": format_amount(limit_micros), "spent": "0.00", "required": "4.00"}
+    assert refused.value.details == {**told, "currency": "USD"}
+    assert "esim.reserved" not in buyer.events()
+    limit_micros = 4_000_000
+    limit()
+    assert not buyer.create(buyer.sell("Asia"), key="key-1")[1]  # Nothing was kept: it is free.
     buyer.check()
 
 

@@ -3,7 +3,7 @@
 from werkzeug.test import TestResponse
 
 from domain.money import parse_amount
-from tests.app.http.buying import MORE, Buyer, buyer
+from tests.app.http.buying import BASIC, MORE, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 
@@ -48,6 +48,8 @@ def test_a_link_and_a_top_up_beyond_the_limit_take_nothing(service: Service) -> 
     spent = partner.transactions()[0]["amount"]
     limited(partner, spent)
     assert refusal(partner.create()) == told(spent, spent, spent)
+    asked = partner.post("/v1/links?dry_run=true", json={"plan_id": partner.plans[BASIC]})
+    assert refusal(asked) == told(spent, spent, spent)
     assert refusal(partner.change(link, add=[MORE])) == told(spent, spent, "2.00")
     assert partner.change(link, remove=[link["activations"][0]["id"]]).status_code == 200
 
