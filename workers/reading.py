@@ -56,8 +56,11 @@ class ReadingTurns(Protocol):
         """Give new links their first turn; those that are known keep theirs."""
         ...
 
-    def due(self, network: str, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links of a network that are due, longest due first; organizations take turns."""
+    def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
+        """Return links of a network that are due, longest due first; organizations take turns.
+
+        For each whether it was asked for, so that it is read although it was read lately.
+        """
         ...
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
@@ -161,8 +164,13 @@ class BackgroundReading:
         for network, lane in self.lanes.items():
             if lane.is_empty:
                 due = self.turns.due(network, now, FEED_LINKS)
-                seen = self.reads.readings.find(due) if due else {}
-                lane.feed({each: seen.get(each, NetworkReading()) for each in due})
+                seen = self.reads.readings.find([*due]) if due else {}
+                unknown = NetworkReading()
+                feed = {
+                    each: unknown if asked_for else seen.get(each, unknown)
+                    for each, asked_for in due.items()
+                }
+                lane.feed(feed)
                 fed += len(due)
         return fed
 

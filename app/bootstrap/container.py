@@ -41,6 +41,7 @@ from app.adapters.stores.personal_keys import PersonalKeys
 from app.adapters.stores.rate_limits import SqlRequestCounts
 from app.adapters.stores.reading_turns import SqlReadingTurns
 from app.adapters.stores.sandbox_attempts import SqlSandboxAttempts
+from app.adapters.stores.simulated_clock import SqlSimulatedClock
 from app.adapters.stores.slices_in_hand import SqlSlicesInHand
 from app.adapters.stores.throttle import SqlThrottle
 from app.adapters.stores.webhook_deliveries import SqlDeliveries
@@ -301,6 +302,11 @@ class Container:
         return SqlSandboxAttempts(self.stores)
 
     @part
+    def simulated_clock(self) -> SqlSimulatedClock:
+        """By how much the simulated network of a sandbox is ahead."""
+        return SqlSimulatedClock(self.stores)
+
+    @part
     def readings(self) -> SqlReadings:
         """Usage and status of links as last seen."""
         return SqlReadings(self.stores, self._faults("network_readings"))
@@ -336,6 +342,7 @@ class Container:
             OwnTables("rate_limits", 1, stores, [self.request_counts.metadata]),
             OwnTables("reading_turns", 1, stores, [self.reading_turns.metadata]),
             OwnTables("provider_paces", 1, stores, [self.paces.metadata]),
+            OwnTables("simulated_clock", 1, stores, [self.simulated_clock.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
             OwnTables(

@@ -4,6 +4,7 @@ A provider is its adapter and one entry here, under the name that its setting ta
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import timedelta
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
         sandbox=container.settings.sandbox,
         wait=Event().wait,
         patience=container.rules.deadline,
+        ahead=container.simulated_clock.ahead if container.settings.sandbox else timedelta,
     )
 
 

@@ -26,6 +26,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         **dict.fromkeys(("wallet show", "wallet adjustments list")),
         **dict.fromkeys(("links list", "links show", "links retry", "jobs retry")),
         **dict.fromkeys(("webhooks list", "webhooks redeliver")),
+        "sandbox advance": None,  # Nothing of it is real.
         **dict.fromkeys(("projections status", "projections rebuild")),
         **dict.fromkeys(("dead-letters list", "dead-letters replay", "dead-letters purge")),
         **dict.fromkeys(("audit verify", "operator list")),

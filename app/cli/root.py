@@ -31,6 +31,7 @@ COMMANDS = {
     "providers": "Lookup providers and networks: what works there, and which of them get new work.",
     "links": "Links: the eSIMs that partners have bought.",
     "webhooks": "Webhooks: where partners are told what happens, and what they were told.",
+    "sandbox": "The simulated network of a sandbox.",
     "keys": "The keys that sign tokens and checkpoints.",
     "settings": "Print every setting with its value, default and meaning.",
     "openapi": "Print the OpenAPI document.",

@@ -260,9 +260,9 @@ def test_the_longest_waiting_comes_first_and_organizations_take_turns(lab: Lab) 
         turns.move(each.link_id, now + timedelta(seconds=n), None, None)
     later = now + timedelta(seconds=6)
     ids = [each.link_id for each in links]
-    assert turns.due("simulated", later, 9) == [ids[n] for n in (0, 5, 1, 6, 2, 3, 4)]
-    assert turns.due("simulated", later, 3) == [ids[0], ids[5], ids[1]]
-    assert turns.due("simulated", now + timedelta(seconds=1), 9) == ids[:2]
+    assert [*turns.due("simulated", later, 9)] == [ids[n] for n in (0, 5, 1, 6, 2, 3, 4)]
+    assert [*turns.due("simulated", later, 3)] == [ids[0], ids[5], ids[1]]
+    assert [*turns.due("simulated", now + timedelta(seconds=1), 9)] == ids[:2]
 
 
 def test_a_restart_goes_on_where_the_last_life_was(lab: Lab) -> None:

@@ -23,6 +23,8 @@ from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.inserting import insert_new
 from workers.reading import NewTurn
 
+ASKED_FOR = 0  # When such a link is due, which is before all others.
+
 
 class SqlReadingTurns:
     """A row per link that has not ended, from its activation on."""
@@ -55,10 +57,12 @@ class SqlReadingTurns:
         self._told = HotStatement(moved.values(ends_at=bindparam("new_ends_at")))
         self._drop = HotStatement(self._rows.delete().where(mine))
         turn = func.row_number().over(partition_by=row.organization_id, order_by=row.due_at)
-        due = select(row.link_id, row.due_at, turn.label("turn"))
+        asked_for = row.due_at == ASKED_FOR
+        due = select(row.link_id, row.due_at, asked_for.label("asked_for"), turn.label("turn"))
         due = due.where(row.network == bindparam("network"), row.due_at <= bindparam("now"))
         ranked = due.subquery()
-        first = select(ranked.c.link_id).order_by(ranked.c.turn, ranked.c.due_at)
+        first = select(ranked.c.link_id, ranked.c.asked_for)
+        first = first.order_by(ranked.c.turn, ranked.c.due_at)
         self._due = HotStatement(first.limit(bindparam("most")))
         ending = select(row.link_id).where(row.ends_at <= bindparam("now")).order_by(row.ends_at)
         self._ending = HotStatement(ending.limit(bindparam("most")))
@@ -88,13 +92,24 @@ class SqlReadingTurns:
         with self._database.writing() as connection:
             insert_new(connection, self._rows, rows)
 
-    def due(self, network: str, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links of a network that are due, longest due first; organizations take turns."""
-        return self._ids(self._due, network=network, now=to_micros(now), most=limit)
+    def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
+        """Return links of a network that are due, longest due first; organizations take turns.
+
+        For each whether it was asked for, so that it is read although it was read lately.
+        """
+        values = {"network": network, "now": to_micros(now), "most": limit}
+        return {as_id(row[0]): bool(row[1]) for row in self._database.rows(self._due, **values)}
+
+    def hasten(self, network: str) -> None:
+        """Ask for all links of a network now."""
+        mine = self._rows.c.network == network
+        with self._database.writing() as connection:
+            connection.execute(self._rows.update().where(mine).values(due_at=ASKED_FOR))
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
         """Return links with a plan whose end is to be told now."""
-        return self._ids(self._ending, now=to_micros(now), most=limit)
+        values = {"now": to_micros(now), "most": limit}
+        return [as_id(row[0]) for row in self._database.rows(self._ending, **values)]
 
     def move(
         self,
@@ -124,9 +139,6 @@ class SqlReadingTurns:
         """Return when the link was read that has waited longest, for networks that have any."""
         found = {each: self._database.rows(self._oldest, network=each)[0][0] for each in networks}
         return {name: from_micros(at) for name, at in found.items() if at is not None}
-
-    def _ids(self, statement: HotStatement, **values: Any) -> Sequence[UUID]:
-        return [as_id(row[0]) for row in self._database.rows(statement, **values)]
 
     def _write(self, statement: HotStatement, **values: Any) -> None:
         with self._database.writing() as connection:

@@ -85,7 +85,7 @@ class SimulatedNetwork:
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
     With `sandbox` on, the plans that `script` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it.
-    Under another `name` it has tables of its own.
+    Under another `name` it has tables of its own. Its time is `ahead` of the clock.
 
     An addition under a known reference is refused only if it is of another plan, or if its plan was
     removed since.
@@ -110,10 +110,11 @@ class SimulatedNetwork:
         wait: Callable[[float], object],
         patience: timedelta = PATIENCE,
         name: str = SIMULATED,
+        ahead: Callable[[], timedelta] = timedelta,
     ) -> None:
         self.name = name
         self.settles_after = patience + LATE
-        self._calls = Calls(database, clock)
+        self._calls = Calls(database, clock, ahead)
         self._identifiers = Identifiers(seed)
         self._inventory = Inventory(self._identifiers, name)
         self.metadata = self._inventory.metadata
@@ -220,14 +221,14 @@ class SimulatedNetwork:
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Compute the usage at this moment; nothing is written."""
-        found, now = self._read(endpoint_id, timeout_s)
-        return found.usage(now)
+        found, now, ahead = self._read(endpoint_id, timeout_s)
+        return found.usage(now, ahead)
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
         """Tell whether the device is connected at this moment."""
-        found, now = self._read(endpoint_id, timeout_s)
+        found, now, ahead = self._read(endpoint_id, timeout_s)
         serving = network_for(self._identifiers, found.iccid, found.covered(now))
-        return found.network_status(serving, now)
+        return found.network_status(serving, now, ahead)
 
     def suspend(self, endpoint_id: str, *, timeout_s: float) -> None:
         """Stop the traffic; plans that have started still expire."""
@@ -284,7 +285,8 @@ class SimulatedNetwork:
     def _make(self, call: Call, iccid: str, plan: ProviderPlan, reference: str) -> Subscription:
         fault = self._fault_of(plan)
         since = comes_at(fault, call.now, self.settles_after)
-        made = _reachable_or_not(begin(self._identifiers, iccid, reference, plan, since), fault)
+        made = begin(self._identifiers, iccid, reference, plan, since, call.ahead)
+        made = _reachable_or_not(made, fault)
         self._inventory.mark(call.connection, iccid, is_free=False)
         self._inventory.insert(call.connection, made)
         return made
@@ -306,11 +308,11 @@ class SimulatedNetwork:
             raise NoSuchEndpoint(message)
         return found
 
-    def _read(self, endpoint_id: str, timeout_s: float) -> tuple[Subscription, datetime]:
+    def _read(self, endpoint_id: str, timeout_s: float) -> tuple[Subscription, datetime, timedelta]:
         with self._calls.reading(timeout_s) as call:
             found = self._present(call, endpoint_id, lock=False)
         self._reach(found)
-        return found, call.now
+        return found, call.now, call.ahead
 
     def _reach(self, found: Subscription | None) -> None:
         if self._sandbox and found is not None and found.unreachable:

@@ -1,6 +1,6 @@
 """One endpoint and what may happen to it; pure functions that return a changed copy."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Self
 
 import msgspec
@@ -24,7 +24,9 @@ _MB_DECIMALS = 3  # A kilobyte; stored values are exact.
 class Subscription(msgspec.Struct, frozen=True):
     """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
-    There is no traffic from `stopped_at` on; it is None while the endpoint is active.
+    There is no traffic from `stopped_at` on; it is None while the endpoint is active. Its moments
+    are by the network's clock, which was `ahead` of everybody's when it was created, and may have
+    been moved since. What it reports is by everybody's: the `ahead` of a report is the present one.
     """
 
     endpoint_id: str
@@ -38,6 +40,7 @@ class Subscription(msgspec.Struct, frozen=True):
     status: LinkStatus = "active"
     stopped_at: datetime | None = None
     unreachable: bool = False
+    ahead: timedelta = timedelta(0)
 
     def with_addon(self, addon: Addon) -> Self:
         """Add a plan; it is used after the plans that were there before it."""
@@ -94,17 +97,26 @@ class Subscription(msgspec.Struct, frozen=True):
             msisdn=msisdn_of(self.iccid),
         )
 
-    def usage(self, now: datetime) -> Usage:
+    def usage(self, now: datetime, ahead: timedelta) -> Usage:
         """Report plans, usage and life cycle."""
         habits, addons = self.habits, self._settled(now).addons
+        is_installed, is_used = habits.installed_at <= now, self._is_used(now)
         return Usage(
             status=self.status,
-            addons=[_usage_of(addon, now) for addon in addons if addon.is_listed(now)],
-            as_of=now,
-            installed_at=habits.installed_at if habits.installed_at <= now else None,
-            first_used_at=habits.first_used_at if self._is_used(now) else None,
+            addons=[
+                _usage_of(addon, now, self._told(addon.expires_at, ahead))
+                for addon in addons
+                if addon.is_listed(now)
+            ],
+            as_of=now - ahead,
+            installed_at=self._told(habits.installed_at, ahead) if is_installed else None,
+            first_used_at=self._told(habits.first_used_at, ahead) if is_used else None,
             msisdn=msisdn_of(self.iccid),
         )
+
+    def _told(self, moment: datetime | None, ahead: timedelta) -> datetime | None:
+        """Return a moment by everybody's clock; nothing was before the endpoint."""
+        return moment and max(moment - ahead, self.created_at - self.ahead)
 
     def covered(self, now: datetime) -> list[tuple[str, ...]]:
         """Return where the plans work that it has begun to use, without those that are over."""
@@ -114,7 +126,9 @@ class Subscription(msgspec.Struct, frozen=True):
             if addon.started_at and addon.is_listed(now) and not addon.has_expired(now)
         ]
 
-    def network_status(self, network: ServingNetwork | None, now: datetime) -> NetworkStatus:
+    def network_status(
+        self, network: ServingNetwork | None, now: datetime, ahead: timedelta
+    ) -> NetworkStatus:
         """Report whether it is connected, and if so to this network; None: no plan works."""
         used = self._is_used(now)
         in_reach = network is not None and self.stopped_at is None
@@ -124,8 +138,8 @@ class Subscription(msgspec.Struct, frozen=True):
             status=self.status,
             connected=connected,
             network=network if connected else None,
-            last_seen_at=self.habits.last_seen(until) if used else None,
-            as_of=now,
+            last_seen_at=self._told(self.habits.last_seen(until), ahead) if used else None,
+            as_of=now - ahead,
         )
 
     def _plans_until(self, now: datetime) -> datetime:
@@ -151,8 +165,13 @@ class Subscription(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, addons=addons, meter_at=until)
 
 
-def begin(
-    identifiers: Identifiers, iccid: str, reference: str, plan: ProviderPlan, since: datetime
+def begin(  # noqa: PLR0913  # Who, what and when.
+    identifiers: Identifiers,
+    iccid: str,
+    reference: str,
+    plan: ProviderPlan,
+    since: datetime,
+    ahead: timedelta,
 ) -> Subscription:
     """Return the endpoint, with its plan, of an eSIM; it comes into being at `since`."""
     endpoint_id = identifiers.endpoint_id(iccid, reference)
@@ -166,6 +185,7 @@ def begin(
         habits=habits_of(identifiers, endpoint_id, plan, since),
         addons=[first],
         meter_at=since,
+        ahead=ahead,
     )
 
 
@@ -188,7 +208,7 @@ def addon_of(
     )
 
 
-def _usage_of(addon: Addon, now: datetime) -> AddonUsage:
+def _usage_of(addon: Addon, now: datetime, expires_at: datetime | None) -> AddonUsage:
     used_mb = round(addon.used_mb, _MB_DECIMALS)
     left_mb = addon.data_mb - used_mb if addon.remaining_mb(now) else 0.0  # None once it expired.
     return AddonUsage(
@@ -196,5 +216,5 @@ def _usage_of(addon: Addon, now: datetime) -> AddonUsage:
         provider_plan_id=addon.provider_plan_id,
         used_mb=used_mb,
         remaining_mb=round(left_mb, _MB_DECIMALS),
-        expires_at=addon.expires_at,
+        expires_at=expires_at,
     )
