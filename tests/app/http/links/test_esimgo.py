@@ -1,16 +1,21 @@
 """Links on the scripted eSIM Go, over HTTP: bought, read, topped up, suspended, and told of."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 
 from app.adapters.remote.api import RemoteRules
 from app.bootstrap import providers
+from domain.catalogue.checked_json import FileRefused
 from domain.cause import utc_now
 from domain.links import notifications
+from domain.links.importing import ImportedLinks
 from domain.links.link import Link
+from domain.links.network import ProviderPlan
 from projections.audit.auditor import check_log
 from tests.app.http.buying import LINKS, Shop
 from tests.app.http.service import Service, Tenant, code_of
@@ -95,6 +100,35 @@ def test_a_topup_is_shown_by_the_very_next_read(shop: Shop) -> None:
     assert reply.status_code == 200
     assert shop.read(link)["data_total_mb"] == 2_000
     assert len(shop.server.esims[link["iccid"]].present) == 2
+
+
+def test_an_esim_that_another_system_has_bought_is_taken_over(shop: Shop) -> None:
+    parts = shop.service.container
+    network: Any = parts.networks.default
+    iccid = network.order(ProviderPlan(BUNDLE, 1_000, 7), "elsewhere", timeout_s=5.0).iccid
+    bought = {"plan_id": shop.plans[BUNDLE], "bought_at": "2025-11-01T10:00:00Z"}
+    entry = {"organization_id": str(shop.id), "iccid": iccid, "plans": [bought]}
+
+    def take_over(**more: str) -> ImportedLinks:
+        data = json.dumps({"links": [{**entry, **more}]}).encode()
+        return parts.link_import.run(data, shop.service.cause(), dry_run=False)
+
+    with pytest.raises(FileRefused, match=r"endpoint_id: must be the ICCID on this network"):
+        take_over(endpoint_id="1")
+    assert take_over() == ImportedLinks(created=1, unchanged=0)
+    assert take_over(endpoint_id=iccid) == ImportedLinks(created=0, unchanged=1)
+
+    shop.service.until_projected("links")
+    link = shop.read({"id": iccid})
+    assert (link["lpa_profile"], link["data_remaining_mb"]) == (
+        network.lpa(iccid, timeout_s=5.0),
+        1_000,
+    )
+    before = shop.balance()
+    reply = shop.open("PUT", f"{LINKS}/{link['id']}/plans", json={"add": [shop.plans[MORE]]})
+    assert (reply.status_code, shop.read(link)["data_total_mb"]) == (200, 2_000)
+    assert shop.balance() != before
+    assert shop.open("DELETE", f"{LINKS}/{link['id']}").json["data"]["status"] == "ended"
 
 
 def test_the_only_plan_of_an_esim_that_is_not_installed_stays(shop: Shop) -> None:
