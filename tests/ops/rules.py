@@ -24,6 +24,7 @@ FUNCTIONS = {
     "max",
     "min",
     "count",
+    "delta",
     "rate",
     "absent",
     "histogram_quantile",

@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.bootstrap.container import Container
+from app.watch.gauges import WebhookState
 from domain.cause import Cause, utc_now
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.endpoint import WebhookRequest
@@ -66,12 +67,13 @@ def test_endpoints_of_all_organizations_are_listed_without_their_secrets(
     shell: Shell, partners: Partners
 ) -> None:
     partners.plan(0)
-    partners.plan(0, status="failed", attempts=10, response_status=500)
+    for _ in range(2):
+        partners.plan(0, status="failed", attempts=10, response_status=500)
     listed = shell.json("webhooks", "list")["data"]
     assert [UUID(each["id"]) for each in listed] == partners.endpoints
     first = listed[0]
     assert (first["host"], first["enabled"], first["events"]) == ("hooks.example", True, None)
-    assert (first["pending"], first["failed"], listed[1]["pending"]) == (1, 1, 0)
+    assert (first["pending"], first["failed"], listed[1]["pending"]) == (1, 2, 0)
     assert "hush" not in shell.run("webhooks", "list").output
     own = shell.json("webhooks", "list", "--org", partners.organizations[1])["data"]
     assert [UUID(each["id"]) for each in own] == partners.endpoints[1:]
@@ -141,3 +143,26 @@ def test_nothing_is_told_again_to_one_that_is_disabled(shell: Shell, partners: P
     )
     assert "disabled" in shell.refusal("webhooks", "redeliver", partners.endpoints[0], done)
     assert requests_of(partners.container) == []
+
+
+def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
+    partners: Partners,
+) -> None:
+    container, now = partners.container, utc_now()
+    container.projector.catch_up()
+    assert container.webhook_state() == WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0})
+    partners.plan(0, next_attempt_at=now - timedelta(minutes=10))
+    partners.plan(1, next_attempt_at=now - timedelta(minutes=5))
+    partners.plan(1, next_attempt_at=now - timedelta(days=3), status="delivered")
+    state = container.webhook_state()
+    assert state.pending == 2
+    assert 600 <= state.late_s < 700
+    store = container.webhook_deliveries
+    taken = store.take(partners.endpoints[0], now, 1)
+    assert taken is not None
+    store.settle(taken, taken.delivery, taken.health.after(now, is_success=False), now)
+    assert 300 <= container.webhook_state().late_s < 400  # The first endpoint fails by itself.
+    changes, cause = Changes(enabled=False), Cause(now, "r")
+    container.webhooks.change(partners.organizations[0], partners.endpoints[0], changes, cause)
+    container.projector.catch_up()
+    assert container.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0}
