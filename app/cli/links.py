@@ -13,6 +13,7 @@ from app.bootstrap.container import Container
 from app.cli.installation import catch_up, cause_of, installation, require_organization
 from app.cli.output import Refusals, as_json_option, show, show_list
 from app.cli.working import working
+from domain.accounts.wallet import Wallet
 from domain.catalogue.checked_json import FileRefused
 from domain.catalogue.plan_file import FILE_BYTES_MAX
 from domain.errors import NotFound
@@ -26,6 +27,8 @@ from workers.sweep import FOREVER
 
 RETRY_MAX = 10_000  # There cannot be more at once.
 CHUNK = 1_000  # Links read at once, because reading all in one go would delay the projector.
+
+SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
 
 _ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
 
@@ -107,7 +110,7 @@ def list_all(*, organization_id: UUID | None, as_json: bool) -> None:
 @click.argument("identifier", metavar="IDENTIFIER", type=Identifier())
 @as_json_option
 def show_one(*, identifier: UUID | str, as_json: bool) -> None:
-    """Show a link by its id or ICCID, with every event about it in order.
+    """Show a link by its id or ICCID, with every event about it in order, and its money.
 
     By its id a link is also shown if it has failed or is not active yet, and by an ICCID that no
     link has, the one that had it last.
@@ -129,7 +132,7 @@ def show_one(*, identifier: UUID | str, as_json: bool) -> None:
         click.echo()
         show_list(activations, as_json=False)
     click.echo()
-    show_list([{**_entry(each), "facts": _line(each.facts)} for each in timeline], as_json=False)
+    show_list([_told(each) for each in timeline], as_json=False)
 
 
 def _read_all(container: Container, organization_id: UUID | None) -> Iterator[LinkRow]:
@@ -221,6 +224,16 @@ def _entry(entry: TimelineEntry) -> dict[str, Any]:
         "what": entry.what,
         "facts": entry.facts,
     }
+
+
+def _told(entry: TimelineEntry) -> dict[str, Any]:
+    """Return an event for people: what it did to the wallet, and who did it, stand beside it."""
+    facts, money = dict(entry.facts), None
+    if entry.what in SIGNS:
+        money = f"{SIGNS[entry.what]}{facts.pop('amount')} {facts.pop('currency')}"
+    who = facts.pop("actor", None)
+    beside = {"money": money, "who": who, "facts": _line(facts)}
+    return {"position": entry.position, "at": entry.at, "what": entry.what, **beside}
 
 
 def _line(facts: Mapping[str, Any]) -> str:

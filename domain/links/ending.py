@@ -103,7 +103,8 @@ class LinkEnding:
             )
 
     def _try(self, link: Link, kind: EndKind, until_s: float, cause: Cause) -> Link:
-        link = wait_for(self.log, link, _is_free, time.monotonic() + _left_s(until_s))
+        if not _is_free(link):
+            link = wait_for(self.log, link, _is_free, time.monotonic() + _left_s(until_s))
         if link.ended is not None:
             return self.end(link, cause) if kind == "end" else self.cancel(link, cause)
         if not _is_free(link):

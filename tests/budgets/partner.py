@@ -26,16 +26,25 @@ class Partner(Buyer):
         self._new = count(0)
         self.a_link = self.link()
         self.a_webhook = self.webhook()
+        self.spare = [self.link() for _ in range(2 * RUNS)]
         self.a_job = self.create_job(self.new_numbers(1000)).json["data"]["job_id"]
         crew.settle()
 
     def new_numbers(self, how_many: int) -> list[str]:
         return [f"+1415{next(self._new):07d}" for _ in range(how_many)]
 
+    def new_name(self) -> str:
+        return f"Van {next(self._new)}"
+
+    @staticmethod
+    def path_of(link: Mapping[str, str]) -> str:
+        return f"/v1/links/{link['id']}"
+
     def new_key(self) -> dict[str, str]:
         return {"Idempotency-Key": f"key-{next(self._new)}"}
 
 
+RUNS = 3  # How often each operation is run.
 Operation = Callable[[Partner], object]
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -57,6 +66,10 @@ OPERATIONS: Mapping[str, Operation] = {
     "webhook": lambda it: it.webhook(),
     "list of webhooks": lambda it: it.get("/v1/webhooks"),
     "list of deliveries": lambda it: it.get(f"/v1/webhooks/{it.a_webhook}/deliveries"),
+    "rename": lambda it: it.open("PATCH", it.path_of(it.a_link), json={"name": it.new_name()}),
+    "end of a link": lambda it: it.open("DELETE", it.path_of(it.spare.pop())),
+    "cancellation": lambda it: it.post(f"{it.path_of(it.spare.pop())}/cancel"),
+    "QR code": lambda it: it.get(f"{it.path_of(it.a_link)}/qr"),
 }
 
 

@@ -87,6 +87,23 @@ BUDGETS: Mapping[str, Budget] = {
     "list of webhooks": Budget("web 5/0", "web 6/0"),
     # The endpoint; the page and how many there are.
     "list of deliveries": Budget("web 3/0", "web 4/0"),
+    # Its reply reads the network. SQLite looks for the index of texts and replaces their entry.
+    "rename": Budget(
+        "web 4/2, projector 5/1, dispatcher 1/0, network 1/0",
+        "web 6/2, projector 9/1, dispatcher 1/0, network 1/0",
+    ),
+    # The link, the intent, the end, and what was last seen for the reply.
+    "end of a link": Budget(
+        "web 4/2, projector 10/1, dispatcher 1/0, network 2/1",
+        "web 7/2, projector 10/1, dispatcher 1/0, network 2/1",
+    ),
+    # Its use is read from the network first, and the refund is in the commit of the end.
+    "cancellation": Budget(
+        "web 5/2, projector 17/1, dispatcher 1/0, network 3/1",
+        "web 9/2, projector 17/1, dispatcher 1/0, network 3/1",
+    ),
+    # The link, with its code.
+    "QR code": Budget("web 1/0", "web 2/0"),
 }
 
 

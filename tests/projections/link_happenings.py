@@ -117,6 +117,7 @@ class LinkHappenings:
         link_id = self._live(organization_id)
         self._fail(organization_id)
         self._change_plans(organization_id)
+        self._finish(organization_id)
         self.request(organization_id, "0.10")  # It stays unfinished.
         charge_fee(self._process, organization_id, "2026-01", [link_id])
         owe(self._process, organization_id, "2026-02", [link_id])
@@ -151,8 +152,17 @@ class LinkHappenings:
         life.change([second], [cheap]).start().fail(self._soon()).do()
         life.change([], [cheap]).start().fail(self._soon()).finish()
 
+    def _finish(self, organization_id: UUID) -> None:
+        gone = self.request(organization_id, "0.10").activate().rename("Lorry").rename(None)
+        gone.change([], [bought(price="0.02"), bought(price="0.02")]).do_all()
+        gone.intend_end("cancel").keep().intend_end("cancel").finish().rename("Gone")
+        self.request(organization_id, "0.10").activate().switch("suspended").finish()
+
     def _use(self, life: LinkSteps, link: Link) -> None:
         dice = self._dice
+        if link.end_intent is not None:
+            dice.choice([life.keep, life.finish])()
+            return
         uses = [
             lambda: self._see(life, dice.choice(["active", "suspended", "inactive"])),
             lambda: life.intend(dice.choice(["active", "suspended"])),
@@ -161,6 +171,9 @@ class LinkHappenings:
             uses.append(lambda: life.settle(dice.choice(["active", "suspended", "inactive"])))
         if link.open_change is None:
             uses.append(lambda: self._change(life, link))
+        if link.status_intent is None and link.open_change is None:
+            uses.append(lambda: life.intend_end(dice.choice(["cancel", "end"])))
+            uses.append(lambda: life.rename(dice.choice([None, "Van", "Lorry"])))
         dice.choice(uses)()
 
     def _change(self, life: LinkSteps, link: Link) -> None:

@@ -10,7 +10,7 @@ from domain.accounts.wallet import Charge, Refund, wallet_id
 from domain.catalogue.plan import SponsorProfile
 from domain.links.bought_plan import BoughtPlan
 from domain.links.esim import Esim, esim_id
-from domain.links.link import Link
+from domain.links.link import EndKind, Link
 from domain.links.network import Addon, Endpoint, LinkStatus
 from domain.links.plan_change import Addition, PlanChange, Removal
 from domain.money import parse_amount
@@ -146,6 +146,32 @@ class LinkSteps:
 
     def switch(self, status: LinkStatus) -> "LinkSteps":
         return self.intend(status).settle(status)
+
+    def rename(self, name: str | None) -> "LinkSteps":
+        link = self.link
+        link.rename(name, self.process.cause())
+        if link.pending_events:
+            self.process.log.append(link)
+        return self
+
+    def intend_end(self, kind: EndKind) -> "LinkSteps":
+        link = self.link
+        link.request_end(kind, self.process.clock() + SOON, self.process.cause())
+        self.process.log.append(link)
+        return self
+
+    def keep(self) -> "LinkSteps":
+        """Give its end up."""
+        link = self.link
+        link.keep(self.process.cause())
+        self.process.log.append(link)
+        return self
+
+    def finish(self) -> "LinkSteps":
+        """End it, with what is left of its charges if that was intended."""
+        ending = self.process.link_ending
+        ending._finish(self.link, self.process.cause())  # noqa: SLF001  # What follows the call.
+        return self
 
     def see(
         self, status: LinkStatus, installed: datetime | None = None, used: datetime | None = None

@@ -20,7 +20,7 @@ from tests.installation import PRICE_MICROS
 from tests.simulation.customers import Customers
 from tests.simulation.template import Template
 from tests.simulation.world import World
-from tests.workers.link_checks import Books
+from tests.workers.link_checks import Books, is_cancelled
 
 EVENTS_MAX = 100_000
 INTENTS = (Link.EndpointRequested, Link.OrderRequested)
@@ -124,7 +124,7 @@ def _worth(books: Books) -> Iterator[tuple[UUID, int]]:
     for job in books.every(BulkJob):
         yield job.organization_id, -PRICE_MICROS * len(job.completed)
     for link in books.every(Link):
-        bought = link.activations.values()
+        bought = [] if is_cancelled(link) else [*link.activations.values()]
         yield from ((link.organization_id, -each.plan.price_micros) for each in bought)
 
 
@@ -146,14 +146,16 @@ def check_promises(books: Books, customers: Customers) -> None:
                 link = books.get(Link, stream_id)
                 price = link.requested.plan.price_micros
                 assert link.requested.plan.plan_id == ask.plan_id, ask
-                assert link.stage is Stage.ACTIVE, ask
-                assert (charged, refunded) == ([price] if price else [], []), ask
+                assert link.stage is (Stage.ENDED if link.ended else Stage.ACTIVE), ask
+                paid = [price] if price else []
+                assert (charged, refunded) == (paid, paid if is_cancelled(link) else []), ask
             case "change":
                 change = books.get(PlanChange, stream_id)
                 assert change.failure is None, ask
                 assert [each.plan.plan_id for each in change.added] == [*ask.add], ask
                 assert [each.activation_id for each in change.removed] == [*ask.remove], ask
-                assert refunded == [], ask
+                gone = is_cancelled(books.get(Link, change.link_id))
+                assert refunded == (charged if gone else []), ask
             case _:
                 assert books.get(Deposit, stream_id).amount_micros == ask.amount_micros, ask
                 assert books.entries(Wallet.Deposited, ask.key or "") == [ask.amount_micros], ask
@@ -166,7 +168,8 @@ def check_all_ended(world: World, books: Books) -> None:
     links = books.every(Link)
     for link in links:
         assert link.stage in {Stage.ACTIVE, Stage.ENDED}, f"link {link.id} is {link.stage}"
-        assert (link.status_intent, link.open_change) == (None, None), f"link {link.id}"
+        open_now = (link.status_intent, link.open_change, link.end_intent)
+        assert not any(open_now), f"link {link.id}"
     for change in books.every(PlanChange):
         assert change.finished_at is not None, f"change {change.id} has not ended"
     world.check_network(books, links)

@@ -1,6 +1,7 @@
 """The customers: they use every operation, often repeat requests, and note the replies."""
 
 from collections.abc import Callable
+from random import Random
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, deposit_id, wallet_id
@@ -19,6 +20,7 @@ from tests.simulation.world import World
 
 AGAIN = 0.3  # Of the requests with a key are sent once more.
 KEYED = 0.7
+ENDS = 0.15  # Of the steps of a run that ends links are followed by one.
 UNFINISHED = {"IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED", "SERVICE_UNAVAILABLE"}
 NUMBERS = (*numbers(30), "+15005550001", "+15005550003", "+15005550004")
 SIZES = (1, 3, 10, 30, 200)
@@ -31,6 +33,8 @@ class Customers:
     def __init__(self, world: World, template: Template) -> None:
         self._world, self._random = world, world.random
         self._template = template
+        self._of_ends = Random(f"{world.seed}, ends")
+        self._ends = self._of_ends.random() < 0.5
         self.ledger = Ledger()
 
     def ask(self, kind: Kind) -> None:
@@ -75,6 +79,23 @@ class Customers:
 
         self._with_link(f"make it {target}", switched)
 
+    def finish(self) -> None:
+        """End a link, or cancel it."""
+        kind = self._of_ends.choice(("end", "cancel", "cancel"))
+
+        def finished(machine: Machine, link_id: UUID) -> None:
+            known, ending = machine.log.get(Link, link_id), machine.link_ending
+            run = ending.cancel if kind == "cancel" else ending.end
+            link = run(known, machine.cause())
+            assert link.state == "ended", f"link {link_id} is {link.state}"
+
+        self._with_link(f"{kind} it", finished, self._of_ends)
+
+    def sometimes_finish(self) -> None:
+        """Finish a link now and then in half of the runs; the others are as without it."""
+        if self._ends and self._of_ends.random() < ENDS:
+            self.finish()
+
     def read(self) -> None:
         """Read the live status of a link, which notes what is new of it."""
 
@@ -105,11 +126,13 @@ class Customers:
         except Refused as refusal:
             self._world.note(f"not taken: {refusal.code}")
 
-    def _with_link(self, wish: str, do: Callable[[Machine, UUID], None]) -> None:
+    def _with_link(
+        self, wish: str, do: Callable[[Machine, UUID], None], random: Random | None = None
+    ) -> None:
         links, machine = self.ledger.of("link"), self._world.somebody()
         if not links or machine is None:
             return
-        link_id = self._random.choice(links)
+        link_id = (random or self._random).choice(links)
         self._world.note(f"{machine.called} is asked: link {link_id}: {wish}")
         try:
             self._world.live(machine, lambda: do(machine, link_id))

@@ -1,10 +1,12 @@
 """One run: a script of steps by the seed, then all trouble ends, and all has to be in order."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, repeat
 from pathlib import Path
 
+from domain.links.network import NoSuchEndpoint
 from tests.installation import Installation
 from tests.simulation.checks import Holders, check
 from tests.simulation.customers import Customers
@@ -55,7 +57,8 @@ class Simulation:
         self._template = template
         self._installation = Installation(directory, like=template.files)
         with quicker():
-            self.world = world(seed, self._installation.environment)
+            environment = {**self._installation.environment, "LINK_CANCEL_DAYS": "60"}
+            self.world = world(seed, environment)
         self.customers = Customers(self.world, template)
 
     def run(self) -> None:
@@ -69,6 +72,7 @@ class Simulation:
                 holders = Holders(world)
                 for _ in range(STEPS):
                     self._step()
+                    self.customers.sometimes_finish()
                     holders.check()
                 self._heal()
                 check(world, self.customers, self._template)
@@ -152,7 +156,8 @@ class Simulation:
             link = self.world.link(self.world.random.choice(links))
             if link.endpoint_id is not None:
                 self.world.note(f"link {link.id} becomes inactive at the network")
-                self.world.simulator.deactivate(link.endpoint_id)
+                with suppress(NoSuchEndpoint):  # It may be ended.
+                    self.world.simulator.deactivate(link.endpoint_id)
 
     def _trouble(self) -> None:
         random, world = self.world.random, self.world

@@ -36,6 +36,7 @@ MUST_BE_SEEN = (  # In a few runs together, else the others prove little.
     "INSUFFICIENT_BALANCE",
     "PROVISIONING_ERROR",
     "make it suspended",
+    "cancel it",
     "no answer",
 )
 TWICE = """

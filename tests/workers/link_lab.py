@@ -44,6 +44,7 @@ class Lab:
 
     def __init__(self, installation: Installation, deposit: str = DEPOSIT) -> None:
         self.installation = installation
+        installation.environment["LINK_CANCEL_DAYS"] = str(CANCEL_WITHIN.days)
         self.clock = SetClock()
         self.commits, self.reads = Places(), Places()
         self._plans: dict[UUID, PlanTerms] = {}
@@ -59,7 +60,6 @@ class Lab:
     def _begin(self, process: Process) -> None:
         process.network = self.network
         process.publisher = self
-        process.link_ending = replace(process.link_ending, cancel_within=CANCEL_WITHIN)
         watch_commits(process, self.commits)
         watch_reads(process, self.reads)
         self.process = process

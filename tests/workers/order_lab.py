@@ -15,7 +15,7 @@ from tests.faulty_network import FaultyNetwork
 from tests.installation import Installation, Process
 from tests.order_network import Bought, OrderBook, SellingByOrder
 from tests.workers.late_network import LateNetwork
-from tests.workers.link_checks import Books, check_money
+from tests.workers.link_checks import Books, check_money, is_cancelled
 from tests.workers.link_lab import DEPOSIT, Lab
 
 
@@ -69,9 +69,9 @@ def check_orders(book: OrderBook, books: Books, foreign: tuple[str, ...] = ()) -
 
     `foreign` are references of orders that somebody else has placed; nobody touches them.
     """
-    links = [each for each in books.every(Link) if each.stage is Stage.ACTIVE]
+    links = [each for each in books.every(Link) if each.is_visible and not is_cancelled(each)]
     assert len({link.iccid for link in links}) == len(links)
-    held = [e.order_reference for e in books.events if isinstance(e, Link.OrderPlaced)]
+    held = [link.order.order_reference for link in links if link.order is not None]
     assert len({*held}) == len(held) == len(links)
     left = [e.order_reference for e in books.events if isinstance(e, LostOrder.LeftOver)]
     assert len({*left}) == len(left)

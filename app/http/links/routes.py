@@ -277,9 +277,13 @@ def rename_link(_: Caller, link: Link, body: dict[str, Any]) -> Response:
 
     An ended one can be renamed too.
     """
-    parts, cause = container(), current_cause()
-    parts.log.change(link, lambda it: it.rename(body["name"], cause))
-    return reply_link(parts.log.get(Link, link.id))
+    cause = current_cause()
+
+    def rename(newest: Link) -> Link:
+        newest.rename(body["name"], cause)
+        return newest
+
+    return reply_link(container().log.change(link, rename))
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["DELETE"])

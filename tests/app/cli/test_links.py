@@ -1,6 +1,7 @@
 """`links`: what operators see of links, those that failed too, and of each what has happened."""
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,6 +10,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.cli import links as links_module
+from domain.accounts.refund_by_hand import HandRefund
+from domain.cause import Cause
+from domain.ids import derive_id
 from domain.links.network import Usage
 from tests.app.cli.shell import Shell
 from tests.installation import Process, SetClock
@@ -202,12 +206,43 @@ def test_people_get_facts_activations_and_a_line_for_each_event(
     assert f"iccid            {life.iccid}\n" in facts
     assert "Europe 5 GB" in activations
     lines = timeline.splitlines()
-    assert lines[0].split() == ["POSITION", "AT", "WHAT", "FACTS"]
+    assert lines[0].split() == ["POSITION", "AT", "WHAT", "MONEY", "WHO", "FACTS"]
     assert len(lines) == 1 + len(shell.json("links", "show", life.id)["timeline"])
     requested = next(line for line in lines if "plan_change.requested" in line)
     assert "amount 1.25, currency USD" in requested
     created = next(line for line in lines if "link.endpoint_created" in line)
     assert f"endpoint_id endpoint-{life.iccid}, addon_id addon-1, adopted no" in created
+
+
+def test_a_cancelled_link_shows_what_it_cost_and_what_came_back_in_order(
+    shell: Shell, process: Process, organization_id: UUID
+) -> None:
+    life = LinkSteps(process, organization_id, "Van 7").activate().rename("Van 8")
+    change = life.change([], [bought("Asia", "1.25")]).do_all()
+    by_hand = HandRefund(
+        derive_id("transaction", life.id), "t-1", "a complaint", 500_000, {"link_id": str(life.id)}
+    )
+    cause = Cause(process.clock(), "request-9", "operator:anna")
+    process.accounts.refund(life.id, by_hand, cause)
+    life.intend_end("cancel").finish()
+    facts, _, timeline = shell.run("links", "show", life.id).stdout.split("\n\n")
+    assert re.search(r"^name +Van 8$", facts, re.MULTILINE)
+    assert re.search(r"^status +ended$", facts, re.MULTILINE)
+    told = [line.split()[2:5] for line in timeline.splitlines()[1:]]
+    money = [(what, f"{sum_} {unit}") for what, sum_, unit in told if what.startswith("wallet.")]
+    assert money == [
+        ("wallet.charged", "-4.00 USD"),
+        ("wallet.charged", "-1.25 USD"),
+        ("wallet.refunded", "+0.50 USD"),
+        ("wallet.refunded", "+3.50 USD"),
+        ("wallet.refunded", "+1.25 USD"),
+    ]
+    (ended,) = (line for line in timeline.splitlines() if " link.ended " in line)
+    assert "reason cancelled" in ended
+    assert "refunded 3.50" in ended
+    (hand,) = (line for line in timeline.splitlines() if "refunded_by_hand" in line)
+    assert "operator:anna" in hand
+    assert str(change.id) in timeline
 
 
 def test_the_activation_code_is_never_shown(

@@ -107,7 +107,7 @@ def test_every_link_reads_as_its_aggregate(process: Process, events: list[Record
             continue
         row = found[link.id]
         assert row.organization_id == link.organization_id
-        assert (row.iccid, row.name, row.status) == (link.iccid, link.requested.name, link.status)
+        assert (row.iccid, row.name, row.status) == (link.iccid, link.name, link.state)
         assert (row.created_at, row.lpa) == (link.activated_at, link.lpa)
         assert (row.installed_at, row.first_used_at) == (link.installed_at, link.first_used_at)
         assert row.activations == list(link.activations.values())
@@ -121,7 +121,7 @@ def test_links_are_active_now_whose_status_says_so(
         mine = [link for link in links if link.organization_id == organization_id]
         with process.views.reading() as connection:
             found = process.link_spans.active_at(connection, organization_id, process.clock())
-        active = [link.id for link in mine if link.is_visible and link.status == "active"]
+        active = [link.id for link in mine if link.is_visible and link.state == "active"]
         assert found == sorted(active)
 
 
@@ -152,7 +152,7 @@ def test_what_is_unfinished_is_what_has_a_next_step(
     still |= {
         each.id
         for each in links
-        if (each.stage not in {"active", "ended"} or each.status_intent is not None)
+        if each.stage not in {"active", "ended"} or each.status_intent or each.end_intent
     }
     with process.views.reading() as connection:
         found = connection.execute(process.unfinished.rows.select()).all()

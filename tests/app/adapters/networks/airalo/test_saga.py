@@ -8,6 +8,7 @@ import pytest
 import workers.links
 import workers.lost_orders
 import workers.plan_changes
+from domain.errors import LinkEnded, NotSupportedByNetwork
 from domain.links.link import Stage
 from tests.app.adapters.networks.airalo.airalo_books import check_sales, environment_of
 from tests.app.adapters.networks.esimgo.esimgo_lab import EsimGoLab
@@ -129,3 +130,15 @@ def test_whoever_reads_an_esim_too_often_keeps_nobody_from_buying(
 
     assert lab.link(link.id).stage is Stage.ACTIVE
     lab.check()
+
+
+def test_a_link_ends_here_though_airalo_ends_none(lab: AiraloLab) -> None:
+    link = lab.create()
+    asked = len(lab.server.requests)
+    assert lab.finish(link.id, "end").state == "ended"
+    assert len(lab.server.requests) == asked
+    with pytest.raises(LinkEnded):
+        lab.finish(link.id, "cancel")
+    other = lab.create()
+    with pytest.raises(NotSupportedByNetwork):
+        lab.finish(other.id, "cancel")

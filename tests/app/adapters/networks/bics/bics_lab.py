@@ -79,7 +79,8 @@ def check_ledger(server: BicsServer, books: Books) -> None:
     assert there == {name: link.iccid for name, link in active.items()}
     held = {link.iccid for link in active.values()}
     esims = [esim for esim in books.every(Esim) if esim.iccid in server.sims]
-    assert {esim.iccid for esim in esims if esim.link_id is not None} == held
+    ended = {link.iccid for link in books.every(Link) if link.ended is not None}
+    assert {esim.iccid for esim in esims if esim.link_id is not None} == held | ended
     assert {sim.iccid for sim in server.sims.values() if sim.endpoint_id is not None} == held
 
 

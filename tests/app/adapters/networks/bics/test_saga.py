@@ -1,6 +1,7 @@
 """Links on BICS from the request to the end, whatever happens to a request on the wire."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,6 +12,8 @@ import pytest
 import workers.links
 import workers.plan_changes
 from app.settings import WrongSetting
+from domain.errors import ProvisioningError
+from domain.links import ending
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
 from projections.audit.auditor import check_log
@@ -150,6 +153,29 @@ def test_a_status_is_in_the_end_that_of_the_network(
     (endpoint,) = lab.server.endpoints.values()
     assert lab.link(link.id).status == bics.STATUSES[endpoint.life_cycle]
     lab.check()
+
+
+@pytest.mark.parametrize(
+    "kind", kinds(FaultKind.RESET_BEFORE, FaultKind.RESET_AFTER, FaultKind.SERVER_ERROR)
+)
+@pytest.mark.parametrize("route", ["delink", "delete"])
+def test_a_link_is_cancelled_or_kept_whatever_happens_to_its_removal(
+    lab: BicsLab, monkeypatch: pytest.MonkeyPatch, route: str, kind: FaultKind
+) -> None:
+    monkeypatch.setattr(ending, "CALL_S", CALL.total_seconds())
+    link = lab.create()
+    lab.change(link.id, [], ["eu-2"])
+    lab.server.fault(kind, on=route, headers={"Retry-After": "0"}, seconds=3)
+
+    with suppress(ProvisioningError):
+        lab.finish(link.id, "cancel")
+    settle(lab)
+
+    lab.check()
+    assert lab.finish(link.id, "cancel").state == "ended"
+    lab.check()
+    assert lab.wallet.balance_micros == parse_amount(DEPOSIT)
+    assert not lab.server.endpoints
 
 
 @pytest.mark.parametrize("route", ["delink", "delete", "sims", "profile"])

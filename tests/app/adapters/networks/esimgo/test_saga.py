@@ -1,6 +1,7 @@
 """Links on eSIM Go from the request to the end, whatever happens to a request on the wire."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
@@ -12,8 +13,11 @@ import workers.lost_orders
 import workers.plan_changes
 from app.adapters.remote.api import RemoteRules
 from app.bootstrap import providers
+from domain.errors import NotSupportedByNetwork, ProvisioningError
+from domain.links import ending
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
+from projections.audit.auditor import check_log
 from tests.app.adapters.networks.esimgo.esimgo_lab import EsimGoLab, left_over
 from tests.installation import Installation, SetClock, installation, migrated, sqlite_only
 from tests.support.providers.esimgo import KEY, MB, EsimGoServer
@@ -230,3 +234,47 @@ def test_a_bundle_that_is_used_up_and_bought_again_is_a_plan_of_its_own(lab: Esi
     reading = lab.process.link_readings.read(newest, lab.process.cause(), live=True)
     assert [each.remaining_mb for each in reading.plans] == [1_000, 0]
     lab.check()
+
+
+@pytest.mark.parametrize("kind", kinds(FaultKind.RESET_BEFORE, FaultKind.RESET_AFTER))
+def test_an_unused_link_is_cancelled_or_kept_whatever_happens_to_its_revocation(
+    lab: EsimGoLab, monkeypatch: pytest.MonkeyPatch, kind: FaultKind
+) -> None:
+    monkeypatch.setattr(ending, "CALL_S", CALL.total_seconds())
+    link = lab.create()
+    lab.server.fault(kind, on="revoke", headers={"Retry-After": "0"}, seconds=3)
+
+    with suppress(ProvisioningError):
+        lab.finish(link.id, "cancel")
+    lab.settle()
+
+    lab.check()
+    assert lab.finish(link.id, "cancel").state == "ended"
+    lab.check()
+    assert lab.wallet.balance_micros == parse_amount(DEPOSIT)
+    assert lab.server.balance == Decimal("1000.00")
+
+
+def test_a_link_with_a_top_up_is_not_cancelled_but_ended(lab: EsimGoLab) -> None:
+    """Its bundles could be revoked only one after the other."""
+    link = lab.create()
+    lab.change(link.id, add=["esim_1GB"])
+    with pytest.raises(ProvisioningError) as refused:
+        lab.finish(link.id, "cancel")
+    assert not refused.value.retryable
+    lab.check()
+    ended = lab.finish(link.id, "end")
+    assert ended.state == "ended"
+    assert lab.process.networks.of("esimgo").usage(str(link.iccid), timeout_s=5).status != "active"
+    assert check_log(lab.process.log).failures == []
+
+
+def test_an_account_without_refunds_cancels_nothing(
+    installation: Installation, server: EsimGoServer
+) -> None:
+    server.refunds = False
+    lab = EsimGoLab(installation, server)
+    link = lab.create()
+    with pytest.raises(NotSupportedByNetwork):
+        lab.finish(link.id, "cancel")
+    assert lab.finish(link.id, "end").state == "ended"
