@@ -39,6 +39,7 @@ ROWS = (
     "remote_links",
     "link_list",
     "background_reading",
+    "webhooks",
     "link_detail",
 )
 

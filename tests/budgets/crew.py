@@ -9,7 +9,7 @@ A request that waits looks after each commit that it is told of: it never costs 
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
@@ -20,6 +20,7 @@ import pytest
 
 from app.adapters.stores.faults import Faults
 from app.bootstrap.container import Container
+from domain.webhooks.ports import Sent
 from tests.app.http.service import Service
 from tests.budgets.tally import Tally
 from tests.budgets.turns import News, Turns
@@ -28,7 +29,7 @@ from tests.seeds import Seed
 from tests.simulation.machine import WrittenAtOnce
 from workers.routes import Message
 
-OTHERS = ("projector", "dispatcher", "worker")
+OTHERS = ("projector", "dispatcher", "worker", "planner")  # The last is beside the dispatcher.
 
 
 class Crew:
@@ -75,6 +76,13 @@ class Crew:
             self._turns.begin(self._work_with_projector)
             self._turns.end()
 
+    def plan(self) -> None:
+        """Plan what endpoints are told; the messages wait."""
+        with self._playing("planner"):
+            planner = self._others["planner"].webhook_planner
+            while planner.step():
+                pass
+
     def close(self) -> None:
         self._turns.close()
         for container in self._containers[1:]:
@@ -94,6 +102,7 @@ class Crew:
         parts = vars(container)
         parts["publisher"] = Messages(self._messages)
         faults = Faults("lookup_cache", container.persistence.place, print)
+        parts["webhook_sender"] = Accepting()
         parts["lookup_cache"] = WrittenAtOnce(container.stores, faults)
         insert = container.log.insert
 
@@ -155,6 +164,8 @@ class Crew:
                 worker.provisioning.work(first)
             case "work_plan_change":
                 worker.plan_changes.work(first)
+            case "tell_endpoint":
+                worker.webhook_work.tell(first, UUID(str(message.arguments[1])))
             case _:
                 raise AssertionError(message)
 
@@ -175,6 +186,17 @@ def crew(
     made = Crew(tmp_path, migrated, tally)
     yield made
     made.close()
+
+
+class Accepting:
+    """Every endpoint takes what it is told."""
+
+    @staticmethod
+    def send(url: str, headers: Mapping[str, str], body: bytes) -> Sent:
+        assert url
+        assert body
+        assert headers["webhook-signature"]
+        return Sent(200, None, 1)
 
 
 class Messages:

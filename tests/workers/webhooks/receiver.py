@@ -21,11 +21,11 @@ class Got(NamedTuple):
 
 
 class Receiver:
-    """Answers each path by a function of how often it was asked; None: never."""
+    """Answers each path by a function of what it got, the newest last; None: never."""
 
     def __init__(self) -> None:
         self.got: defaultdict[str, list[Got]] = defaultdict(list)
-        self.answers: dict[str, Callable[[int], int | None]] = {}
+        self.answers: dict[str, Callable[[list[Got]], int | None]] = {}
         self._loop = asyncio.new_event_loop()
         self._open: set[asyncio.Task[None]] = set()
         self.port = 0
@@ -76,7 +76,7 @@ class Receiver:
         body = msgspec.json.decode(await reader.readexactly(int(headers["content-length"])))
         got = Got(headers["webhook-id"], body["type"], body["data"], time.monotonic())
         self.got[path].append(got)
-        status = self.answers.get(path, lambda _: 200)(len(self.got[path]))
+        status = self.answers.get(path, lambda _: 200)(self.got[path])
         if status is None:
             await reader.read()  # Until the sender has had enough.
             return

@@ -251,8 +251,12 @@ def test_a_worker_that_was_taken_over_writes_nothing(
     stale = store.take(endpoint, clock(), PLACES)
     assert stale is not None
     clock.forward(seconds=LEASE.total_seconds())
-    lab.deliver()
+    taken = store.take(endpoint, clock(), PLACES)
+    assert taken is not None
     late = stale.delivery._replace(attempts=1, status="failed", next_attempt_at=None)
+    assert not store.settle(stale, late, stale.health, clock())
+    done = taken.delivery._replace(attempts=1, status="delivered", next_attempt_at=None)
+    assert store.settle(taken, done, taken.health, clock())
     assert not store.settle(stale, late, stale.health, clock())
     assert one(lab, owner, endpoint).status == "delivered"
 

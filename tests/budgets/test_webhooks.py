@@ -1,0 +1,60 @@
+"""What it asks of the databases to tell an endpoint of an event, and to tell nobody."""
+
+from uuid import UUID
+
+import pytest
+
+from domain.cause import Cause
+from domain.webhooks.commands import Draft
+from tests.budgets.crew import Crew, crew
+from tests.budgets.tally import tally
+from tests.budgets.test_budgets import summed
+from tests.installation import migrated
+
+__all__ = ["crew", "migrated", "tally"]
+
+# The dispatcher passes the event. The planner: positions, the newest change of an endpoint, events;
+# a commit of two tables and the position; positions once more. The worker, for one delivery: a
+# commit of the choice, the endpoint's stream, a commit of the outcome; then it looks in vain.
+TOLD = "dispatcher 2/1, worker 9/3, planner 7/1"
+# The positions and the newest change of an endpoint; nobody is told, so the log is not read.
+UNTOLD = "planner 2/0"
+
+
+def happen(crew: Crew, owner: UUID, reference: str) -> str:
+    """Let one thing happen; return what it cost to tell it."""
+    cause = Cause(crew.web.clock(), "request-1")
+    crew.web.accounts.deposit(owner, 1_000_000, reference, cause)
+    crew.settle()
+    crew.plan()
+    crew.tally.take()
+    crew.web.accounts.deposit(owner, 1_000_000, f"{reference}-2", cause)
+    crew.settle()
+    crew.tally.take()
+    crew.plan()
+    crew.settle()
+    return summed(crew.tally.take())
+
+
+@pytest.fixture
+def owner(crew: Crew) -> UUID:
+    cause = Cause(crew.web.clock(), "request-1")
+    made = crew.web.accounts.register_organization(
+        cause, name="Acme", price_micros=None, monthly_link_fee_micros=0, with_wallet=True
+    )
+    return made.id
+
+
+def test_where_nobody_is_told_only_positions_are_read(crew: Crew, owner: UUID) -> None:
+    for reference in ("a", "b"):  # First what a process does only once.
+        found = happen(crew, owner, reference)
+    assert found == UNTOLD
+
+
+def test_telling_one_endpoint_asks_what_is_written_down(crew: Crew, owner: UUID) -> None:
+    draft = Draft(owner, "https://a.example", None, None, None)
+    crew.web.webhooks.register(draft, Cause(crew.web.clock(), "request-1"))
+    crew.settle()
+    for reference in ("a", "b"):  # First what a process does only once.
+        found = happen(crew, owner, reference)
+    assert found == TOLD
