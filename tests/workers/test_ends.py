@@ -380,3 +380,16 @@ def test_a_refund_that_the_wallet_cannot_book_at_once_is_booked_later(lab: Lab) 
     refunds = [e for e in Books(lab.process.log).events if isinstance(e, Wallet.Refunded)]
     assert [each.reason for each in refunds] == ["cancelled", "cancelled"]
     check(lab)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_sweep_and_the_request_may_settle_one_end_at_once(lab: Lab, kind: EndKind) -> None:
+    link = a_link(lab)
+
+    def sweep() -> None:
+        lab.clock.forward(seconds=ending.CALL_S)
+        lab.sweep()
+
+    lab.network.after("remove_endpoint", sweep)
+    assert lab.finish(link.id, kind).state == "ended"
+    check(lab)
