@@ -3,11 +3,12 @@
 import json
 import re
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 from uuid import UUID
 
 import pytest
 
+from app.adapters.webhooks.sender import Failure
 from app.http.docs import GUIDES
 from domain.links.plan_change import PlanChange
 from domain.log.log import Log, Recorded
@@ -67,3 +68,9 @@ def test_a_body_of_the_guide_looks_as_it_is_told(name: str) -> None:
         assert [*body["data"]] == [*example["data"]]
         for field, value in body["data"].items():
             assert value is None or type(value) is type(example["data"][field]), field
+
+
+@pytest.mark.parametrize("failure", get_args(Failure))
+def test_the_guide_says_what_to_do_when_no_answer_came(failure: str) -> None:
+    table = (GUIDES / "webhooks.md").read_text("utf-8").partition("## When it fails")[2]
+    assert f"`{failure}`" in table
