@@ -1,6 +1,8 @@
 """Webhooks over HTTP: endpoints, their secrets, tests and deliveries."""
 
 import json
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -185,6 +187,27 @@ def test_a_lost_reply_of_a_creation_is_told_again_with_its_secret(tenant: Tenant
     other = create(tenant, key="k-1", description="other")
     assert (other.status_code, code_of(other)) == (422, "IDEMPOTENCY_KEY_REUSED")
     assert create(tenant, key="\u00e4").status_code == 422
+
+
+def test_twelve_twins_register_one_endpoint_and_rotate_once(tenant: Tenant) -> None:
+    with ThreadPoolExecutor(12) as threads:
+        made = [*threads.map(lambda _: create(tenant, key="twins"), range(12))]
+        assert {reply.status_code for reply in made} == {201}
+        (first, *others) = (reply.json["data"] for reply in made)
+        assert others == [first] * 11
+        assert sum("Idempotency-Replayed" not in reply.headers for reply in made) == 1
+        path = f"{WEBHOOKS}/{first['id']}/rotate-secret"
+        rotated = [*threads.map(lambda _: tenant.post(path, headers=KEY), range(12))]
+    assert len({reply.json["data"]["secret"] for reply in rotated}) == 1
+    assert len(tenant.get(WEBHOOKS).json["data"]) == 1
+
+
+def test_of_many_at_once_ten_are_registered(tenant: Tenant) -> None:
+    with ThreadPoolExecutor(15) as threads:
+        made = [*threads.map(lambda number: create(tenant, url=f"{URL}/{number}"), range(15))]
+    statuses = Counter(reply.status_code for reply in made)
+    assert statuses[201] == len(tenant.get(WEBHOOKS).json["data"]) == 10
+    assert statuses[409] == 5
 
 
 def test_a_rotation_gives_another_secret_once_for_a_key(tenant: Tenant) -> None:
