@@ -321,7 +321,7 @@ class Settings:
     twilio_api_url: str = _setting("the base URL of its accounts", "https://api.twilio.com", _url)
     telnyx_api_key: str = _setting("our API key at Telnyx", "", str, secret=True)
     telnyx_url: str = _setting("the base URL of Telnyx's API", "https://api.telnyx.com/v2", _url)
-    bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 1_000))
+    bulk_numbers_max: int = _setting("how many numbers a job may have", "1000", _whole(1, 15_000))
     job_items_open_max: int = _setting(
         "how many numbers of an organization's jobs may be open at once",
         "100000",

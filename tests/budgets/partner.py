@@ -45,6 +45,7 @@ class Partner(Buyer):
 
 
 RUNS = 3  # How often each operation is run.
+JOBS = "/number-lookup/bulk"
 Operation = Callable[[Partner], object]
 
 OPERATIONS: Mapping[str, Operation] = {
@@ -54,7 +55,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "replay of a lookup": lambda it: it.look_up("+14155550000", **{"Idempotency-Key": "again"}),
     "job of 1": lambda it: it.create_job(it.new_numbers(1)),
     "job of 1000": lambda it: it.create_job(it.new_numbers(1000)),
-    "read of a job": lambda it: it.get(f"/number-lookup/bulk/{it.a_job}"),
+    "read of a job": lambda it: it.get(f"{JOBS}/{it.a_job}"),
     "wallet": lambda it: it.get("/v1/wallet"),
     "account": lambda it: it.get("/v1/account"),
     "transactions": lambda it: it.get("/v1/transactions"),
@@ -70,6 +71,8 @@ OPERATIONS: Mapping[str, Operation] = {
     "end of a link": lambda it: it.open("DELETE", it.path_of(it.spare.pop())),
     "cancellation": lambda it: it.post(f"{it.path_of(it.spare.pop())}/cancel"),
     "QR code": lambda it: it.get(f"{it.path_of(it.a_link)}/qr"),
+    "results of a job": lambda it: it.get(f"{JOBS}/{it.a_job}/results"),
+    "list of jobs": lambda it: it.get(f"{JOBS}?status=completed"),
 }
 
 

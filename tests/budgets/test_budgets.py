@@ -56,6 +56,10 @@ BUDGETS: Mapping[str, Budget] = {
     ),
     # The counters of the job, whose bytes are kept.
     "read of a job": Budget("web 1/0", "web 2/0"),
+    # Its counters, then all of it.
+    "results of a job": Budget("web 2/0", "web 3/0"),
+    # The head and the positions; the counts by month and status, then a page.
+    "list of jobs": Budget("web 4/0", "web 5/0"),
     # The head of the log and the positions, for a caller reads what he has written.
     "wallet": Budget("web 3/0", "web 4/0"),
     "transactions": Budget("web 4/0", "web 5/0"),

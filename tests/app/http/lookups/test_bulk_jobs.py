@@ -178,6 +178,24 @@ def test_the_maximum_is_a_setting(make_service: MakeService) -> None:
     assert fields_of(tenant.create_job(NUMBERS)) == {"phone_numbers": ["Must hold 1 to 2 numbers."]}
 
 
+def test_a_job_of_the_most_numbers_that_a_setting_allows_fits_into_a_body(
+    make_service: MakeService,
+) -> None:
+    most = 15_000
+    tenant = make_service(BULK_NUMBERS_MAX=str(most)).tenant()
+    longest = [f"+{100_000_000_000_000 + index}" for index in range(most + 1)]
+    told = fields_of(tenant.create_job(longest))
+    assert told == {"phone_numbers": ["Must hold 1 to 15000 numbers."]}
+    reply = tenant.create_job(longest[:most])
+    assert reply.status_code == 202
+    assert reply.json["data"]["charge"]["amount"] == "75.00"
+    path = f"/number-lookup/bulk/{reply.json['data']['job_id']}"
+    lines = tenant.get(f"{path}/results?format=ndjson").text.splitlines()
+    assert [json.loads(each)["phone_number"] for each in lines] == longest[:most]
+    assert tenant.open("DELETE", path).json["data"]["cancelled_count"] == most
+    assert tenant.balance() == "100.00"
+
+
 def test_every_wrong_entry_is_named_by_its_index(acme: Tenant) -> None:
     numbers = [NUMBERS[0], "garbage", 3, NUMBERS[0], None, "garbage", [NUMBERS[0]], NUMBERS[1]]
     same = ["The same number stands at index 0."]
