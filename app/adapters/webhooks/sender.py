@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 SEND_S = 10.0  # Names, connecting, TLS, sending, and the whole answer.
 ANSWER_BYTES_MAX = 65_536  # Of a body; nobody reads it, so more of it changes nothing.
 READ_BYTES_MAX = 2 * ANSWER_BYTES_MAX  # Of a connection, with the head of the answer.
-NAMES_MAX = 64  # Resolved at once; a name that hangs holds a thread until the system gives up.
+# Resolved at once. A name that hangs holds a thread even after its attempt has ended, until the
+# system gives up; so there are more of these than threads that send.
+NAMES_MAX = 256
 HEADERS: Final = {
     "Content-Type": "application/json",
     "User-Agent": "carrier-links",

@@ -6,6 +6,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -13,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from app.adapters.webhooks.sender import Address, Failure, HttpSender, Names, is_own
+from app.adapters.webhooks.sender import NAMES_MAX, Address, Failure, HttpSender, Names, is_own
+from app.settings import WEBHOOK_THREADS
 from domain.webhooks import destination
 from tests.support.certificate import certificate
 from tests.support.providers.server import Answer, FaultKind, Request, ScriptedServer
@@ -302,9 +304,24 @@ def test_names_that_hang_are_bounded_and_a_name_that_fails_is_asked_again() -> N
     names = Names(ask)
     soon_s = time.monotonic()
     assert [names("none", soon_s + 5) for _ in range(2)] == [[], []]
-    assert [names(f"slow-{each}", soon_s) for each in range(100)] == [None] * 100
-    assert sum(begun.acquire(timeout=0.5) for _ in range(67)) == 66
+    more = NAMES_MAX + 50
+    assert [names(f"slow-{each}", soon_s) for each in range(more)] == [None] * more
+    begins = NAMES_MAX + 2  # Twice the one that fails.
+    assert sum(begun.acquire(timeout=0.5) for _ in range(begins + 1)) == begins
     hang.set()
+
+
+def test_every_thread_that_sends_may_resolve_a_name_at_once() -> None:
+    together = threading.Barrier(WEBHOOK_THREADS, timeout=20)
+
+    def ask(_: str) -> list[str]:
+        together.wait()
+        return [HERE]
+
+    names, ends_s = Names(ask), time.monotonic() + 20
+    with ThreadPoolExecutor(WEBHOOK_THREADS) as pool:
+        found = [*pool.map(lambda each: names(f"{each}.example", ends_s), range(WEBHOOK_THREADS))]
+    assert found == [[HERE]] * WEBHOOK_THREADS
 
 
 def test_the_names_of_the_system_are_asked(receiver: Receiver) -> None:
