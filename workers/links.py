@@ -96,10 +96,7 @@ class EsimReservation:
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
-                for found in self._free(link, profile, left_s):
-                    esim = self.log.find(Esim, esim_id(self.network.name, found.iccid))
-                    if esim is not None and esim.link_id is not None:
-                        continue
+                for found, esim in self._free(link, profile, left_s):
                     # It takes time, so the time-out of what follows is computed after it.
                     code = code_of(found.iccid)
                     try:
@@ -131,23 +128,36 @@ class EsimReservation:
 
     def _free(
         self, link: Link, profile: SponsorProfile | None, left_s: Callable[[], float]
-    ) -> Iterator[AvailableEsim]:
-        """Yield the eSIMs that the network shows as free; each link starts at a place of its own.
+    ) -> Iterator[tuple[AvailableEsim, Esim | None]]:
+        """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
-        Otherwise many links at once would all try the same first eSIM.
+        Each link starts at a place of its own. Otherwise many links at once would all try the same
+        first eSIM.
         """
         wanted = profile.id if profile is not None else None
-        plan = link.requested.plan.at_provider
-        for page in range(PAGES_MAX):
+        plan, network = link.requested.plan.at_provider, _stock(self.network)
+        page = 0
+        while page < PAGES_MAX:
             if not (timeout_s := left_s()):
                 raise Unavailable
-            found = _stock(self.network).available_esims(
+            found = network.available_esims(
                 plan, wanted, self.rules.product, page=page, timeout_s=timeout_s
             )
             if not found:
                 return
-            start = link.id.int % len(found)
-            yield from [*found[start:], *found[:start]]
+            start, over = link.id.int % len(found), 0
+            for each in [*found[start:], *found[:start]]:
+                esim = self.log.find(Esim, esim_id(network.name, each.iccid))
+                if esim is None or esim.link_id is None:
+                    yield each, esim
+                elif self._is_spent(esim):
+                    over += network.pass_over(each.iccid)
+            page += over < len(found)  # Else there are others on this page now.
+
+    def _is_spent(self, esim: Esim) -> bool:
+        """Tell whether the link that holds an eSIM has ended, so that it is never free again."""
+        holder = self.log.find(Link, esim.link_id) if esim.link_id is not None else None
+        return holder is not None and holder.ended is not None
 
     def _newest(self, link: Link) -> Link:
         """Return the newest state of a link; raises Conflict when it needs no eSIM any more."""

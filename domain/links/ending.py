@@ -127,9 +127,14 @@ class LinkEnding:
         assert link.endpoint_id is not None
         if cause.at >= link.activated_at + self.cancel_within:
             raise CancelWindowOver
-        network = self.networks.of(link.network)
+        network, until_s = self.networks.of(link.network), time.monotonic() + timeout_s
+        last_seen_at = None
         try:
             seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
+            # A plan that was taken off has taken along what it was used for.
+            if any(each.removed_at for each in link.activations.values()):
+                left_s = _left_s(until_s)
+                last_seen_at = network.status(link.endpoint_id, timeout_s=left_s).last_seen_at
         except ProviderError as error:
             if self.log.get(Link, link.id).version != link.version:  # Others may have ended it.
                 raise Conflict(link.id) from None
@@ -137,8 +142,8 @@ class LinkEnding:
                 raise ProvisioningError(REJECTED, UNCHANGED) from None
             raise NetworkUnavailable from None
         link.note_seen(seen.status, seen.installed_at, seen.first_used_at, cause)
-        used = link.installed_at or link.first_used_at or any(it.used_mb for it in seen.addons)
-        if used:
+        known = (link.installed_at, link.first_used_at, last_seen_at)
+        if any(known) or any(each.used_mb for each in seen.addons):
             if link.pending_events:
                 self.log.append(link)
             raise LinkInUse
@@ -177,7 +182,11 @@ class LinkEnding:
             network.remove_endpoint(link.endpoint_id, timeout_s=timeout_s)
         elif intent.kind == "end":
             until_s = time.monotonic() + timeout_s
-            network.suspend(link.endpoint_id, timeout_s=timeout_s)
+            try:
+                network.suspend(link.endpoint_id, timeout_s=timeout_s)
+            except Rejected:  # As when it is gone, or was stopped for good.
+                if not self._has_ended(link, _left_s(until_s)):
+                    raise
             _strip(network, link.endpoint_id, until_s)
         # It may take the eSIM back and keep our money, which is no matter of the partner's.
         elif not (

@@ -264,6 +264,13 @@ class StockNetwork(Network, Protocol):
         """Release an eSIM without an endpoint; safe to repeat."""
         ...
 
+    def pass_over(self, iccid: str) -> bool:
+        """Show no more as free, in this process, an eSIM that is never sold again.
+
+        False where one whose endpoint was removed is not free anyway. Calls nobody.
+        """
+        ...
+
 
 class OrderNetwork(Network, Protocol):
     """A network that sells an eSIM and its plan in one order."""

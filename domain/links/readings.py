@@ -246,7 +246,7 @@ class LinkReadings:
     def _store_lpa(self, link_id: UUID, lpa: str, cause: Cause) -> None:
         """Append to the newest state of the link; what we hold may be ahead of the log."""
         link = self.log.get(Link, link_id)
-        if link.lpa is None:
+        if link.lpa is None and link.ended is None:  # It may have ended meanwhile.
             month = month_of(cause.at)
             sealed = self.vault.seal(link.organization_id, month, link.id, lpa.encode())
             link.store_lpa(sealed, cause)

@@ -393,3 +393,14 @@ def test_the_sweep_and_the_request_may_settle_one_end_at_once(lab: Lab, kind: En
     lab.network.after("remove_endpoint", sweep)
     assert lab.finish(link.id, kind).state == "ended"
     check(lab)
+
+
+def test_an_activation_code_that_comes_after_the_end_is_not_stored(lab: Lab) -> None:
+    """A read waits for the code while another request ends the link."""
+    lab.network.before("lpa", Unavailable("down"))
+    link = lab.create()
+    assert link.lpa is None
+    lab.network.after("lpa", lambda: lab.finish(link.id, "end"))
+    lab.process.link_readings.read(lab.link(link.id), lab.process.cause(), live=False)
+    assert lab.link(link.id).state == "ended"
+    check(lab)

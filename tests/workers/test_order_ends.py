@@ -7,6 +7,7 @@ import pytest
 from domain.errors import ProvisioningError
 from domain.links.esim import Esim, esim_id
 from domain.links.link import EndKind, Link
+from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import Rejected, Unavailable
 from projections.audit.auditor import check_log
 from tests.order_network import SellingByOrder
@@ -70,6 +71,25 @@ def test_a_network_that_ends_nothing_is_not_called(orders: Orders) -> None:
     assert lab.finish(link.id, "end").state == "ended"
     assert lab.network.calls == []
     assert lab.books.events[-1].originator_id == link.id
+    check(lab)
+
+
+def test_a_link_whose_esim_is_gone_at_its_network_can_be_ended(orders: Orders) -> None:
+    """Somebody has revoked it there; else its fee would fall due for ever."""
+    lab = orders()
+    link = lab.create()
+    lab.network.before("suspend", NoSuchEndpoint())
+    lab.network.before("usage", NoSuchEndpoint())
+    assert lab.finish(link.id, "end").state == "ended"
+    check(lab)
+
+
+def test_a_link_that_its_network_has_stopped_for_good_can_be_ended(orders: Orders) -> None:
+    lab = orders()
+    link = lab.create()
+    lab.book.orders[0].status = "inactive"
+    lab.network.before("suspend", Rejected("it is deactivated"))
+    assert lab.finish(link.id, "end").state == "ended"
     check(lab)
 
 

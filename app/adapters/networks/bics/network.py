@@ -5,7 +5,7 @@ once. Our reference is in the name of the endpoint, by which a lost creation is 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -61,7 +61,8 @@ NO_TRAFFIC = frozenset({"1340"})
 
 OF_ANOTHER = "the API of bics answers about another eSIM"
 UNREADABLE = "the API of bics tells a date, an amount or an activation code that cannot be read"
-SEEN_DAYS = 7  # How far back the last traffic is looked for.
+# How far back the last traffic is looked for: as long as a link can be cancelled if it had none.
+SEEN_DAYS = 366
 LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Z-]+(\$.*)?")
 MSISDN = re.compile(r"[1-9][0-9]{6,14}")  # ITU-T E.164.
 
@@ -90,7 +91,9 @@ class BicsNetwork:
         self._session = session
         self._profiles = profiles
         self._clock = clock
-        self._first_page = 1  # Of the stock: before it, no eSIM was free when last seen.
+        # Of the stock, by sponsor and product: before it, no such eSIM was free when last seen.
+        self._first_pages: dict[tuple[str | None, str], int] = {}
+        self._passed_over: set[str] = set()  # Free at BICS, and never sold again.
 
     def probe(self, *, timeout_s: float) -> None:
         """Ask for one eSIM, which needs a login too."""
@@ -120,10 +123,10 @@ class BicsNetwork:
 
         def suits(sim: Sim) -> bool:
             sponsor_suits = sponsor_profile_id is None or sponsor_profile_id in sim.sponsors
-            return sim.is_free and sponsor_suits and product in {"", sim.sim_product}
+            return self._is_free(sim) and sponsor_suits and product in {"", sim.sim_product}
 
         deadline = Deadline(timeout_s)
-        pages = self._pages(deadline)
+        pages = self._pages((sponsor_profile_id, product), suits, deadline)
         found = ([sim for sim in sims if suits(sim)] for sims in pages)
         chosen: list[Sim] = next(islice(filter(None, found), page, None), [])
         return [
@@ -131,25 +134,30 @@ class BicsNetwork:
             for sim in chosen
         ]
 
-    def _pages(self, deadline: Deadline) -> Iterator[list[Sim]]:
-        """Yield the pages of the stock from the first one that may have free eSIMs.
+    def _pages(
+        self, wanted: tuple[str | None, str], suits: Callable[[Sim], bool], deadline: Deadline
+    ) -> Iterator[list[Sim]]:
+        """Yield the pages of the stock from the first one that may have free eSIMs that suit.
 
         A large stock begins with eSIMs that are in use. They are passed over once; when the end
         is reached, the next call begins at the beginning again, because some may be free by then.
         """
-        first = self._first_page
+        first = self._first_pages.setdefault(wanted, 1)
         for number in count(first):
             sims = self._sims({"page": str(number), "perPage": str(PAGE_SIMS)}, deadline)
             if not sims:
-                self._first_page = 1
+                self._first_pages[wanted] = 1
                 if number == first > 1:
-                    yield from self._pages(deadline)
+                    yield from self._pages(wanted, suits, deadline)
                 return
-            if number == self._first_page and not any(sim.is_free for sim in sims):
-                self._first_page = number + 1
+            if number == self._first_pages[wanted] and not any(map(suits, sims)):
+                self._first_pages[wanted] = number + 1
             yield sims
             if len(sims) < PAGE_SIMS:
                 return
+
+    def _is_free(self, sim: Sim) -> bool:
+        return sim.is_free and sim.iccid not in self._passed_over
 
     def create_endpoint(
         self, iccid: str, plan: ProviderPlan, base_plan: str, reference: str, *, timeout_s: float
@@ -266,6 +274,11 @@ class BicsNetwork:
         if sim is not None and sim.endpoint_id is not None:
             message = "the eSIM has an endpoint"
             raise Rejected(message)
+
+    def pass_over(self, iccid: str) -> bool:
+        """Count an eSIM as in use: without its endpoint it is in the stock again."""
+        self._passed_over.add(iccid)
+        return True
 
     def add_plan(
         self,

@@ -195,6 +195,10 @@ class SimulatedNetwork:
             if free is False:
                 self._inventory.mark(call.connection, iccid, is_free=True)
 
+    def pass_over(self, iccid: str) -> bool:  # noqa: ARG002 - Of the port.
+        """Return False: an eSIM is free only once it was released."""
+        return False
+
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -11,8 +12,9 @@ import pytest
 
 import workers.links
 import workers.plan_changes
+from app.adapters.networks.bics import network as bics_network
 from app.settings import WrongSetting
-from domain.errors import ProvisioningError
+from domain.errors import LinkInUse, ProvisioningError
 from domain.links import ending
 from domain.links.link import Link, Stage
 from domain.money import parse_amount
@@ -24,6 +26,7 @@ from tests.support.providers.bics import BicsServer
 from tests.support.providers.server import FaultKind
 from tests.workers.link_lab import DEPOSIT
 from tests.workers.places import Happening, Places, When, die
+from workers.links import PAGES_MAX
 
 pytestmark = [
     pytest.mark.any_database,
@@ -302,3 +305,40 @@ def test_a_setting_that_is_missing_is_named(
 
     with pytest.raises(WrongSetting, match=f"{name} must be set"):
         _ = installation.process().networks
+
+
+@pytest.mark.parametrize("days", [0, 30])
+def test_a_link_whose_used_plan_was_taken_off_is_not_cancelled(lab: BicsLab, days: int) -> None:
+    """The traffic went with the plan, and nobody has read the link while it was there."""
+    cancels = replace(lab.process.link_ending, cancel_within=timedelta(days=60))
+    link = lab.create()
+    (first,) = link.current_activations
+    lab.server.forward(timedelta(hours=2))
+    lab.change(link.id, remove=[first.id])
+    lab.clock.forward(seconds=timedelta(days=days).total_seconds())
+    with pytest.raises(LinkInUse):
+        cancels.cancel(lab.link(link.id), lab.process.cause())
+    lab.check()
+
+
+def test_a_link_whose_unused_plan_was_taken_off_is_cancelled(lab: BicsLab) -> None:
+    cancels = replace(lab.process.link_ending, cancel_within=timedelta(days=60))
+    link = lab.create()
+    (first,) = link.current_activations
+    lab.change(link.id, remove=[first.id])
+    assert cancels.cancel(lab.link(link.id), lab.process.cause()).state == "ended"
+    assert lab.wallet.balance_micros == parse_amount(DEPOSIT)
+
+
+def test_esims_of_ended_links_do_not_hide_the_rest_of_the_stock(
+    lab: BicsLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """BICS shows them as free, and there may be far more of them than are looked through."""
+    monkeypatch.setattr(bics_network, "PAGE_SIMS", 2)
+    for _ in range(2 * PAGES_MAX + 1):
+        assert lab.finish(lab.create().id, "end").state == "ended"
+    lab.restart()
+    assert lab.create().state == "active"
+    asked = len(lab.server.asked("sims"))
+    assert lab.create().state == "active"
+    assert len(lab.server.asked("sims")) - asked <= 4  # They are passed over once.
