@@ -21,6 +21,7 @@ from domain.log.aggregate import Event
 from domain.log.log import Recorded
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
+from domain.webhooks.endpoint import WebhookEndpoint, WebhookList
 from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
@@ -34,6 +35,7 @@ from projections.audit.plan_changes import PlanChangeInvariants
 from projections.audit.promises import Promises
 from projections.audit.refunds_by_hand import History, RefundByHandInvariants
 from projections.audit.wallets import WalletInvariants
+from projections.audit.webhooks import WebhookInvariants
 
 
 @dataclass
@@ -108,6 +110,7 @@ class Invariants:
         self._adjustments = AdjustmentInvariants(self._bookings)
         self._by_hand = RefundByHandInvariants(self._bookings, history)
         self._months = MonthInvariants()
+        self._webhooks = WebhookInvariants(self._promises)
 
     def check(self, recorded: Recorded) -> list[str]:
         """Check one event against all events before it."""
@@ -152,5 +155,7 @@ class Invariants:
                 yield from self._ends.check_change(event)
             case PlanChange.Event():
                 yield from self._plan_changes.check(position, event)
+            case WebhookEndpoint.Event() | WebhookList.Event():
+                yield from self._webhooks.check(position, event)
             case MonthlyFee.Due() | MonthlyFee.Charged():
                 yield from self._monthly_fees.check(position, event)
