@@ -244,6 +244,7 @@ class _Call:
         self._status, self._headers = status, headers
 
     def _write(self, blocks: Iterator[bytes]) -> None:
+        blocks = filter(None, blocks)  # An empty one would be the end of a chunked body.
         block = next(blocks, b"")
         self._until_s = time.monotonic() + STREAM_S
         lengths = [int(value) for name, value in self._headers if name.lower() == "content-length"]
@@ -269,7 +270,7 @@ class _Call:
         while block:
             part = b"%x\r\n%s\r\n" % (len(block), block) if chunked else block
             self.reply.send(part, self._until_s)
-            block = next((each for each in blocks if each), b"")
+            block = next(blocks, b"")
         self._end(b"0\r\n\r\n" if chunked else b"", keep=keep)
 
 

@@ -1,9 +1,11 @@
 """Over a real socket: who reads a long download slowly holds up nobody else."""
 
+import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 from threading import Thread
+from uuid import UUID
 
 import pytest
 
@@ -13,13 +15,15 @@ from app.http.application import create_front
 from app.http.edge import calling
 from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
+from domain.lookups.bulk import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.edge.test_front import Answer, request, send
 from tests.app.http.service import Service, Tenant
-from tests.installation import wait_until
+from tests.installation import numbers, wait_until
 
 # More than the buffers of both sockets take, so that a thread waits for the reader.
 WIDE = "x" * 500_000
+DOWN = "+15005550001"
 LIST = "GET /v1/transactions HTTP/1.1"
 
 
@@ -152,3 +156,15 @@ def test_however_a_download_ends_its_place_is_free_again(
 
     monkeypatch.setattr(routes, "cells", fail)
     assert ends(download(tenant)).status == 200  # It was begun, and is cut off.
+
+
+def test_a_file_whose_first_block_is_empty_is_sent_whole(port: int, service: Service) -> None:
+    tenant = tenant_of(service)
+    job_id = tenant.create_job([*numbers(SLICE_ITEMS), DOWN]).json["data"]["job_id"]
+    for index in range(2):
+        service.container.bulk_lookup.work(UUID(job_id), index)
+    service.container.projector.catch_up()
+    line = f"GET /number-lookup/bulk/{job_id}/results?format=ndjson&status=failed HTTP/1.1"
+    size, item, *_ = send(port, request(line, tenant)).body.splitlines()
+    assert json.loads(item)["phone_number"] == DOWN
+    assert int(size, 16) == len(item) + 1
