@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID
 
@@ -23,6 +24,7 @@ from domain.log.log import Log
 from domain.months import first_instant, month_of
 
 A = TypeVar("A", Organization, ApiClient)
+LATE_MAX = timedelta(days=1)  # No entry is committed later than this behind the moment it is dated.
 
 
 @dataclass(frozen=True)
@@ -277,33 +279,51 @@ class Accounts:
 
 
 class _Spent:
-    """What a wallet has spent in the month, counted from its entries, the newest first.
+    """What a wallet has spent in the month: as it says itself, else counted from its entries.
 
-    A long month is counted before the wallet is held; then only what has come since is added.
+    They are read the newest first, and dated as in `Spending.at`: behind the first entry of a month
+    all are of that month, also one that is dated before it. A long month is counted before the
+    wallet is held; then only what has come since is added.
     """
 
     def __init__(self, log: Log, wallet: Wallet, cause: Cause) -> None:
-        self._log, self._wallet_id = log, wallet.id
-        self._month = month_of(max(cause.at, wallet.last_event_at))
+        self._log, self._wallet_id, self._at = log, wallet.id, cause.at
+        self._month, self._has_begun = month_of(cause.at), False
         self._version = self._micros = 0
-        self._count(wallet.version)
+        if wallet.spending is None:
+            self._count(wallet.version)
 
     def limited(self, wallet: Wallet, limit_micros: int | None) -> Spending | None:
         """Return the limit with what counts against it as of this version of the wallet."""
-        self._count(wallet.version)
         if limit_micros is None:
             return None
+        if wallet.spending is not None:
+            now = wallet.spending.at(self._at)
+            return Spending(limit_micros, now.month, now.spent_micros)
+        self._count(wallet.version)
         return Spending(limit_micros, self._month, self._micros)
 
     def _count(self, version: int) -> None:
-        begin, counted, at = first_instant(self._month), self._version, version
+        """Add what has come since it was counted; at first, what belongs to the month."""
+        month, counted, at = self._month, self._version, version
+        since = first_instant(month) - LATE_MAX
+        passed = own = 0  # Own: of the month for certain, because it begins there or before.
+        begins = False
         for event in self._log.newest_first(self._wallet_id, version):
             if event.originator_version != at:  # Not committed yet; the committer tries it alone.
                 raise Conflict(self._wallet_id)
-            if at <= counted or event.timestamp < begin:
+            if at <= counted or (not counted and event.timestamp < since):
                 break
             at -= 1
             if isinstance(event, Wallet.Charged | Wallet.Refunded):
                 sign = 1 if isinstance(event, Wallet.Charged) else -1
-                self._micros += sign * event.amount_micros
+                passed += sign * event.amount_micros
+            dated = isinstance(event, Wallet.Moved | Wallet.SpendingLimited)
+            if dated and month_of(event.timestamp) >= month:
+                month, own, begins = month_of(event.timestamp), passed, True
+        if month > self._month:
+            self._micros = own
+        else:
+            self._micros += passed if self._has_begun else own
+        self._month, self._has_begun = month, self._has_begun or begins
         self._version = max(version, counted)

@@ -1,5 +1,7 @@
 """The command that limits spending, and what holds then in every process at once."""
 
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
@@ -56,6 +58,52 @@ def test_what_was_spent_in_the_month_counts_and_what_was_before_does_not(
     assert len(provider.asked) == 5, "the provider was asked for what could not be paid"
     clock.forward(days=32)
     asker.look_up()
+    assert check_log(asker.process.log).failures == []
+
+
+MIDNIGHT = datetime(2026, 4, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "counted"), [([-1, 1, -2], 2), ([1, -2, -86_000, 30], 4), ([-1, -2], 0)]
+)
+def test_entries_around_midnight_count_as_the_audit_counts_them(
+    installation: Installation, seconds: list[int], counted: int
+) -> None:
+    clock = SetClock(MIDNIGHT - timedelta(days=3))
+    asker = Asker(installation, CountingProvider())
+    asker.process = installation.process(clock)
+    asker.organization_id = asker.process.organization("1.00")
+    for each in seconds:  # A request that began before midnight is committed behind later ones.
+        clock.now = MIDNIGHT + timedelta(seconds=each)
+        asker.look_up()
+    for now in (MIDNIGHT + timedelta(hours=9), MIDNIGHT + timedelta(hours=10)):
+        clock.now = now
+        limit(asker.process, asker.organization_id, 1_000_000 + now.hour)
+        assert spent(asker.process, asker.organization_id) == counted * PRICE_MICROS
+    assert check_log(asker.process.log).failures == []
+
+
+def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
+    installation: Installation,
+) -> None:
+    clock = SetClock(MIDNIGHT - timedelta(seconds=1))
+    asker = Asker(installation, CountingProvider())
+    asker.process = installation.process(clock)
+    asker.organization_id = asker.process.organization("1.00")
+    asker.look_up()
+    cause = asker.process.cause()
+    committer, real = asker.process.committer, asker.process.committer.commit
+
+    def commit_later(*given: Any) -> int:
+        clock.now = MIDNIGHT
+        vars(committer).pop("commit")
+        asker.look_up()
+        return real(*given)
+
+    vars(committer)["commit"] = commit_later
+    asker.process.accounts.set_spending_limit(asker.organization_id, 10_000, cause)
+    assert spent(asker.process, asker.organization_id) == PRICE_MICROS
     assert check_log(asker.process.log).failures == []
 
 
