@@ -1,5 +1,6 @@
 """`audit reconcile`: an invoice or a bank's statement against the log."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import IO, Any
@@ -95,7 +96,8 @@ def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
     """Compare a CSV file of references and amounts with the log; `-` is the standard input.
 
     Tells what is missing there or here, and what has another amount; then exits with 1. Also
-    tells what nobody has, though a network takes its price. Lines of one reference are added up.
+    tells what nobody has, though a network takes its price. Lines of one reference are added up,
+    but for deposits of several organizations under one, which need a line each.
     Of a bank's statement only what was paid in counts, and what went back of it. With --by the
     references are dates, and what a provider takes is added up by day or month (UTC), also for
     lookups, which have no reference.
@@ -112,7 +114,7 @@ def reconcile(  # noqa: PLR0913  # Each argument is an option of the command.
             theirs = read_amounts(data, layout)
             if provider is None:
                 ours = [*deposits_of(container.log, progress)]
-                found = compare(_of_deposits(theirs, ours), ours, wanted)
+                found = compare(_of_deposits(theirs, ours), ours, wanted, _shared(ours))
             else:
                 found = _of_provider(container.log, theirs, provider, options, progress, wanted)
         except WrongFile as wrong:
@@ -141,6 +143,11 @@ def _of_deposits(theirs: Sequence[Theirs], ours: Sequence[Ours]) -> list[Theirs]
     """Leave out what the bank has paid to others; not what it took back of a deposit."""
     known = {each.reference for each in ours}
     return [each for each in theirs if each.amount_micros > 0 or each.reference in known]
+
+
+def _shared(ours: Sequence[Ours]) -> set[str]:
+    """Return the references that several organizations have; one has each only once."""
+    return {name for name, count in Counter(each.reference for each in ours).items() if count > 1}
 
 
 def _layout(own: str, **options: Any) -> Layout:

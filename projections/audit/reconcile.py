@@ -1,6 +1,6 @@
 """A reconciliation: what somebody else has written against what the log knows, by reference."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
@@ -15,6 +15,7 @@ from projections.audit.walk import walk
 from projections.engine.rebuild import Progress, ignore_progress
 
 Period = Literal["day", "month"]
+_Key = tuple[str, int | None]  # A reference; where several owners share it, with an amount.
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 
@@ -49,15 +50,24 @@ class Reconciliation:
 
 
 def reconcile(
-    theirs: Sequence[Theirs], ours: Iterable[Ours], month: str | None = None
+    theirs: Sequence[Theirs],
+    ours: Iterable[Ours],
+    month: str | None = None,
+    shared: Container[str] = (),
 ) -> Reconciliation:
-    """Compare the sums of each reference. With a month, theirs need not have what is of others."""
-    there = _by_reference(theirs)
-    here: dict[str, Ours] = {}
+    """Compare the sums of each reference. With a month, theirs need not have what is of others.
+
+    Of a `shared` reference each amount is compared by itself, so that too much of one owner does
+    not make up for too little of another.
+    """
+    there = _by_reference(theirs, shared)
+    named = {each.reference for each in theirs}
+    here: dict[_Key, Ours] = {}
     for each in ours:
-        if month is None or each.reference in there or month_of(each.at) == month:
-            before = here.get(each.reference)
-            here[each.reference] = each if before is None else _sum(before, each)
+        if month is None or each.reference in named or month_of(each.at) == month:
+            key = _key_of(each, shared)
+            before = here.get(key)
+            here[key] = each if before is None else _sum(before, each)
     both = [(each, here[name]) for name, each in there.items() if name in here]
     different = [
         (a, b) for a, b in both if (a.amount_micros, a.currency) != (b.amount_micros, b.currency)
@@ -72,11 +82,16 @@ def reconcile(
     )
 
 
-def _by_reference(theirs: Iterable[Theirs]) -> dict[str, Theirs]:
+def _key_of(each: Theirs | Ours, shared: Container[str]) -> _Key:
+    return each.reference, each.amount_micros if each.reference in shared else None
+
+
+def _by_reference(theirs: Iterable[Theirs], shared: Container[str]) -> dict[_Key, Theirs]:
     """Add up the lines of each reference, such as an order and its credit."""
-    found: dict[str, Theirs] = {}
+    found: dict[_Key, Theirs] = {}
     for each in theirs:
-        before = found.get(each.reference)
+        key = _key_of(each, shared)
+        before = found.get(key)
         if before is not None and before.currency != each.currency:
             message = (
                 f"line {each.line}: line {before.line} has this reference in {before.currency}"
@@ -84,9 +99,9 @@ def _by_reference(theirs: Iterable[Theirs]) -> dict[str, Theirs]:
             raise WrongFile(message)
         if before is not None:
             micros = before.amount_micros + each.amount_micros
-            found[each.reference] = replace(before, amount_micros=micros)
+            found[key] = replace(before, amount_micros=micros)
         elif each.reference:
-            found[each.reference] = each
+            found[key] = each
     return found
 
 

@@ -72,6 +72,35 @@ def test_a_payment_that_the_bank_took_back_is_no_deposit(used: Shell, tmp_path: 
         assert [each["reference"] for each in told["different"]] == ["INV-1"]
 
 
+@pytest.mark.parametrize(
+    ("lines", "matched", "there", "here", "different"),
+    [
+        ("INV-1,5.00\nINV-1,7.00\n", 3, [], [], []),
+        ("INV-1,6.00\nINV-1,6.00\n", 1, ["12.00"], ["5.00", "7.00"], []),
+        ("INV-1,12.00\n", 1, ["12.00"], ["5.00", "7.00"], []),
+        ("INV-1,5.00\nINV-1,5.00\nINV-1,7.00\n", 2, [], [], ["5.00"]),
+    ],
+)
+def test_two_organizations_with_one_reference_do_not_make_up_for_each_other(  # noqa: PLR0913  # The file, and what it tells.
+    used: Shell,
+    tmp_path: Path,
+    lines: str,
+    matched: int,
+    there: list[str],
+    here: list[str],
+    different: list[str],
+) -> None:
+    used.run("wallet", "deposit", used.new_organization(), "7", "--reference", "INV-1")
+    file = tmp_path / "bank.csv"
+    file.write_text(f"reference,amount\nINV-2,7.25\n{lines}")
+    wrong = bool(there or here or different)
+    told = used.json("audit", "reconcile", file, "--deposits", status=int(wrong))
+    assert told["matched"] == matched
+    assert [each["amount"] for each in told["missing_here"]] == there
+    assert [each["amount"] for each in told["missing_there"]] == here
+    assert [each["here"]["amount"] for each in told["different"]] == different
+
+
 def test_a_file_that_cannot_be_read_is_refused_line_by_line(used: Shell, tmp_path: Path) -> None:
     file = tmp_path / "invoice.csv"
     file.write_text("reference,amount\na,one\nb,two\n")
