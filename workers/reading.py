@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from domain.cause import Cause, Clock
-from domain.errors import Conflict
+from domain.errors import Conflict, ServiceUnavailable
 from domain.links.link import Link
 from domain.links.network import NetworkReading, Usage
 from domain.links.readings import LinkReadings, PlanStage, note_plans, plans_of
@@ -150,6 +150,7 @@ class BackgroundReading:
     every: timedelta
     lanes: Mapping[str, Lane]
     _entered: int | None = None
+    _untold: Complaint = field(default_factory=lambda: Complaint("telling of the end of a plan"))
 
     def tick(self) -> int:
         """Do what needs no network: find new links, tell ends, feed the lanes that are empty.
@@ -159,7 +160,13 @@ class BackgroundReading:
         self._enter()
         now = self.clock()
         for link_id in self.turns.ending(now, TELL_LINKS):
-            self._tell_end(link_id)
+            try:
+                self._tell_end(link_id)
+            except ServiceUnavailable:
+                raise
+            except Exception as error:  # noqa: BLE001  # Whatever the error, others have their turn.
+                self._untold.of(error)
+                self.turns.note_told(link_id, now + self.every)
         fed = 0
         for network, lane in self.lanes.items():
             if lane.is_empty:

@@ -28,6 +28,7 @@ from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS, WAIT
 from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
 from domain.links import notifications, readings, status
+from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
@@ -145,6 +146,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "what is spent in a calendar month (UTC)": (
         "none by default, see [Money](money.md#a-limit-for-each-month)"
     ),
+    "new names of one link": f"{RENAMES_MAX} a day (UTC)",
     "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"

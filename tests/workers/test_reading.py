@@ -121,6 +121,33 @@ def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: 
     assert told(lab, link.id).count("link.expiry_near") == 1
 
 
+def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    links = [lab.create() for _ in range(2)]
+    lab.clock.forward(hours=1)
+    settle(lab)
+    ends_at = {each.id: seen(lab, each).addons[0].expires_at for each in links}  # type: ignore[union-attr]  # It was read.
+    broken, other = sorted(ends_at, key=lambda each: ends_at[each])  # type: ignore[arg-type,return-value]  # It was used.
+    lab.clock.now = max(ends_at.values()) - timedelta(hours=23)  # type: ignore[operator,type-var]  # As above.
+    background = lab.process.background_reading
+    find = background.reads.log.find
+
+    def failing(kind: type[Link], link_id: UUID, *more: object) -> Link | None:
+        if link_id == broken:
+            raise ZeroDivisionError
+        return find(kind, link_id, *more)  # type: ignore[arg-type]  # As they come.
+
+    with monkeypatch.context() as patched:
+        patched.setattr(background.reads.log, "find", failing)
+        background.tick()
+    assert "link.expiry_near" in told(lab, other)
+    assert "telling of the end of a plan" in caplog.text
+    lab.clock.forward(minutes=15)
+    background.tick()
+    assert "link.expiry_near" in told(lab, broken)
+
+
 def test_an_end_that_has_passed_is_near_no_more(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)

@@ -72,7 +72,7 @@ from domain.links.change_plans import NOT_THERE, ChangeRequest
 from domain.links.create import LinkRequest, Quote
 from domain.links.ending import UNCHANGED
 from domain.links.failing import BoundFailure, refusal_of_link
-from domain.links.link import Link
+from domain.links.link import RENAMED, Link
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.links.status import Target
 from domain.links.waiting import SHARE
@@ -267,7 +267,11 @@ def read_link(_: Caller, link: Link) -> Response:
 @operation(
     scope="links",
     resource=find_link,
-    refusals=[errors.NotFound(), errors.ValidationFailed({"name": [NO_CONTROLS]})],
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"name": [NO_CONTROLS]}),
+        errors.RateLimited(RENAMED, retry_after_s=3_600),
+    ],
     takes_body=True,
 )
 @blueprint.arguments(RenameBody, location="json", example={"name": "Van 13"})

@@ -1,12 +1,15 @@
 """A link is renamed, and ends for good; cancelled, with what is left of its charges."""
 
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
 from domain.accounts.paid_price import GivenBack
 from domain.accounts.refund_by_hand import HandRefund
-from domain.errors import NotPossible
+from domain.errors import NotPossible, RateLimited
 from domain.ids import derive_id
-from domain.links.link import EndKind, Link, Stage, status_after
+from domain.links.link import RENAMES_MAX, EndKind, Link, Stage, status_after
 from domain.links.plan_change import PlanChange
 from tests.domain.build import START, cause
 from tests.domain.build_links import (
@@ -63,6 +66,21 @@ def test_a_name_can_be_changed_and_cleared() -> None:
 
 def test_the_same_name_again_is_no_event() -> None:
     a_link().when(lambda link: link.rename("Van 7", cause(5))).then(name="Van 7")
+
+
+def test_a_link_is_renamed_only_so_often_a_day_so_that_its_stream_stays_short() -> None:
+    link = a_link().aggregate
+    for number in range(RENAMES_MAX):
+        link.rename(f"Van {number}", cause(5))
+    link.rename(f"Van {RENAMES_MAX - 1}", cause(6))
+    with pytest.raises(RateLimited) as refused:
+        link.rename("Van", cause(7))
+    at = cause(7).at
+    assert refused.value.retry_after_s is not None
+    tomorrow = at + timedelta(seconds=refused.value.retry_after_s)
+    assert tomorrow.date() == at.date() + timedelta(days=1)
+    link.rename("Van", replace(cause(7), at=tomorrow))
+    assert (link.name, link.renames) == ("Van", (tomorrow.date(), 1))
 
 
 def test_an_ended_link_keeps_its_last_status_and_gives_nothing_back() -> None:
