@@ -43,7 +43,8 @@ from domain.personal import Vault
 
 LINKS_MAX = 5_000  # They are one transaction, and appending waits for its end.
 ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
-LPA = re.compile(r"LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[^\s]*)?", re.ASCII)
+# No longer than a QR code holds in all its sizes.
+LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +200,16 @@ def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
         else:
             entries.append({**said, "network": said["network"] or networks[0]})
     if not lines:
-        keys = [(each["network"], each["iccid"]) for each in entries]
-        same = twins((("links", index, "iccid"), key) for index, key in enumerate(keys))
-        lines = told("the file", same)
+        lines = told("the file", [*_twins(entries, "iccid"), *_twins(entries, "endpoint_id")])
     if lines:
         raise FileRefused(lines)
     return entries
+
+
+def _twins(entries: Sequence[Mapping[str, Any]], name: str) -> list[Problem]:
+    """Find what two links of a network cannot share."""
+    given = [(index, each) for index, each in enumerate(entries) if each[name] is not None]
+    return twins((("links", index, name), (each["network"], each[name])) for index, each in given)
 
 
 def _list_of_links(value: Any) -> list[Any]:

@@ -158,6 +158,7 @@ def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
         ({"organization_id": "acme"}, "organization_id: must be a UUID"),
         ({"network": "bics"}, "network: must be one of: simulated"),
         ({"endpoint_id": None}, "endpoint_id: is missing: the network gives each link one"),
+        ({"lpa": "LPA:1$host$" + "M" * 245}, "lpa: must be LPA:1$host$matching-id"),
         ({"lpa": "LPA:2$host$id"}, "lpa: must be LPA:1$host$matching-id"),
         ({"name": " "}, "name: must be text of 1 to 255 printable characters, no space around it"),
         ({"plans": []}, "plans: must have at least one plan"),
@@ -188,7 +189,12 @@ def test_a_purchase_of_the_future_an_esim_twice_and_too_many_are_refused(shop: B
         "links[0]: plans[0].bought_at: must not be in the future"
     ]
     assert refused(shop, entry, entry) == [
-        "the file: links[1].iccid: is the same as links[0].iccid"
+        "the file: links[1].iccid: is the same as links[0].iccid",
+        "the file: links[1].endpoint_id: is the same as links[0].endpoint_id",
+    ]
+    other = {**elsewhere(shop), "organization_id": str(uuid4())}
+    assert refused(shop, entry, {**other, "endpoint_id": entry["endpoint_id"]}) == [
+        "the file: links[1].endpoint_id: is the same as links[0].endpoint_id"
     ]
     (line,) = refused(shop, *[{}] * (LINKS_MAX + 1))
     assert "links: must be a list of at most" in line
