@@ -17,7 +17,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.audit.auditor import verify
 from tests.installation import PRICE_MICROS
-from tests.simulation.customers import Customers
+from tests.simulation.customers import Customers, outcome_of
 from tests.simulation.template import Template
 from tests.simulation.world import World
 from tests.workers.link_checks import Books, is_cancelled
@@ -59,7 +59,7 @@ class Holders:
         """
         for recorded in self._world.outside.log.read(self._position, EVENTS_MAX):
             self._position, event = recorded.position, recorded.event
-            if isinstance(event, Link.EsimReserved):
+            if isinstance(event, (Link.EsimReserved, Link.Imported)):
                 assert event.iccid not in self._holders, f"{event.iccid} is taken twice"
                 self._holders[event.iccid] = cast("UUID", event.originator_id)
             elif isinstance(event, Link.EsimReleased):
@@ -140,8 +140,10 @@ def check_promises(books: Books, customers: Customers) -> None:
             case "job":
                 job = books.get(BulkJob, stream_id)
                 assert charged == [PRICE_MICROS * len(ask.numbers)], ask
-                assert sum(refunded) == PRICE_MICROS * len(job.failed), ask
-                assert job.created.total_count == len(ask.numbers), ask
+                completed, failed, cancelled = ended = outcome_of(job)
+                assert sum(refunded) == PRICE_MICROS * (len(failed) + cancelled), ask
+                assert len(completed) + len(failed) + cancelled == len(ask.numbers), ask
+                assert customers.ledger.cancelled.get(stream_id, ended) == ended, ask
             case "link":
                 link = books.get(Link, stream_id)
                 price = link.requested.plan.price_micros

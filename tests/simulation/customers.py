@@ -1,19 +1,24 @@
 """The customers: they use every operation, often repeat requests, and note the replies."""
 
+import json
 from collections.abc import Callable
 from random import Random
 from uuid import UUID
 
 from domain.accounts.wallet import Wallet, deposit_id, wallet_id
 from domain.errors import Refused
+from domain.ids import derive_id
 from domain.links.change_plans import ChangeRequest
 from domain.links.create import LinkRequest
 from domain.links.failing import BoundFailure
+from domain.links.importing import ImportedLinks
 from domain.links.link import Link
+from domain.links.network import ProviderPlan
 from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, numbers
-from tests.simulation.ledger import Ask, Kind, Ledger
+from tests.simulation.ledger import Ask, Kind, Ledger, Outcome
 from tests.simulation.machine import Machine
 from tests.simulation.template import Template
 from tests.simulation.world import World
@@ -21,10 +26,19 @@ from tests.simulation.world import World
 AGAIN = 0.3  # Of the requests with a key are sent once more.
 KEYED = 0.7
 ENDS = 0.15  # Of the steps of a run that ends links are followed by one.
+CANCELS = 0.15  # Of the steps of a run that cancels jobs, and of what comes between others.
+CANCELLED_OF = 3  # The jobs that were created last; those before them have mostly ended.
+BOUGHT_AT = "2020-02-02T02:02:02Z"  # Before any clock that is wrong.
+IMPORTS = 0.1  # Of the steps of a run that has taken a link over.
 UNFINISHED = {"IDEMPOTENCY_IN_PROGRESS", "RATE_LIMITED", "SERVICE_UNAVAILABLE"}
 NUMBERS = (*numbers(30), "+15005550001", "+15005550003", "+15005550004")
 SIZES = (1, 3, 10, 30, 200)
 LEFT_MICROS = 9_000  # Of a balance that somebody has spent: not enough for two lookups.
+
+
+def outcome_of(job: BulkJob) -> Outcome:
+    """Return which items of a job were completed and failed, and how many were cancelled."""
+    return frozenset(job.completed), frozenset(job.failed), job.cancelled_count
 
 
 class Customers:
@@ -35,6 +49,11 @@ class Customers:
         self._template = template
         self._of_ends = Random(f"{world.seed}, ends")
         self._ends = self._of_ends.random() < 0.5
+        self._of_jobs = Random(f"{world.seed}, jobs")
+        self._cancels = self._of_jobs.random() < 0.5
+        self._of_files = Random(f"{world.seed}, taken over")
+        self._takes_over = self._of_files.random() < 0.5
+        self._file = b""
         self.ledger = Ledger()
 
     def ask(self, kind: Kind) -> None:
@@ -95,6 +114,66 @@ class Customers:
         """Finish a link now and then in half of the runs; the others are as without it."""
         if self._ends and self._of_ends.random() < ENDS:
             self.finish()
+
+    def sometimes_cancel(self) -> None:
+        """Cancel a job now and then in half of the runs; the others are as without it."""
+        jobs = self.ledger.of("job")[-CANCELLED_OF:]
+        if self._cancels and jobs and self._of_jobs.random() < CANCELS:
+            self._cancel(self._of_jobs.choice(jobs))
+
+    def _cancel(self, job_id: UUID) -> None:
+        """Cancel a job; once that is told, it stays as it was then."""
+        machine = self._world.somebody()
+        if machine is None:
+            return
+        owner = self._world.outside.log.get(BulkJob, job_id).organization_id
+        run, cause, had = machine.bulk_cancel, machine.cause(), self.ledger.cancelled.get(job_id)
+        self._world.note(f"{machine.called} is asked: job {job_id}: cancel the job")
+        try:
+            job = self._world.live(machine, lambda: run.run(run.find(owner, job_id), cause))
+        except Refused as refusal:
+            self._world.note(f"job {job_id}: {refusal.code}")
+            if had is not None and refusal.code not in UNFINISHED:
+                raise
+        else:
+            if job is not None:
+                self.ledger.cancelled[job_id] = outcome_of(job)
+                assert had in {None, outcome_of(job)}, f"job {job_id} was {had}"
+
+    def take_over(self) -> None:
+        """Take over a link that was issued elsewhere in half of the runs; then it is as sold."""
+        if not self._takes_over:
+            return
+        owner = self._template.organizations[0]
+        plan_id, called = next(iter(self._template.plans.items()))
+        network, plan = self._world.simulator, ProviderPlan(called, 5_000, 30)
+        iccid = network.available_esims(plan, None, "", page=0, timeout_s=1.0)[0].iccid
+        link_id = derive_id("imported_link", network.name, iccid)
+        made = network.create_endpoint(iccid, plan, "base", str(link_id), timeout_s=1.0)
+        bought = {"plan_id": str(plan_id), "bought_at": BOUGHT_AT}
+        entry = {"organization_id": str(owner), "iccid": iccid, "plans": [bought]}
+        self._file = json.dumps({"links": [{**entry, "endpoint_id": made.endpoint_id}]}).encode()
+        while not self._import():  # Whoever has no answer sends the file again.
+            pass
+        self.ledger.tell(Ask("link", owner, None, plan_id=plan_id), link_id)
+
+    def sometimes_import(self) -> None:
+        """Import the file of that link again now and then: it stays as it is."""
+        if self._file and self._of_files.random() < IMPORTS:
+            done = self._import()
+            assert done is None or done.created == 0, "a link is taken over twice"
+
+    def _import(self) -> ImportedLinks | None:
+        machine = self._world.somebody()
+        if machine is None:
+            return None
+        self._world.note(f"{machine.called} imports a link that was issued elsewhere")
+        run, cause = machine.link_import, machine.cause()
+        try:
+            return self._world.live(machine, lambda: run.run(self._file, cause, dry_run=False))
+        except Refused as refusal:
+            self._world.note(f"not imported: {refusal.code}")
+            return None
 
     def read(self) -> None:
         """Read the live status of a link, which notes what is new of it."""

@@ -5,6 +5,7 @@ from typing import Literal
 from uuid import UUID
 
 Kind = Literal["lookup", "job", "link", "change", "deposit"]
+Outcome = tuple[frozenset[int], frozenset[int], int]  # Items: completed, failed, cancelled ones.
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,7 @@ class Ledger:
 
     asked: list[Ask] = field(default_factory=list)
     told: list[tuple[Ask, UUID]] = field(default_factory=list)
+    cancelled: dict[UUID, Outcome] = field(default_factory=dict)
     _by_key: dict[Ask, UUID] = field(default_factory=dict)
 
     def tell(self, ask: Ask, stream_id: UUID) -> None:

@@ -162,6 +162,26 @@ def a_job_ends_with_its_first_items(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def a_cancelled_job_goes_on(patch: pytest.MonkeyPatch) -> None:
+    def still_open(self: BulkJob, slice_index: int) -> list[int]:
+        items = self.items_of(slice_index)
+        return [i for i in items if i not in self.completed and i not in self.failed]
+
+    patch.setattr(BulkJob, "open_items", still_open)
+
+
+def a_cancelled_job_is_refunded_after_its_commit(patch: pytest.MonkeyPatch) -> None:
+    commit = Committer.commit_entries
+
+    def in_two(self: Any, owner: Any, entries: Any, cause: Cause, *changed: Any) -> int:
+        is_cancel = any(isinstance(it, BulkJob) and it.cancelled_count for it in changed)
+        if is_cancel:
+            self._log.append(*changed)
+        return commit(self, owner, entries, cause, *(() if is_cancel else changed))
+
+    patch.setattr(Committer, "commit_entries", in_two)
+
+
 # Each with seeds that have found it; a seed tells another story once the product reads otherwise.
 PLANTS: Mapping[Plant, Sequence[int]] = {
     the_dispatcher_moves_before_it_publishes: (0,),
@@ -180,4 +200,6 @@ PLANTS: Mapping[Plant, Sequence[int]] = {
     an_esim_keeps_no_record_of_who_holds_it: (0,),
     a_settled_item_is_settled_again: (1, 2),
     a_job_ends_with_its_first_items: (1, 2),
+    a_cancelled_job_goes_on: (0, 3),
+    a_cancelled_job_is_refunded_after_its_commit: (2, 9),
 }

@@ -66,6 +66,7 @@ class Simulation:
         world = self.world
         try:
             with under(world.clock.monotonic, world.new_id):
+                self.customers.take_over()
                 world.between = self._sometimes_ask
                 for _ in range(LINKS):
                     self.customers.ask("link")  # So that there is something to be changed.
@@ -73,6 +74,8 @@ class Simulation:
                 for _ in range(STEPS):
                     self._step()
                     self.customers.sometimes_finish()
+                    self.customers.sometimes_cancel()
+                    self.customers.sometimes_import()
                     holders.check()
                 self._heal()
                 check(world, self.customers, self._template)
@@ -110,6 +113,7 @@ class Simulation:
         if self.world.random.random() < 0.2:
             kinds = ("lookup", "job", "link", "change", "change", "deposit")
             self.customers.ask(self.world.random.choice(kinds))
+        self.customers.sometimes_cancel()
 
     def _work(self) -> None:
         for _ in range(self.world.random.randint(1, 8)):
