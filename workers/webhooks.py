@@ -11,7 +11,7 @@ many threads are busy. So however many hang, a thread is free for an endpoint th
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
@@ -162,6 +162,7 @@ class WebhookWork:
         deliveries: DeliveryWork,
         sender: Sender,
         sign: Sign,
+        can_sign: Callable[[], bool],
         publisher: Publisher,
         clock: Clock,
         threads: int,
@@ -171,14 +172,18 @@ class WebhookWork:
         self._deliveries = deliveries
         self._sender = sender
         self._sign = sign
+        self._can_sign = can_sign
         self._publisher = publisher
         self._clock = clock
         self._threads = threads
         self._places = WebhookPlaces(threads)
 
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
-        """Deliver to an endpoint for a turn; if it has no place now, a later message comes."""
-        if not self._places.enter(organization_id, endpoint_id):
+        """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
+
+        A process that cannot sign takes nothing, for it would hold it back from those that can.
+        """
+        if not self._can_sign() or not self._places.enter(organization_id, endpoint_id):
             return
         try:
             has_more = self._take_turn(organization_id, endpoint_id)
@@ -210,9 +215,8 @@ class WebhookWork:
 
     def _attempt(self, taken: Taken) -> bool:
         """Make an attempt; False if the endpoint should be left alone for now."""
-        delivery = taken.delivery
+        delivery, now = taken.delivery, self._clock()
         endpoint = self._log.find(WebhookEndpoint, delivery.endpoint_id)
-        now = self._clock()
         address = None
         if endpoint is not None and endpoint.disabled is None and not endpoint.is_deleted:
             address = self._webhooks.address(endpoint)

@@ -927,6 +927,7 @@ class Container:
             self.webhook_deliveries,
             self.webhook_sender,
             self.webhook_signer.sign,
+            self.webhook_key.is_there,
             self.publisher,
             self.clock,
             WEBHOOK_THREADS,

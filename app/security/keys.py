@@ -244,6 +244,14 @@ class WebhookKey(Pepper):
         """Create the key, unless another process has."""
         _load_or_make(self._path, os.urandom)
 
+    def is_there(self) -> bool:
+        """Tell whether it can be read; why not is logged once."""
+        try:
+            self()
+        except SigningKeysError:
+            return False
+        return True
+
 
 class _Outage:
     """Logs once that something is broken, and once that it works again."""

@@ -138,6 +138,7 @@ def work_of(process: Process, sender: Any, bells: Any = None, threads: int = 96)
         process.webhook_deliveries,
         sender,
         signed,
+        lambda: True,
         bells or Bells(),
         process.clock,
         threads,

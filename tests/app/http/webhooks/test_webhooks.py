@@ -335,6 +335,32 @@ def test_without_the_key_of_webhooks_nothing_is_registered_or_rotated(
     assert endpoint.generation == 1
 
 
+def test_a_worker_without_the_key_holds_nothing_back_from_one_that_has_it(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture
+) -> None:
+    service = make_service()
+    tenant, parts = service.tenant(), service.container
+    webhook_id = UUID(tenant.webhook())
+    parts.projector.catch_up()
+    parts.webhook_planner.step()
+    tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    key = parts.settings.signing_keys / "webhook-key"
+    value = key.read_bytes()
+    key.unlink()
+    for name in ("webhook_key", "webhook_signer"):
+        del parts.__dict__[name]  # As in a process that has not read it yet.
+    for _ in range(5):
+        parts.webhook_work.tell(tenant.id, webhook_id)
+    assert caplog.text.count("no webhook is sent") == 1
+    assert service.sender.to("https://hooks.example/") == []
+    key.write_bytes(value)
+    parts.webhook_work.tell(tenant.id, webhook_id)
+    assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
+
+
 class Receiver(ScriptedServer):
     """Takes webhooks over a real socket."""
 
