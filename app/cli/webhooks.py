@@ -53,17 +53,12 @@ def redeliver(*, endpoint_id: UUID, delivery_id: UUID | None, as_json: bool) -> 
     """
     with installation() as container:
         endpoint, cause = _endpoint(container, endpoint_id), cause_of(container)
-        found = _deliveries(container, endpoint)
-        wanted = [
-            each.id
-            for each in found
-            if (each.status == "failed" if delivery_id is None else each.id == delivery_id)
-        ]
-        if delivery_id is not None and not wanted:
+        owner, store = endpoint.organization_id, container.webhook_deliveries
+        wanted = [delivery_id] if delivery_id else store.failed(owner, endpoint_id)
+        if delivery_id is not None and store.get(owner, endpoint_id, delivery_id) is None:
             message = f"there is no delivery {delivery_id} of this endpoint"
             raise NotFound(message)
         for each in wanted:
-            owner = endpoint.organization_id
             container.webhooks.redeliver(owner, endpoint.id, each, None, cause)
     show({"endpoint": endpoint_id, "asked": len(wanted)}, as_json=as_json)
 

@@ -185,16 +185,16 @@ class Runtime:
         note_balances(self._container)
 
     def _purge(self) -> object:
-        """Delete what own stores no longer need; a large cache in several goes."""
+        """Delete what own stores no longer need; what is much in several goes."""
         container = self._container
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()
         container.throttle.forget_lapsed()
-        container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT)
+        told = container.webhook_deliveries.forget(container.clock() - WEBHOOKS_KEPT, PURGE_PARTS)
         forgotten = container.lookup_cache.forget(oldest, parts_max=PURGE_PARTS)
         if forgotten:
             container.stores.wipe()
-        return AGAIN if forgotten >= PURGE_PARTS * PART_ROWS else None
+        return AGAIN if max(told, forgotten) >= PURGE_PARTS * PART_ROWS else None
 
     def _guard(self, name: str, run: Callable[[], None]) -> None:
         """Run a thread's work again if it ends by an unexpected error."""

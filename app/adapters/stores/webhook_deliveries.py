@@ -18,6 +18,7 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     Row,
+    ScalarSelect,
     Select,
     String,
     Table,
@@ -49,11 +50,14 @@ class SqlDeliveries:
         self._rows, self._states = _tables(self.metadata)
         columns = self._rows.c
         self._read = [each for each in columns if each.name != "taken_until"]
-        self._index("due", columns.next_attempt_at, of=columns.status == "pending")
+        # In the whole order of a choice, so that a long backlog is not sorted for each.
+        order = (columns.next_attempt_at, columns.position)
+        self._index("due", *order, of=columns.status == "pending")
         first = and_(columns.status == "pending", columns.attempts == 0)
         self._index("first", columns.about, columns.position, of=first)
         self._index("taken", columns.taken_until, of=columns.taken_until.is_not(None))
-        self._index("newest", columns.created_at, columns.id)
+        # With the owner, so that a count of many reads no row.
+        self._index("newest", columns.organization_id, columns.created_at, columns.id)
         Index("webhook_deliveries_by_age", columns.created_at)
         self._next = self._next_statement()
         self._due = self._due_statement()
@@ -201,18 +205,22 @@ class SqlDeliveries:
 
     def _due_statement(self) -> Select[Any]:
         """Select each endpoint that does not rest with its earliest attempt, a probe for each."""
-        columns, states = self._rows.c, self._states.c
-        earliest = (
+        states = self._states.c
+        paused = states.paused_until
+        rests_not = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
+        due = self._earliest().label("due")
+        return select(states.organization_id, states.endpoint_id, due).where(rests_not)
+
+    def _earliest(self) -> ScalarSelect[Any]:
+        """Select the moment of the next attempt at an endpoint."""
+        columns = self._rows.c
+        return (
             select(columns.next_attempt_at)
-            .where(columns.endpoint_id == states.endpoint_id, columns.status == "pending")
+            .where(columns.endpoint_id == self._states.c.endpoint_id, columns.status == "pending")
             .order_by(columns.next_attempt_at)
             .limit(1)
             .scalar_subquery()
-            .label("due")
         )
-        paused = states.paused_until
-        rests_not = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
-        return select(states.organization_id, states.endpoint_id, earliest).where(rests_not)
 
     def release(self) -> None:
         """Let all be taken at once, when no other process runs."""
@@ -220,12 +228,12 @@ class SqlDeliveries:
             held = self._rows.c.taken_until.is_not(None)
             connection.execute(self._rows.update().where(held).values(taken_until=None))
 
-    def forget(self, before: datetime) -> int:
+    def forget(self, before: datetime, parts_max: int | None = None) -> int:
         """Delete what is older than a moment, whatever came of it."""
         columns, states = self._rows.c, self._states
         old = columns.created_at < to_micros(before)
         gone = change_in_parts(
-            self._database, self._rows.delete(), old, columns.created_at, within=old
+            self._database, self._rows.delete(), old, columns.created_at, old, parts_max
         )
         if gone:
             unused = ~exists().where(columns.endpoint_id == states.c.endpoint_id)
@@ -261,6 +269,14 @@ class SqlDeliveries:
             row = connection.execute(select(*self._read).where(this)).one_or_none()
         return None if row is None else _delivery(row)
 
+    def failed(self, organization_id: UUID, endpoint_id: UUID) -> Sequence[UUID]:
+        """Return what an endpoint was told in vain, oldest first."""
+        columns = self._rows.c
+        whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
+        ids = select(columns.id).where(whose, columns.status == "failed")
+        with self._database.reading() as connection:
+            return connection.execute(ids.order_by(columns.position)).scalars().all()
+
     def sums(self) -> dict[UUID, Sums]:
         """Count by endpoint, for operators: it reads all rows."""
         rows, states = self._rows.c, self._states.c
@@ -287,8 +303,7 @@ class SqlDeliveries:
         rows, states = self._rows.c, self._states.c
         waits = rows.status == "pending"
         count = select(func.count()).select_from(self._rows).where(waits)
-        healthy = select(states.endpoint_id).where(states.failures == 0)
-        oldest = select(func.min(rows.next_attempt_at)).where(waits, rows.endpoint_id.in_(healthy))
+        oldest = select(func.min(self._earliest())).where(states.failures == 0)
         with self._database.reading() as connection:
             pending = connection.execute(count).scalar_one()
             since = connection.execute(oldest).scalar_one()

@@ -1,16 +1,19 @@
 """Deliveries are made in order, again after failures, until they end; nothing waits for them."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import event
 
 from domain.money import parse_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sent
-from tests.installation import Installation, Process, SetClock
+from projections.engine import in_parts
+from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
 from workers.webhooks import DELAYS, DISABLED_AFTER, FAILURES_FREE, KEPT, LEASE, PAUSE_MAX, PLACES
 
@@ -393,6 +396,48 @@ def test_thirty_days_are_kept(lab: Lab, owner: UUID, endpoint: UUID, clock: SetC
     clock.forward(days=1)
     assert store.forget(clock() - KEPT) == 1
     assert store.due(clock()) == []
+
+
+def test_a_purge_may_be_cut_into_parts(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(in_parts, "PART_ROWS", 1)
+    for each in ("a", "b", "c"):
+        happen(lab, owner, each)
+        clock.forward(seconds=1)
+    clock.forward(days=30)
+    assert lab.process.webhook_deliveries.forget(clock() - KEPT, 2) == 2
+    assert len(lab.deliveries(owner, endpoint)) == 1
+    assert lab.process.webhook_deliveries.forget(clock() - KEPT) == 1
+
+
+@sqlite_only("PostgreSQL chooses by the size of tables")
+def test_a_long_backlog_is_neither_sorted_for_a_choice_nor_read_for_a_count(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    store, engine = lab.process.webhook_deliveries, lab.process.views.engine
+    asked: list[tuple[str, Any]] = []
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def keep(*facts: Any) -> None:
+        if facts[2].startswith("SELECT") and "webhook_deliveries" in facts[2]:
+            asked.append((facts[2], facts[3]))
+
+    store.take(endpoint, clock(), PLACES)
+    store.page(owner, endpoint, 0, 1)
+    store.backlog()
+    event.remove(engine, "before_cursor_execute", keep)
+    with lab.process.views.reading() as connection:
+        plans = [
+            str([*connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {told}", values)])
+            for told, values in asked
+        ]
+    assert len(plans) == 6
+    for told in plans:
+        assert "TEMP B-TREE" not in told
+        assert "SCAN webhook_deliveries'" not in told
+    assert "COVERING INDEX webhook_deliveries_newest" in plans[2]
 
 
 def test_the_beat_rings_for_what_is_due_and_for_nothing_else(
