@@ -25,7 +25,7 @@ from workers.publisher import Publisher
 from workers.routes import webhook_message
 
 NAME = "webhooks"
-VERSION = 1
+VERSION = 1  # Of the tables of deliveries too: where those are made anew, it starts a while back.
 BATCH_EVENTS_MAX = 500
 # How far back it goes when it does not know where it stood; what it tells again has the same ids.
 BACK = timedelta(hours=72)
@@ -192,9 +192,9 @@ class WebhookPlanner:
         self._changed_at = changed_at
 
     def _begin(self, place: Position | None) -> None:
-        """Check the position; without one in this log start a while back."""
+        """Check the position; without one in this log and version start a while back."""
         self._place = self._passed = None
-        if place is None or not belongs(self._log, place):
+        if place is None or place.version != VERSION or not belongs(self._log, place):
             start = self._first_since(self._clock() - BACK)
             last = self._log.follow(start - 1, 1).last if start else None
             with self._database.writing() as connection:

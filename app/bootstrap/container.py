@@ -151,6 +151,7 @@ from workers.reading import BackgroundReading, Lane
 from workers.routes import QUEUES
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
+from workers.webhook_planner import VERSION as PLAN_VERSION
 from workers.webhook_planner import WebhookPlanner
 from workers.webhooks import WebhookWork
 
@@ -334,7 +335,7 @@ class Container:
         """
         plain = (self.lookup_cache, self.leases, self.throttle, self.sandbox_attempts)
         plain_tables = [store.metadata for store in (*plain, self.readings)]
-        keys, stores = self.vault, self.stores
+        keys, stores, told = self.vault, self.stores, self.webhook_deliveries
         return [
             OwnTables("stores", 2, stores, plain_tables),
             OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
@@ -354,7 +355,7 @@ class Container:
             ),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
-            OwnTables("webhook_deliveries", 1, self.views, [self.webhook_deliveries.metadata]),
+            OwnTables("webhook_deliveries", PLAN_VERSION, self.views, [told.metadata]),
             # Without positions every read model is rebuilt, and the dispatcher sweeps.
             OwnTables("positions", 1, self.views, [self.positions.metadata]),
         ]
