@@ -7,7 +7,16 @@ from threading import Lock
 from typing import Any, Literal
 
 Kind = Literal[
-    "lookup", "unkeyed lookup", "job", "link", "topup", "removal", "status", "deposit", "fees"
+    "lookup",
+    "unkeyed lookup",
+    "job",
+    "cancel",
+    "link",
+    "topup",
+    "removal",
+    "status",
+    "deposit",
+    "fees",
 ]
 
 

@@ -1,4 +1,4 @@
-"""The load: partners who look up numbers, create jobs and links, change plans, suspend, pay in."""
+"""The load: partners who look up, create and cancel jobs, create, change and end links, pay in."""
 
 import random
 import time
@@ -59,7 +59,9 @@ class Load:
             *[(f"lookup-{number}", self._look_up, 0.8) for number in range(4)],
             ("unkeyed", self._look_up_unkeyed, 0.25),
             ("job", self._create_job, 0.5),
+            ("cancel", self._cancel_job, 0.5),
             *[(f"link-{number}", self._create_link, 0.5) for number in range(4)],
+            ("end", self._end_link, 0.5),
             ("slow-1", self._create_slow_link, 0.5),
             ("slow-2", self._create_slow_link, 0.5),
             ("change-1", self._change_link, 0.1),
@@ -147,31 +149,55 @@ class Load:
     def _create_job(self, key: str, chance: random.Random) -> None:
         count = chance.choice(JOB_NUMBERS)
         failing = [FAILING] if chance.random() < 0.5 else []
-        wanted = [*numbers(count - 1, chance.randrange(1_000_000)), *failing]
+        self._send_job(key, [*numbers(count - 1, chance.randrange(1_000_000)), *failing])
+
+    def _cancel_job(self, key: str, chance: random.Random) -> None:
+        job_id = self._send_job(key, numbers(JOB_NUMBERS[-1], chance.randrange(1_000_000)))
+        if job_id is None:
+            return
+        began_at = time.monotonic()
+        if self.partner.ask("DELETE", f"/number-lookup/bulk/{job_id}").status == 200:
+            self.ledger.promise(Promise("cancel", job_id, key, 0, began_at))
+
+    def _send_job(self, key: str, wanted: list[str]) -> str | None:
+        """Create a job; return its id, None where it was refused."""
         body, began_at = {"phone_numbers": wanted}, time.monotonic()
         reply = self.partner.ask("POST", "/number-lookup/bulk", body, key)
-        if reply.status == 202:
-            job_id = reply.body["data"]["job_id"]
-            self.ledger.promise(Promise("job", job_id, key, 0, began_at, body))
+        if reply.status != 202:
+            return None
+        job_id = str(reply.body["data"]["job_id"])
+        self.ledger.promise(Promise("job", job_id, key, 0, began_at, body))
+        return job_id
 
     def _create_link(self, key: str, chance: random.Random) -> None:
         name = chance.choice([ORDINARY, ORDINARY, ORDINARY, LOST, LOST, *BROKEN])
-        self._buy(key, name)
+        link_id = self._buy(key, name)
+        if link_id is not None and self._fresh.qsize() < 20:
+            self._fresh.put(link_id)
+
+    def _end_link(self, key: str, _: random.Random) -> None:
+        link_id = self._buy(key, ORDINARY)
+        if link_id is None:
+            return
+        began_at = time.monotonic()
+        if self.partner.ask("DELETE", f"/v1/links/{link_id}").status == 200:
+            self.statuses[link_id] = "ended"
+            self.ledger.promise(Promise("status", link_id, "ended", 0, began_at))
 
     def _create_slow_link(self, key: str, _: random.Random) -> None:
         if not self.slow_pauses.is_set():
             self._buy(key, SLOW)
 
-    def _buy(self, key: str, name: str) -> None:
+    def _buy(self, key: str, name: str) -> str | None:
+        """Create a link; return its id, None where it was refused."""
         body, began_at = {"plan_id": self._plans[name], "name": key}, time.monotonic()
         reply = self.partner.ask("POST", "/v1/links", body, key)
         if reply.status != 201:
-            return
+            return None
         link = reply.body["data"]
         amount = parse_amount(link["amount_charged"])
         self.ledger.promise(Promise("link", link["id"], key, amount, began_at, body))
-        if self._fresh.qsize() < 20:
-            self._fresh.put(link["id"])
+        return str(link["id"])
 
     def _change_link(self, key: str, chance: random.Random) -> None:
         try:

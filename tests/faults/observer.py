@@ -54,6 +54,7 @@ class Observer:
         self.charges: dict[str, list[Wallet.Charged]] = defaultdict(list)  # By transaction.
         self.fees_charged: dict[str, set[str]] = defaultdict(set)  # The months of an organization.
         self.endpoints: set[str] = set()  # Those that links have at the network.
+        self._endpoint_of: dict[object, str] = {}
         self.refunded: dict[str, int] = defaultdict(int)  # By charge.
         self._thread = Thread(target=self._run, name="observer", daemon=True)
         self._thread.start()
@@ -118,8 +119,11 @@ class Observer:
         elif isinstance(event, Link.EndpointCreated):
             if event.endpoint_id != endpoint_of(event.originator_id):  # That of a debtor.
                 self.endpoints.add(event.endpoint_id)
+                self._endpoint_of[event.originator_id] = event.endpoint_id
         elif isinstance(event, Link.EndpointRemoved):
             self.endpoints.discard(event.endpoint_id)
+        elif isinstance(event, Link.Ended):
+            self.endpoints.discard(self._endpoint_of[event.originator_id])
         elif isinstance(event, Wallet.Refunded):
             self.refunded[str(event.charge_id)] += event.amount_micros
 

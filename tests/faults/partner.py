@@ -11,7 +11,8 @@ from tests.faults.service import Reply
 REPLY_S_MAX = 40.0
 PAUSE_S = 0.2  # Before a request is sent again.
 TRIES_MAX = 400  # More than any outage of this programme lasts.
-FINAL = {"PROVISIONING_ERROR", "PROVISIONING_FAILED"}  # Refunded: the request has had its outcome.
+# The request has had its outcome; the first two are refunded.
+FINAL = {"PROVISIONING_ERROR", "PROVISIONING_FAILED", "JOB_FINISHED"}
 
 
 class Partner:
@@ -56,7 +57,7 @@ class Partner:
             connection.close()
 
     def _is_outage(self, reply: Reply) -> bool:
-        if reply.status not in {409, 429, 500, 503}:
+        if reply.status not in {409, 429, 500, 503} or code_of(reply) in FINAL:
             return False
         self._ledger.refused(f"{reply.status} {code_of(reply)}")
         if reply.status == 500:

@@ -11,12 +11,16 @@ PLACES: Mapping[str, Sequence[str]] = {
     "web": (
         "commit number_lookup.answered",
         "commit bulk_job.created",
+        "commit bulk_job.cancelled",
         "commit link.requested",
         "commit plan_change.requested",
         "commit link.status_requested",
         "commit link.suspended",
+        "commit link.end_requested",
+        "commit link.ended",
         "look up",
         "network suspend",
+        "network remove_endpoint",
     ),
     "worker": (
         "commit bulk_job.slice_started",

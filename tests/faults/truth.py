@@ -83,9 +83,13 @@ class Truth:
         same = again.body.get("data", {}).get("job_id") == promise.id
         self._expect(promise, again.replayed and same, f"not replayed: {again.status}")
         job = self._load.partner.ask("GET", f"/number-lookup/bulk/{promise.id}").body["data"]
-        ended = job["status"] == "completed" and job["processed_count"] == job["total_count"]
-        self._expect(promise, ended, f"{job['status']}, {job['processed_count']} processed")
-        promise.amount_micros = (job["total_count"] - job["failed_count"]) * PRICE_MICROS
+        is_cancelled = any(each.id == promise.id for each in self._load.ledger.of("cancel"))
+        wanted = "cancelled" if is_cancelled else "completed"
+        ended = job["processed_count"] + job["cancelled_count"] == job["total_count"]
+        held = job["status"] == wanted and ended
+        self._expect(promise, held, f"{job['status']}, {job['processed_count']} processed")
+        answered = job["processed_count"] - job["failed_count"]
+        promise.amount_micros = answered * PRICE_MICROS
 
     def _check_link(self, promise: Promise) -> None:
         again = self._again(promise, "POST", "/v1/links", promise.request)
