@@ -1,7 +1,7 @@
 """An earlier release is replaced process by process while a partner works; nothing is lost.
 
-`TEST_OLD_PYTHON` names an interpreter that has the locked packages of the earlier release; without
-it one is made.
+`TEST_OLD_COMMIT` is that release. `TEST_OLD_PYTHON` names an interpreter that has its locked
+packages; without it one is made.
 """
 
 import io
@@ -14,8 +14,10 @@ import sys
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from threading import Event, Thread
+from uuid import UUID
 
 import pytest
 
@@ -24,11 +26,13 @@ from tests.scenarios.partner import Partner
 from tests.scenarios.system import PROCESSES, ROOT, Release, Running, System, failures, unfinished
 from tests.servers.databases import Databases
 
-EARLIER = "289da21"  # The last release whose modules have their former places.
+# By default the last release whose modules have their former places.
+EARLIER = os.environ.get("TEST_OLD_COMMIT", "289da21")
 COMES_UP_S = 60.0
 GOES_ON_S = 90.0
 INSTALLED_S = 600.0
 PAUSE_S = 0.1  # Between two requests of a kind: work is in flight always, and ends in time.
+TELLS = {"link.usage_reached", "link.expiry_near"}
 FOLLOWERS = ("projector", "dispatcher", "clock")
 # The order of docs/deployment.md, and the two that an operator may take by mistake.
 ORDERS = {
@@ -227,6 +231,44 @@ def test_an_old_follower_waits_at_an_event_that_only_the_new_release_knows(
         roll.goes_on()
     roll.restart("worker")
     assert_that_nothing_is_lost(roll, capsys)
+
+
+@pytest.mark.parametrize(("refresh_s", "told"), [("900", 500), ("0", 200)])
+def test_an_old_web_reads_no_link_that_the_new_release_tells_of_unless_it_tells_nothing(
+    roll: Roll, refresh_s: str, told: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The change log asks for READINGS_REFRESH_S=0 until all processes are replaced."""
+    roll.new.environment["READINGS_REFRESH_S"] = refresh_s
+    roll.begin()
+    partner = roll.partner(roll.old)
+    plans = partner.ask("GET", "/v1/plans?country=FR").data["data"]
+    plan_id = min(plans, key=lambda each: int(each["validity_days"]))["id"]
+    for _ in range(2):
+        partner.buy(plan_id, Event())
+    had, more = partner.promised.links
+    roll.command(roll.new, "migrate")
+    for name in FOLLOWERS:
+        roll.restart(name)
+    roll.command(roll.new, "sandbox", "advance", "160")  # A day before its plan ends.
+    if told != HTTPStatus.OK:
+        wait_until(lambda: TELLS & topics(roll, had), GOES_ON_S)
+    key, add = {"Idempotency-Key": "once"}, {"add": [plan_id]}
+    assert partner.ask("PUT", f"/v1/links/{had}/plans", add, key).status == told
+    for name in ("worker", "web"):
+        roll.restart(name)
+    partner.url = roll.new.url
+    wait_until(
+        lambda: partner.ask("PUT", f"/v1/links/{had}/plans", add, key).status == HTTPStatus.OK,
+        GOES_ON_S,
+    )
+    partner.promised.topups[had] = 2
+    partner.top_up(more, Event())
+    partner.buy(plan_id, Event())
+    assert_that_nothing_is_lost(roll, capsys)
+
+
+def topics(roll: Roll, link_id: str) -> set[str]:
+    return {each.TOPIC for each in roll.new.container.log.history(UUID(link_id))}
 
 
 def assert_that_nothing_is_lost(roll: Roll, capsys: pytest.CaptureFixture[str]) -> None:

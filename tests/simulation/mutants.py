@@ -127,7 +127,7 @@ def a_late_endpoint_is_left_there(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_lost_plan_is_put_on_again(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(PlanChanges, "_new_addon", lambda *_, **__: None)
+    patch.setattr(PlanChanges, "_new_addons", lambda *_, **__: [])
 
 
 def a_late_plan_is_left_on(patch: pytest.MonkeyPatch) -> None:
