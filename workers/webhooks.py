@@ -88,6 +88,10 @@ class DeliveryWork(Protocol):
         """Keep what came of an attempt; False if it was taken over meanwhile."""
         ...
 
+    def failing_since(self, endpoint_id: UUID) -> datetime | None:
+        """Return when the first of the failures was that an endpoint has had in a row."""
+        ...
+
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
         """Give up what waits for an endpoint that is told nothing any more."""
         ...
@@ -254,7 +258,11 @@ class WebhookWork:
         reason: DisabledReason | None = None
         if sent.status == GONE:
             reason = "gone"
-        elif since is not None and now - since >= DISABLED_AFTER:
+        elif (
+            since is not None
+            and now - since >= DISABLED_AFTER
+            and self._deliveries.failing_since(endpoint.id) == since  # No success meanwhile.
+        ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)
         ended = _after(taken.delivery, sent, now, is_success=is_success, is_over=is_over)

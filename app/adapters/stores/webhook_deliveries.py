@@ -179,8 +179,18 @@ class SqlDeliveries:
                     "paused_until": None if pause is None else to_micros(now + pause),
                 }
                 this = states.c.endpoint_id == delivery.endpoint_id
+                if health.failures:  # A success meanwhile says more than this failure.
+                    this = and_(this, states.c.failures == taken.health.failures)
                 connection.execute(states.update().where(this).values(change))
         return True
+
+    def failing_since(self, endpoint_id: UUID) -> datetime | None:
+        """Return when the first of the failures was that an endpoint has had in a row."""
+        states = self._states.c
+        asked = select(states.failing_since).where(states.endpoint_id == endpoint_id)
+        with self._database.reading() as connection:
+            since = connection.execute(asked).scalar_one_or_none()
+        return None if since is None else from_micros(since)
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
         """Give up what waits for an endpoint that is told nothing any more."""

@@ -171,6 +171,30 @@ def test_one_success_begins_the_seven_days_anew(
         clock.forward(days=1)
 
 
+@pytest.mark.parametrize("days", [6, 7])
+def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, days: int
+) -> None:
+    lab.sender.answers = [WRONG]
+    happen(lab, owner, "a")
+    lab.work.tell(owner, endpoint)
+    clock.forward(days=days)
+    happen(lab, owner, "b")
+
+    def succeed() -> None:
+        lab.sender.meanwhile = int
+        lab.sender.answers = [OK, WRONG]
+        work_of(lab.process, lab.sender).tell(owner, endpoint)
+
+    lab.sender.meanwhile = succeed
+    lab.work.tell(owner, endpoint)
+    assert is_disabled(lab, endpoint) is None
+    lab.sender.answers, lab.sender.always = [], WRONG
+    clock.forward(days=2)
+    lab.deliver()
+    assert is_disabled(lab, endpoint) is None
+
+
 def test_first_attempts_are_in_order_per_stream_and_a_repeat_holds_up_nothing(
     installation: Installation, lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
 ) -> None:
