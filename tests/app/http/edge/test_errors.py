@@ -19,6 +19,7 @@ from domain.errors import (
     Conflict,
     IdempotencyInProgress,
     InsufficientBalance,
+    LinkBusy,
     NetworkUnavailable,
     NumberLookupUnavailable,
     ProvisioningError,
@@ -63,6 +64,7 @@ def test_retryable_is_stated_where_it_must_be_and_true_where_it_helps(kind: type
     stated = problem.status in {409, 429} or problem.status >= 500
     retryable = {
         IdempotencyInProgress,
+        LinkBusy,
         RateLimited,
         NetworkUnavailable,
         NumberLookupUnavailable,
