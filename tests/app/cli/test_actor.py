@@ -9,7 +9,9 @@ import pytest
 from domain.accounts.operators import Operator
 from domain.accounts.refund_by_hand import RefundByHand
 from domain.accounts.wallet import Adjustment, Wallet
+from domain.links.link import Link
 from domain.log.aggregate import ByOperator
+from domain.webhooks.endpoint import WebhookEndpoint, WebhookRequest
 from tests.app.cli.shell import Shell
 from tests.golden.files import event_classes, events_of
 from tests.plan_files import plan, written
@@ -24,6 +26,7 @@ def run_all(shell: Shell, plans: Path) -> None:
     for change in ("suspend", "deactivate", "activate"):
         shell.run("org", change, owner)
     shell.run("org", "set", owner, "--price", "1", "--lookup", "off", "--monthly-link-fee", "1")
+    shell.run("org", "set", owner, "--rate-limit", "60", "--spending-limit", "9")
     shell.run("wallet", "open", owner)
     shell.run("wallet", "deposit", owner, "5", "--reference", "bank-1")
     shell.run("wallet", "adjust", owner, "-1", "--reference", "c-1", "--reason", "a mistake")
@@ -54,6 +57,8 @@ def test_what_an_operator_does_names_the_user_of_the_operating_system(
     possible = {each for each in event_classes() if issubclass(each, ByOperator)}
     possible = {e for e in possible if not issubclass(e, RefundByHand)}  # See the test of those.
     possible -= {Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected}  # As above.
+    # As above.
+    possible -= {Link.Imported, *events_of(WebhookEndpoint), *events_of(WebhookRequest)}
     assert {type(each) for each in kept} == possible - {*events_of(Operator)}
     entries = [each for each in events if isinstance(each, Wallet.Moved)]
     assert len(entries) == 2

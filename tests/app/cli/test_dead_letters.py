@@ -72,7 +72,7 @@ def test_the_list_tells_actor_ids_time_and_error_and_leaves_all_where_it_is(
     job_id, change_id = uuid4(), uuid4()
     give_up(container, url, slice_message(job_id, 3), plan_change_message(change_id))
     for _ in range(2):
-        lookup, provision, _ = on_rabbit.json("dead-letters", "list")["data"]
+        lookup, provision, *_ = on_rabbit.json("dead-letters", "list")["data"]
         assert (lookup["count"], provision["count"]) == (1, 1)
         (message,) = lookup["messages"]
         assert message.pop("died_at").endswith("Z")
@@ -159,4 +159,4 @@ def test_without_the_broker_one_line_says_so(nowhere: Shell, asked: str) -> None
 def test_it_is_a_command_of_its_own(on_rabbit: Shell) -> None:
     status, out, err = on_rabbit.process("dead-letters", "list")
     assert (status, err) == (0, "")
-    assert out == "lookup: 0\nprovision: 0\nbilling: 0\nThere are none.\n"
+    assert out == "lookup: 0\nprovision: 0\nbilling: 0\nwebhook: 0\nThere are none.\n"

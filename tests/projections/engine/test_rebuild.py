@@ -14,6 +14,7 @@ from domain.accounts.wallet import Adjustment
 from domain.finance.month import Month
 from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
+from domain.webhooks.commands import Draft
 from projections.audit.auditor import verify
 from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
 from projections.models.wallets import Wallets
@@ -37,8 +38,9 @@ def rebuild_them(process: Process) -> None:
 
 
 def end_books(process: Process) -> None:
-    """Propose an adjustment that waits for another operator, and close the month."""
+    """Register a webhook, propose an adjustment that must be approved, and close the month."""
     owner, cause = process.organization("5.00"), replace(process.cause(), actor="operator:1")
+    process.webhooks.register(Draft(owner, "https://a.example/", None, None, None), cause)
     gift = Adjustment.make(owner, "gift", 2_000_000, "a gift", cause, needs_approval=True)
     month = month_of(cause.at)
     later = replace(cause, at=first_instant(next_month(month)))
