@@ -1,12 +1,12 @@
 """Organizations and their API clients: who may call, for how much, with which scopes."""
 
 from collections.abc import Sequence
-from datetime import UTC, date, timedelta
 from typing import Literal, Self
 from uuid import UUID
 
 from domain.cause import Cause
-from domain.errors import NotPossible, RateLimited
+from domain.daily import Daily
+from domain.errors import NotPossible
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
 
@@ -39,7 +39,7 @@ class Organization(Root):
             aggregate.monthly_link_fee_micros = self.monthly_link_fee_micros
             aggregate.lookup_enabled = True
             aggregate.low_balance_threshold_micros = None
-            aggregate.thresholds_set = (date.min, 0)
+            aggregate.thresholds_set = Daily()
             aggregate.rate_limit_per_minute = None
             aggregate.spending_limit_micros = None
 
@@ -94,9 +94,7 @@ class Organization(Root):
 
         def apply(self, aggregate: "Organization") -> None:
             aggregate.low_balance_threshold_micros = self.threshold_micros
-            day, count = aggregate.thresholds_set
-            today = self.timestamp.astimezone(UTC).date()
-            aggregate.thresholds_set = (today, count + 1 if today == day else 1)
+            aggregate.thresholds_set = aggregate.thresholds_set.again(self.timestamp)
 
     class RateLimitSet(Root.Event, ByOperator):
         """Requests a minute; 0: as many as it likes, None: the general limit."""
@@ -124,7 +122,7 @@ class Organization(Root):
     monthly_link_fee_micros: int
     lookup_enabled: bool
     low_balance_threshold_micros: int | None
-    thresholds_set: tuple[date, int]  # On a day, and how often.
+    thresholds_set: Daily
     rate_limit_per_minute: int | None
     spending_limit_micros: int | None
 
@@ -176,11 +174,8 @@ class Organization(Root):
     def set_low_balance_threshold(self, threshold_micros: int | None, cause: Cause) -> None:
         """Choose below which balance to be told; None: never. Raises RateLimited."""
         if threshold_micros != self.low_balance_threshold_micros:
-            now = cause.at.astimezone(UTC)
-            if self.thresholds_set == (now.date(), THRESHOLDS_MAX):
-                left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))
-                message = f"The threshold was changed {THRESHOLDS_MAX} times today."
-                raise RateLimited(message, retry_after_s=int(left.total_seconds()) + 1)
+            message = f"The threshold was changed {THRESHOLDS_MAX} times today."
+            self.thresholds_set.require_less(THRESHOLDS_MAX, cause.at, message)
             self.record(self.LowBalanceThresholdSet, cause, threshold_micros=threshold_micros)
 
     def set_rate_limit(self, per_minute: int | None, cause: Cause) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
-from datetime import UTC, date, datetime, timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, Self, get_args
 from uuid import UUID
@@ -20,7 +20,8 @@ from domain.accounts.refund_by_hand import Paid, Refundable, RefundByHand
 from domain.catalogue.plan import SIMULATED, SponsorProfile
 from domain.cause import Cause
 from domain.cost import Cost
-from domain.errors import LinkEnded, RateLimited
+from domain.daily import Daily
+from domain.errors import LinkEnded
 from domain.ids import derive_id
 from domain.links.bought_plan import Activation, BoughtPlan, TakenOver
 from domain.links.network import Addon, Endpoint, LinkStatus, Order
@@ -97,7 +98,7 @@ class Link(Refundable):
             aggregate.open_change = None
             aggregate.changes = ()
             aggregate.name = self.name
-            aggregate.renames = (date.min, 0)
+            aggregate.renames = Daily()
             aggregate.installed_at = aggregate.first_used_at = None
             aggregate.left_over = {}
             aggregate.usage_told = {}
@@ -491,8 +492,7 @@ class Link(Refundable):
 
         def apply(self, aggregate: "Link") -> None:
             aggregate.name = self.name
-            (day, count), today = aggregate.renames, self.timestamp.date()
-            aggregate.renames = (today, count + 1 if today == day else 1)
+            aggregate.renames = aggregate.renames.again(self.timestamp)
 
     class EndRequested(Event):
         """An intent: its writer alone ends the link at the network, and is done at `until`."""
@@ -557,7 +557,7 @@ class Link(Refundable):
     open_change: UUID | None
     changes: tuple[UUID, ...]  # Every change of its plans, in order.
     name: str | None
-    renames: tuple[date, int]  # On a day, and how often.
+    renames: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
     left_over: dict[str, int]  # Ids at the network, and how often each was told.
@@ -885,10 +885,7 @@ class Link(Refundable):
         """
         assert self.is_visible
         if name != self.name:
-            now = cause.at.astimezone(UTC)
-            if self.renames == (now.date(), RENAMES_MAX):
-                left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))
-                raise RateLimited(RENAMED, retry_after_s=int(left.total_seconds()) + 1)
+            self.renames.require_less(RENAMES_MAX, cause.at, RENAMED)
             self._note(Link.Renamed, cause, name=name)
 
     def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:

@@ -8,12 +8,17 @@ from uuid import UUID
 import msgspec
 
 from domain.cause import Cause
+from domain.daily import Daily
 from domain.errors import WebhookDisabled, WebhookLimit
 from domain.ids import derive_id
 from domain.log.aggregate import ByOperator, Created, Root
 from domain.personal import Sealed
 
 ENDPOINTS_MAX = 10  # Of an organization.
+# Of a day (UTC), for each is kept for ever, and whoever tells an endpoint reads all of them.
+CHANGES_MAX = 100
+CHANGED = f"The webhook was changed {CHANGES_MAX} times today."
+REGISTERED = f"The organization has registered {CHANGES_MAX} webhooks today."
 BOTH_VALID = timedelta(hours=24)  # How long the secret before the newest still signs.
 # The period of the key that seals addresses. An endpoint outlives months; as text it sorts behind
 # every month, so the erasure of past months leaves it.
@@ -53,6 +58,7 @@ class WebhookEndpoint(Root):
             aggregate.secret_since = self.timestamp
             aggregate.disabled, aggregate.is_deleted = None, False
             aggregate.fresh_since = self.timestamp
+            aggregate.changes = Daily()
 
     class Changed(Event):
         """Holds the address and the types as they are from now on."""
@@ -65,6 +71,7 @@ class WebhookEndpoint(Root):
         def apply(self, aggregate: "WebhookEndpoint") -> None:
             aggregate.personal, aggregate.events = self.personal, self.events
             aggregate.fresh_since = self.timestamp
+            aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class SecretRotated(Event):
         """The secret of the generation before signs as well until `previous_until`."""
@@ -78,6 +85,7 @@ class WebhookEndpoint(Root):
             aggregate.generation = self.generation
             aggregate.previous_until = self.previous_until
             aggregate.secret_since = self.timestamp
+            aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class Disabled(Event, ByOperator):
         """`asked`: by its organization; `gone`: it said 410; `failing`: for seven days."""
@@ -97,6 +105,7 @@ class WebhookEndpoint(Root):
         def apply(self, aggregate: "WebhookEndpoint") -> None:
             aggregate.disabled = None
             aggregate.fresh_since = self.timestamp
+            aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class Deleted(Event, ByOperator):
         """Saved together with its removal from the list."""
@@ -114,6 +123,7 @@ class WebhookEndpoint(Root):
     secret_since: datetime
     disabled: Disabled | None
     is_deleted: bool
+    changes: Daily
     fresh_since: datetime  # Failures before this moment say nothing about it as it is now.
 
     @classmethod
@@ -147,12 +157,14 @@ class WebhookEndpoint(Root):
         return [self.generation]
 
     def change(self, personal: Sealed, events: Sequence[str] | None, cause: Cause) -> None:
-        """Replace the address and the types."""
+        """Replace the address and the types; raises RateLimited, as what else is asked often."""
+        self._require_few(cause)
         listed = None if events is None else list(events)
         self._note(self.Changed, cause, personal=personal, events=listed)
 
     def rotate_secret(self, cause: Cause) -> int:
         """Begin a generation of the secret; the one before it signs for a day as well."""
+        self._require_few(cause)
         generation, until = self.generation + 1, cause.at + BOTH_VALID
         self._note(self.SecretRotated, cause, generation=generation, previous_until=until)
         return generation
@@ -165,6 +177,7 @@ class WebhookEndpoint(Root):
     def enable(self, cause: Cause) -> None:
         """Tell it what happens from now on."""
         if self.disabled is not None:
+            self._require_few(cause)
             self._note(self.Enabled, cause)
 
     def delete(self, cause: Cause) -> None:
@@ -175,6 +188,9 @@ class WebhookEndpoint(Root):
         """Refuse what only an endpoint that is told something can be asked for."""
         if self.disabled is not None:
             raise WebhookDisabled
+
+    def _require_few(self, cause: Cause) -> None:
+        self.changes.require_less(CHANGES_MAX, cause.at, CHANGED)
 
     def _note(self, kind: type[Event], cause: Cause, **facts: object) -> None:
         self.record(kind, cause, organization_id=self.organization_id, **facts)
@@ -194,6 +210,7 @@ class WebhookList(Root):
         def apply(self, aggregate: "WebhookList") -> None:
             aggregate.organization_id = self.organization_id
             aggregate.endpoint_ids = []
+            aggregate.additions = Daily()
 
     class Added(Event):
         """Saved together with the registration."""
@@ -204,6 +221,7 @@ class WebhookList(Root):
 
         def apply(self, aggregate: "WebhookList") -> None:
             aggregate.endpoint_ids.append(self.endpoint_id)
+            aggregate.additions = aggregate.additions.again(self.timestamp)
 
     class Removed(Event):
         """Saved together with the deletion."""
@@ -217,6 +235,7 @@ class WebhookList(Root):
 
     organization_id: UUID
     endpoint_ids: list[UUID]  # Oldest first.
+    additions: Daily
 
     @classmethod
     def open(cls, organization_id: UUID, cause: Cause) -> Self:
@@ -228,6 +247,7 @@ class WebhookList(Root):
         """Take an endpoint in, or refuse one too many."""
         if len(self.endpoint_ids) >= ENDPOINTS_MAX:
             raise WebhookLimit
+        self.additions.require_less(CHANGES_MAX, cause.at, REGISTERED)
         facts = {"organization_id": self.organization_id, "endpoint_id": endpoint_id}
         self.record(self.Added, cause, **facts)
 

@@ -32,7 +32,7 @@ from domain.links.link import RENAMES_MAX
 from domain.lookups import answers, bulk, bulk_job, in_flight, single
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
-from domain.webhooks.endpoint import ENDPOINTS_MAX
+from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
 from tests.tidy.source import ROOT
 from workers import lookup_turns
 
@@ -148,6 +148,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "new names of one link": f"{RENAMES_MAX} a day (UTC)",
     "changes of `low_balance_threshold`": f"{THRESHOLDS_MAX} a day (UTC)",
+    "changes of one webhook, its secret included; new webhooks": f"{CHANGES_MAX} a day (UTC)",
     "requests that wait for the network, in each process": (
         f"{share_of(WAITING_MAX)} of {WAITING_MAX} places"
     ),

@@ -34,7 +34,7 @@ from app.security.authorization import Caller
 from domain import errors
 from domain.webhooks.commands import Changes, Draft
 from domain.webhooks.destination import NOT_HTTPS
-from domain.webhooks.endpoint import WebhookEndpoint
+from domain.webhooks.endpoint import CHANGED, REGISTERED, WebhookEndpoint
 from domain.webhooks.ports import Delivery
 
 blueprint = Blueprint(
@@ -84,6 +84,7 @@ def find_delivery(
         errors.ValidationFailed({"url": [NOT_HTTPS]}),
         errors.IdempotencyKeyReused(),
         errors.WebhookLimit(),
+        errors.RateLimited(REGISTERED, retry_after_s=3_600),
     ],
     takes_body=True,
 )
@@ -144,7 +145,11 @@ def read_webhook(_: Caller, endpoint: WebhookEndpoint) -> Response:
 @operation(
     scope=SCOPE,
     resource=find_webhook,
-    refusals=[errors.NotFound(), errors.ValidationFailed({"enabled": [NOT_A_FLAG]})],
+    refusals=[
+        errors.NotFound(),
+        errors.ValidationFailed({"enabled": [NOT_A_FLAG]}),
+        errors.RateLimited(CHANGED, retry_after_s=3_600),
+    ],
     takes_body=True,
 )
 @blueprint.arguments(WebhookChanges, location="json", example={"enabled": True})
@@ -178,7 +183,11 @@ def delete_webhook(caller: Caller, endpoint: WebhookEndpoint) -> Response:
 @operation(
     scope=SCOPE,
     resource=find_webhook,
-    refusals=[errors.NotFound(), errors.IdempotencyKeyReused()],
+    refusals=[
+        errors.NotFound(),
+        errors.IdempotencyKeyReused(),
+        errors.RateLimited(CHANGED, retry_after_s=3_600),
+    ],
     takes_body=True,
 )
 @blueprint.arguments(NoBody, location="json", required=False)

@@ -2,14 +2,21 @@
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
-from domain.errors import IdempotencyKeyReused, NotFound, WebhookDisabled, WebhookLimit
+from domain.errors import (
+    IdempotencyKeyReused,
+    NotFound,
+    RateLimited,
+    WebhookDisabled,
+    WebhookLimit,
+)
 from domain.webhooks.commands import Changes, Draft
-from domain.webhooks.endpoint import LASTING, Address, WebhookEndpoint
+from domain.webhooks.endpoint import CHANGES_MAX, LASTING, Address, WebhookEndpoint, WebhookList
 from tests.installation import Installation, Process, SetClock
 
 URL = "https://partner.example/hooks?token=s3cret"
@@ -54,6 +61,37 @@ def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Pr
         process.webhooks.change(
             owner, endpoint.id, Changes(url="https://b.example"), process.cause()
         )
+
+
+def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
+    process: Process,
+) -> None:
+    owner, cause = process.organization(), process.cause()
+    endpoint, newer = made(process, owner), replace(cause, at=cause.at + timedelta(days=1))
+    for _ in range(CHANGES_MAX):
+        endpoint.change(endpoint.personal, None, cause)
+    endpoint.disable("asked", cause)
+    for ask in (
+        lambda: endpoint.change(endpoint.personal, None, cause),
+        lambda: endpoint.rotate_secret(cause),
+        lambda: endpoint.enable(cause),
+    ):
+        with pytest.raises(RateLimited):
+            ask()
+    endpoint.enable(newer)
+    assert (endpoint.disabled, endpoint.changes.times) == (None, 1)
+
+
+def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
+    owner, cause = process.organization(), process.cause()
+    listed, ids = WebhookList.open(owner, cause), [uuid4() for _ in range(CHANGES_MAX)]
+    for each in ids:
+        listed.add(each, cause)
+        listed.remove(each, cause)
+    with pytest.raises(RateLimited):
+        listed.add(ids[0], cause)
+    listed.add(ids[0], replace(cause, at=cause.at + timedelta(days=1)))
+    assert listed.endpoint_ids == ids[:1]
 
 
 def test_another_organization_sees_none_of_it(process: Process) -> None:

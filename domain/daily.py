@@ -1,0 +1,25 @@
+"""How often something was done on a day: bounds what is free and is kept in the log for ever."""
+
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from domain.errors import RateLimited
+
+
+class Daily(NamedTuple):
+    """A day (UTC), and how often it was done on that day."""
+
+    day: date = date.min
+    times: int = 0
+
+    def again(self, at: datetime) -> "Daily":
+        """Count what was done at a moment."""
+        day = at.astimezone(UTC).date()
+        return Daily(day, self.times + 1 if day == self.day else 1)
+
+    def require_less(self, most: int, at: datetime, message: str) -> None:
+        """Raise RateLimited, until midnight, if it was done that often on the day of a moment."""
+        now = at.astimezone(UTC)
+        if (self.day, self.times) == (now.date(), most):
+            left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))
+            raise RateLimited(message, retry_after_s=int(left.total_seconds()) + 1)
