@@ -68,7 +68,7 @@ class WebhookEndpoints(ReadModel):
         for position, event in batch:
             if isinstance(event, WebhookEndpoint.Registered):
                 insert_many(connection, self.rows, [_first(position, event)])
-            else:
+            elif isinstance(event, WebhookEndpoint.Event):
                 change = {**_change_of(position, event), "changed_position": position}
                 this = self.rows.c.id == event.originator_id
                 connection.execute(self.rows.update().where(this).values(change))

@@ -122,6 +122,7 @@ class Race:
 
 
 @pytest.mark.rounds
+@pytest.mark.any_database
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))
 def test_whoever_dies_every_item_ends_once_and_its_money_is_right(
     installation: Installation, first: int, monkeypatch: pytest.MonkeyPatch
