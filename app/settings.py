@@ -425,6 +425,11 @@ class Settings:
             except ValueError as error:
                 message = f"{name_of(each.name)} {error}"
                 raise WrongSetting(message) from None
+        if values["job_items_open_max"] < values["bulk_numbers_max"]:
+            message = (
+                "JOB_ITEMS_OPEN_MAX must be at least BULK_NUMBERS_MAX, or such a job never fits"
+            )
+            raise WrongSetting(message)
         return cls(**values)
 
     @classmethod

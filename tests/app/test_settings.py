@@ -144,6 +144,13 @@ def test_a_wrong_value_is_named_in_one_line(name: str, text: str) -> None:
     assert "zz" not in line, "it may be a password"
 
 
+def test_the_largest_job_has_to_fit_among_what_may_be_open() -> None:
+    most = {"BULK_NUMBERS_MAX": "2000", "JOB_ITEMS_OPEN_MAX": "1999"}
+    with pytest.raises(WrongSetting, match=r"^JOB_ITEMS_OPEN_MAX must be at least"):
+        Settings.from_env(most)
+    assert Settings.from_env(most | {"JOB_ITEMS_OPEN_MAX": "2000"}).job_items_open_max == 2_000
+
+
 def test_a_file_of_codes_has_to_exist(tmp_path: Path) -> None:
     table = tmp_path / "codes.csv"
     table.write_text("")
