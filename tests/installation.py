@@ -18,8 +18,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.adapters.lookups.sandbox import is_sandbox_number
-from app.bootstrap.container import Container
-from app.bootstrap.part import part
+from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
 from app.watch.database_clock import DatabaseClock

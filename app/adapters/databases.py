@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from domain.accounts.turns import Turns
@@ -35,6 +35,14 @@ class LogEnd:
     state_sha256: str  # Needed because the first events have the same place in every log.
 
 
+class Databases(NamedTuple):
+    """The databases of a process besides that of the log. Two of them may be the same one."""
+
+    views: Database  # The read models.
+    stores: Database  # Own stores that cost little to lose.
+    keys: Database  # The keys of personal data, as durable as the log.
+
+
 class Persistence(Protocol):
     """The database system that an installation runs on."""
 
@@ -52,9 +60,7 @@ class Persistence(Protocol):
         """Return the settings of the eventsourcing library."""
         ...
 
-    def databases(self) -> tuple[Database, Database, Database]:
-        """Return the read models, the own stores, and the keys, which are as durable as the log."""
-        ...
+    def databases(self) -> Databases: ...
 
     def read_only(self, on_files: Sequence[str] = ()) -> Database:
         """Return the read models through sessions that can only read, beside the log.

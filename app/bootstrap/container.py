@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from threading import RLock
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, Self, TypeVar, cast, get_args, overload
 from uuid import UUID, uuid4
 
 import msgspec
@@ -22,7 +22,7 @@ from eventsourcing.persistence import StoredEvent
 from sqlalchemy import func, select
 
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
-from app.adapters.databases import ListeningWaker, Persistence, persistence_at
+from app.adapters.databases import Databases, ListeningWaker, Persistence, persistence_at
 from app.adapters.lookups.chain import ChainedLookup
 from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
 from app.adapters.queues.in_process import InProcessBroker
@@ -47,7 +47,6 @@ from app.adapters.stores.throttle import SqlThrottle
 from app.adapters.stores.webhook_deliveries import SqlDeliveries
 from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.known_plans import KnownPlans
-from app.bootstrap.part import part
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
@@ -162,8 +161,30 @@ NETWORK_PROBE_S = 5.0  # How long a network that was down may take to answer a p
 BOOT_JOBS_MAX = 10_000
 
 M = TypeVar("M", bound=ReadModel)
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
+
+
+class part(cached_property[T]):  # noqa: N801  # A decorator, as `property` is.
+    """A cached property that two threads never make twice; from Python 3.12 on the library's may.
+
+    The container holds one lock, `making`, for all its parts, because they ask for each other.
+    """
+
+    @overload
+    def __get__(self, instance: None, owner: type[Any] | None = None) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type[Any] | None = None) -> T: ...
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        """Return the part; once it is made, Python takes it from the container's `__dict__`."""
+        if instance is None:
+            return self
+        with instance.making:
+            made = instance.__dict__
+            if self.attrname not in made:
+                made[self.attrname] = self.func(instance)
+            return made[self.attrname]
 
 
 class _ReadModel(part[M]):
@@ -223,14 +244,13 @@ class Container:
             note_cause(lambda: _cause_of(stored[0]))
 
     @part
-    def databases(self) -> tuple[Database, Database, Database]:
-        """The databases of the read models, the own stores and the keys."""
+    def databases(self) -> Databases:
         return self.persistence.databases()
 
     @part
     def views(self) -> Database:
         """The database of read models and positions; after a crash they follow the log again."""
-        return self.databases[0]
+        return self.databases.views
 
     def open_finance(self) -> Database:
         """Open the views of finance in sessions that can only read; whoever opens it closes it."""
@@ -240,7 +260,7 @@ class Container:
     @part
     def stores(self) -> Database:
         """The database of own stores that cost little to lose."""
-        return self.databases[1]
+        return self.databases.stores
 
     @part
     def shared_clock(self) -> Clock:
@@ -260,12 +280,12 @@ class Container:
     @part
     def vault(self) -> PersonalKeys:
         """Keys of personal data, in the database of the log and as durable as it."""
-        return PersonalKeys(self.databases[2], server=lambda: self.log.server)
+        return PersonalKeys(self.databases.keys, server=lambda: self.log.server)
 
     @part
     def notes(self) -> Notes:
         """What this installation notes about itself, in the database of the log."""
-        return Notes(self.databases[2])
+        return Notes(self.databases.keys)
 
     @part
     def lookup_cache(self) -> SqlLookupCache:
@@ -336,6 +356,7 @@ class Container:
         plain = (self.lookup_cache, self.leases, self.throttle, self.sandbox_attempts)
         plain_tables = [store.metadata for store in (*plain, self.readings)]
         keys, stores, told = self.vault, self.stores, self.webhook_deliveries
+        checkpoints = self.checkpoint_store
         return [
             OwnTables("stores", 2, stores, plain_tables),
             OwnTables("network_numbers", 1, stores, [self.readings.parts.metadata]),
@@ -346,13 +367,7 @@ class Container:
             OwnTables("simulated_clock", 1, stores, [self.simulated_clock.metadata]),
             OwnTables("simulated_network", 1, stores, [simulated(self).metadata]),
             OwnTables("personal_keys", 1, keys.database, [keys.metadata], cheap=False),
-            OwnTables(
-                "checkpoints",
-                1,
-                keys.database,
-                [self.checkpoint_store.metadata],
-                cheap=False,
-            ),
+            OwnTables("checkpoints", 1, keys.database, [checkpoints.metadata], cheap=False),
             OwnTables("notes", 1, keys.database, [self.notes.metadata]),
             OwnTables("audit_tree", 1, self.views, [self.kept_tree.metadata]),
             OwnTables("webhook_deliveries", PLAN_VERSION, self.views, [told.metadata]),
@@ -424,7 +439,7 @@ class Container:
     @part
     def checkpoint_store(self) -> SqlCheckpoints:
         """The checkpoints that were signed here, in the database of the log."""
-        return SqlCheckpoints(self.databases[2])
+        return SqlCheckpoints(self.databases.keys)
 
     @part
     def checkpoints(self) -> Checkpoints:

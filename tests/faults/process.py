@@ -16,7 +16,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 
 import app.bootstrap.container
 import workers.sweep
-from app.bootstrap.part import part
+from app.bootstrap.container import part
 from domain.cause import Clock, utc_now
 from domain.log.log import Log
 from projections.engine.database import Database

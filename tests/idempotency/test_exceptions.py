@@ -46,7 +46,7 @@ def test_a_local_lookup_is_one_look_at_the_log_and_one_commit(
     operation.ask()  # Now the wallet and the key of personal data are held.
     reads = counted(process.log.recorder, "select_events", monkeypatch)
     commits = counted(process.log.recorder, "insert_events", monkeypatch)
-    for database in {process.views, process.stores, process.databases[2]}:
+    for database in {process.views, process.stores, process.databases.keys}:
         for name in ("rows", "reading", "writing"):
             monkeypatch.setattr(database, name, None)
     operation.ask(key)  # type: ignore[arg-type]  # None is no key.

@@ -9,11 +9,12 @@ from uuid import UUID
 from eventsourcing.persistence import OperationalError, StoredEvent
 from sqlalchemy import event
 
+from app.adapters.databases import Databases
 from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.stores.leases import SqlLeases
 from app.adapters.stores.lookup_cache import SqlLookupCache
 from app.adapters.stores.personal_keys import PersonalKeys
-from app.bootstrap.part import part
+from app.bootstrap.container import part
 from app.settings import Settings
 from domain.accounts.committer import Command, Committer
 from domain.links.network import EsimNetwork
@@ -21,7 +22,6 @@ from domain.links.plan_change import PlanChange
 from domain.log.log import Log
 from domain.log.signal import Signal
 from domain.lookups.ports import CachedFacts, LookupProvider
-from projections.engine.database import Database
 from projections.engine.positions import Positions
 from projections.engine.projector import Projector
 from tests.faulty_network import Killed
@@ -115,7 +115,7 @@ class Machine(Process):
         return log
 
     @part
-    def databases(self) -> tuple[Database, Database, Database]:
+    def databases(self) -> Databases:
         opened = super().databases
         for each in opened:
             event.listen(each.engine, "connect", lambda raw, _: raw.execute(NO_SYNC))
@@ -170,7 +170,7 @@ class Machine(Process):
 
     @part
     def vault(self) -> PersonalKeys:
-        return PersonalKeys(self.databases[2], self.world.random_bytes)
+        return PersonalKeys(self.databases.keys, self.world.random_bytes)
 
     @part
     def provider(self) -> LookupProvider:

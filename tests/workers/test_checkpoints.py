@@ -104,7 +104,7 @@ def test_what_denies_an_earlier_checkpoint_is_not_signed(process: Process, clock
     register(process, 3)
     clock.forward(seconds=LAG_S)
     tick(process)
-    with process.databases[2].writing() as connection:
+    with process.databases.keys.writing() as connection:
         change = f"UPDATE {log_table(process)} SET topic = 'another'"  # noqa: S608  # Our own name.
         connection.exec_driver_sql(change)
     process.tree_keeper.restart()

@@ -61,7 +61,7 @@ def test_it_goes_on_with_the_next_slice(process: Process, monkeypatch: pytest.Mo
 def test_what_it_finds_is_logged_measured_and_said(
     process: Process, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with process.databases[2].writing() as connection:
+    with process.databases.keys.writing() as connection:
         connection.exec_driver_sql("UPDATE stored_events SET topic = 'x.y' WHERE rowid = 2")
     with caplog.at_level(logging.CRITICAL):
         process.nightly_audit.run()

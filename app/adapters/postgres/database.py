@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Engine, ExceptionContext, create_engine, even
 from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
-from app.adapters.databases import LogEnd, not_empty, not_whole
+from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
 from app.adapters.postgres.connection import DURABLE, BoundedConnection
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
@@ -126,10 +126,10 @@ class PostgresDatabase:
             "LOG_CONNINFO": self._conninfo("log"),
         }
 
-    def databases(self) -> tuple[Database, Database, Database]:
-        """Return the read models, the own stores, and the keys, which are as durable as the log.
+    def databases(self) -> Databases:
+        """Return the databases; two share connections.
 
-        The first two share connections; a crash may lose their newest commits unless durable.
+        Of those two a crash may lose the newest commits unless they are durable.
         """
         views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
         if self._service_role:  # So that it owns these tables, whoever makes them.
@@ -137,7 +137,7 @@ class PostgresDatabase:
         relaxed = engine_for(views, VIEWS_MAX, synchronous_commit=False, session=session)
         shared = Database(relaxed, durable=_made_durable(relaxed))
         keys = Database(engine_for(vault, KEYS_MAX, synchronous_commit=True, session=session))
-        return shared, shared, keys
+        return Databases(shared, shared, keys)
 
     def read_only(self, on_files: Sequence[str] = ()) -> Database:  # noqa: ARG002  # Part of the port.
         """Return the tables and views through sessions that can only read."""

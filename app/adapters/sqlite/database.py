@@ -15,7 +15,7 @@ from uuid import UUID
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.pool import QueuePool
 
-from app.adapters.databases import LogEnd, not_empty, not_whole
+from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
 from domain.accounts.turns import NoTurns
@@ -99,11 +99,11 @@ class SqliteFiles:
             "APPLICATION_RECORDER_TOPIC": "app.adapters.sqlite.log:SQLiteLogRecorder",
         }
 
-    def databases(self) -> tuple[Database, Database, Database]:
-        """Return the read models, the own stores, and the keys, which lie in the log's own file."""
+    def databases(self) -> Databases:
+        """Return the databases; the keys lie in the log's own file."""
         views, stores = self.beside_the_log("views"), self.beside_the_log("stores")
         durable = engine_for(stores, synchronous="FULL")
-        return (
+        return Databases(
             Database(engine_for(views, synchronous="NORMAL")),
             Database(engine_for(stores, synchronous="NORMAL"), durable=durable),
             Database(engine_for(self.path, synchronous="FULL")),

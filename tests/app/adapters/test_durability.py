@@ -10,6 +10,7 @@ from eventsourcing.persistence import StoredEvent
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
+from app.adapters.databases import Databases
 from app.adapters.postgres.database import PostgresDatabase, conninfo
 from app.adapters.postgres.log import Datastore, PostgresLogRecorder
 from app.adapters.sqlite.database import SqliteFiles
@@ -106,7 +107,7 @@ def test_a_durable_commit_to_a_file_waits_for_the_disk(tmp_path: Path) -> None:
     assert found == [NORMAL, FULL, FULL, FULL]
 
 
-def opened(url: str) -> tuple[Database, Database, Database]:
+def opened(url: str) -> Databases:
     return PostgresDatabase(url).databases()
 
 

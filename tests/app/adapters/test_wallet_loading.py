@@ -58,7 +58,7 @@ def test_a_snapshot_of_an_old_release_is_not_believed(
     organization = process.organization("1.00")
     spend(process, organization, "0.25")
     held = process.log.get(Wallet, wallet_id(organization))
-    plant_snapshot(process.databases[2], held.id, held.version + ahead)
+    plant_snapshot(process.databases.keys, held.id, held.version + ahead)
     fresh = installation.process()
     with pytest.raises(InsufficientBalance):
         spend(fresh, organization, "0.76")

@@ -6,7 +6,7 @@ from threading import Barrier, BrokenBarrierError, RLock
 
 import pytest
 
-from app.bootstrap.part import part
+from app.bootstrap.container import part
 
 TOGETHER_S = 0.2  # Two makers meet within it, if there are two.
 

@@ -77,7 +77,7 @@ def test_the_page_of_a_month_keeps_the_first_checkpoint_behind_its_close(
         assert f'"/checks/{made.number}"' in browser.get("/statements?month=2026-03").text
         alone = statements_of(process.log, "2026-03")
         assert process.statement_checkpoint(alone.closed_at) == made.signed.note
-        with process.databases[2].writing() as connection:
+        with process.databases.keys.writing() as connection:
             connection.exec_driver_sql("UPDATE checkpoints SET note = 'x'")
         assert "No checkpoint vouches" in browser.get("/statements?month=2026-03").text
 

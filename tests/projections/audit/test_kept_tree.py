@@ -89,7 +89,7 @@ def test_it_stops_before_a_log_that_has_lost_its_last_event(
     with process.views.writing() as connection:
         if not has_position:
             connection.execute(process.positions.rows.delete())
-    with process.databases[2].writing() as connection:
+    with process.databases.keys.writing() as connection:
         connection.exec_driver_sql(f"DELETE FROM stored_events WHERE rowid = {head}")  # noqa: S608  # The position is a number of ours.
     register(process, 1)
     other = keeper(process)

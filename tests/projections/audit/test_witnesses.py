@@ -35,7 +35,7 @@ def lived(process: Process) -> Process:
 
 
 def change(process: Process, *statements: str) -> None:
-    with process.databases[2].writing() as connection:
+    with process.databases.keys.writing() as connection:
         for statement in statements:
             connection.exec_driver_sql(statement)
 
