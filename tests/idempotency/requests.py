@@ -8,7 +8,7 @@ from uuid import UUID
 
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from domain.ids import derive_id
 from domain.links.bought_plan import BoughtPlan
 from domain.links.link import Link, link_id

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from domain.lookups import single as single_lookup
 from tests.app.http.buying import FREE, MORE, buyer
 from tests.app.http.conftest import MakeService

@@ -6,7 +6,7 @@ from uuid import uuid4
 
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from tests.app.http.service import Service, Tenant
 from tests.plan_files import covering, import_plans, plan, profile
 

@@ -2,12 +2,9 @@
 
 | module | holds |
 |---|---|
-| `network` | the adapter: every call of the port, its errors and its time-outs |
+| `network` | the adapter: every call of the port; who serves a device; what fails on demand |
+| `calls` | one call: its moment, its time-out, its errors |
 | `inventory` | the tables and every statement: eSIMs in stock, endpoints |
-| `subscription` | one endpoint and what may happen to it, pure |
-| `meter` | how plans are used up and run out, pure |
-| `device` | the habits of the device behind an endpoint, by seed |
+| `subscription` | one endpoint, its device and its plans, and what may happen to them, pure |
 | `identifiers` | ICCIDs, numbers, activation codes, ids and dice, by seed |
-| `serving` | the real networks that a device may be served by |
-| `script` | the plans that fail on demand in a sandbox |
 """

@@ -1,19 +1,20 @@
 """The simulated network: each call of the port, over tables that all processes share.
 
-Also the real networks by which a simulated device is served, chosen by seed.
+Also the real networks by which a simulated device is served, chosen by seed; and the plans of a
+sandbox, each of which plays, on demand, one failure that a partner can meet.
 """
 
 import csv
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Final, Literal
 
 from app.adapters.networks.simulated.calls import Call, Calls
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.inventory import PAGE_ESIMS, Inventory
-from app.adapters.networks.simulated.script import LATE, PATIENCE, Fault, comes_at, fault_of, refuse
 from app.adapters.networks.simulated.subscription import Subscription, addon_of, begin
 from domain.catalogue.plan import SIMULATED
 from domain.catalogue.supplied import SuppliedPlan
@@ -25,6 +26,7 @@ from domain.links.network import (
     Capability,
     Endpoint,
     NetworkStatus,
+    NoEndpoint,
     NoSuchEndpoint,
     ProviderPlan,
     ServingNetwork,
@@ -59,9 +61,7 @@ def network_for(
     for countries in covered:
         known = [code for code in countries or NETWORKS if code in NETWORKS]
         if here not in known:
-            # Each country draws a number of its own, so another country in the list changes
-            # nothing.
-
+            # Each country draws its own number, so another country in the list changes nothing.
             here = max(
                 known, key=lambda code: identifiers.roll("country", f"{iccid} {code}"), default=None
             )
@@ -76,6 +76,52 @@ VALIDITY_DAYS_MAX: Final = 36_500
 OPERATOR_TIMEOUT_S: Final = 10.0
 
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
+
+PATIENCE: Final = timedelta(seconds=15)  # How long callers wait for one outcome, over all calls.
+LATE: Final = timedelta(seconds=3)  # How long after everybody has given up a late effect comes.
+
+
+class Fault(StrEnum):
+    """What goes wrong; the value is the `provider_plan_id` that asks for it."""
+
+    NO_ENDPOINT = "sandbox-no-endpoint"
+    PROVIDER_ERROR = "sandbox-provider-error"
+    NO_ESIM = "sandbox-no-esim"
+    LOST_REPLY = "sandbox-lost-reply"
+    SLOW = "sandbox-slow"
+    UNREACHABLE = "sandbox-unreachable"
+
+
+_FAULTS = {fault.value: fault for fault in Fault}
+
+
+def fault_of(plan: ProviderPlan) -> Fault | None:
+    """Return the fault that a plan asks for; None for a plan that works."""
+    return _FAULTS.get(plan.provider_plan_id)
+
+
+def refuse(fault: Fault | None) -> None:
+    """Raise for the faults that leave nothing behind."""
+    match fault:
+        case Fault.NO_ENDPOINT:
+            message = "the sandbox plays an answer without an id"
+            raise NoEndpoint(message)
+        case Fault.PROVIDER_ERROR:
+            message = "the sandbox plays a network that fails"
+            raise Unavailable(message)
+        case Fault.NO_ESIM:
+            message = "the sandbox plays a plan that no eSIM can carry"
+            raise Rejected(message)
+        case _:
+            return
+
+
+def comes_at(fault: Fault | None, now: datetime, late: timedelta) -> datetime:
+    """Return the moment at which the effect of a call that begins now comes into being.
+
+    It is written at once, so that it comes late even if the process of the call has died.
+    """
+    return now + late if fault is Fault.SLOW else now
 
 
 class SimulatedNetwork:

@@ -1,13 +1,16 @@
-"""One endpoint and what may happen to it; pure functions that return a changed copy."""
+"""One endpoint and what may happen to it: its device, its plans, its end; pure functions.
 
+A device has habits, by seed: its start, its traffic, its pauses. Its plans are used up by that
+traffic, one after the other, and expire. What changes an endpoint returns a changed copy.
+"""
+
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
-from app.adapters.networks.simulated.device import Habits, habits_of
 from app.adapters.networks.simulated.identifiers import Identifiers, msisdn_of
-from app.adapters.networks.simulated.meter import Addon, advance
 from domain.links.network import (
     AddonUsage,
     Endpoint,
@@ -19,6 +22,126 @@ from domain.links.network import (
 )
 
 _MB_DECIMALS = 3  # A kilobyte; stored values are exact.
+
+INSTALLED_S: Final = (30.0, 90.0)  # Counted from the creation of the endpoint.
+FIRST_USED_S: Final = (60.0, 180.0)  # Counted likewise; never before the installation.
+# The share of its validity after which the first plan is used up.
+SHARE_OF_VALIDITY: Final = (0.2, 0.8)
+CYCLE_S: Final = (1_200.0, 3_600.0)
+# The first part of each cycle; in the rest the device is out of reach.
+CONNECTED_SHARE: Final = 0.9
+
+
+class Habits(msgspec.Struct, frozen=True):
+    """What a device does unless it is stopped; its traffic is steady."""
+
+    installed_at: datetime
+    first_used_at: datetime
+    mb_per_s: float
+    cycle_s: float
+
+    def is_connected(self, moment: datetime) -> bool:
+        """Tell whether it has a connection, if allowed, at a moment after its first use."""
+        return self._into_cycle_s(moment) < CONNECTED_SHARE * self.cycle_s
+
+    def last_seen(self, moment: datetime) -> datetime:
+        """Return when it last had a connection, seen from a moment after its first use."""
+        out_of_reach_s = self._into_cycle_s(moment) - CONNECTED_SHARE * self.cycle_s
+        return moment - timedelta(seconds=max(0.0, out_of_reach_s))
+
+    def _into_cycle_s(self, moment: datetime) -> float:
+        return (moment - self.first_used_at).total_seconds() % self.cycle_s
+
+
+def habits_of(
+    identifiers: Identifiers, endpoint_id: str, plan: ProviderPlan, since: datetime
+) -> Habits:
+    """Return the habits of the device of an endpoint that was created at `since`."""
+
+    def choose(bounds: tuple[float, float], purpose: str) -> float:
+        return identifiers.between(bounds, purpose, endpoint_id)
+
+    installed_s = choose(INSTALLED_S, "installed")
+    first_used_s = max(installed_s, choose(FIRST_USED_S, "first used"))
+    validity_s = timedelta(days=plan.validity_days).total_seconds()
+    return Habits(
+        installed_at=since + timedelta(seconds=installed_s),
+        first_used_at=since + timedelta(seconds=first_used_s),
+        mb_per_s=plan.data_mb / (validity_s * choose(SHARE_OF_VALIDITY, "share of validity")),
+        cycle_s=choose(CYCLE_S, "cycle"),
+    )
+
+
+class Addon(msgspec.Struct, frozen=True):
+    """A data plan on an endpoint, in MB; its validity starts when it is first used.
+
+    An `added_at` in the future means that it will come late; it is not there yet. A removed plan is
+    kept, so that its `reference` is not taken for a new one.
+    """
+
+    addon_id: str
+    reference: str | None
+    provider_plan_id: str
+    data_mb: int
+    validity_days: int
+    added_at: datetime
+    started_at: datetime | None = None
+    used_mb: float = 0.0
+    removed: bool = False
+    countries: tuple[str, ...] = ()  # Empty: works anywhere.
+
+    @property
+    def expires_at(self) -> datetime | None:
+        """When it ends even if some of it is left; None until it is first used."""
+        return self.started_at and self.started_at + timedelta(days=self.validity_days)
+
+    def is_listed(self, moment: datetime) -> bool:
+        """Tell whether the network lists it at a moment."""
+        return not self.removed and self.added_at <= moment
+
+    def remaining_mb(self, moment: datetime) -> float:
+        """Return how much can still be used at a moment."""
+        return 0.0 if self.has_expired(moment) else self.data_mb - self.used_mb
+
+    def has_expired(self, moment: datetime) -> bool:
+        """Tell whether its validity is over at a moment."""
+        return self.expires_at is not None and self.expires_at <= moment
+
+
+def advance(
+    addons: Sequence[Addon], since: datetime, until: datetime, mb_per_s: float
+) -> list[Addon]:
+    """Return the plans after steady traffic from `since` to `until`, in MB per second.
+
+    They are used one after the other in the given order, which must be that of `added_at`. The next
+    one starts when the one before it is used up or has expired.
+    """
+    assert mb_per_s > 0, mb_per_s
+    moment = since
+    advanced = []
+    for addon in addons:
+        begin = max(moment, addon.added_at)
+        if begin < until and not addon.removed and addon.remaining_mb(begin) > 0:
+            used, moment = _use(addon, begin, until, mb_per_s)
+            advanced.append(used)
+        else:
+            advanced.append(addon)
+    return advanced
+
+
+def _use(addon: Addon, begin: datetime, until: datetime, mb_per_s: float) -> tuple[Addon, datetime]:
+    """Use one plan from a moment on; return it and the moment at which it could carry no more."""
+    started = msgspec.structs.replace(addon, started_at=addon.started_at or begin)
+    assert started.expires_at is not None
+    end = min(until, started.expires_at)
+    left_mb = addon.data_mb - addon.used_mb
+    spent_mb = (end - begin).total_seconds() * mb_per_s
+    if spent_mb < left_mb:
+        used_mb = min(addon.used_mb + spent_mb, float(addon.data_mb))
+        return msgspec.structs.replace(started, used_mb=used_mb), end
+    emptied = begin + timedelta(seconds=left_mb / mb_per_s)
+    used = msgspec.structs.replace(started, used_mb=float(addon.data_mb))
+    return used, min(emptied, end)
 
 
 class Subscription(msgspec.Struct, frozen=True):

@@ -12,7 +12,7 @@ from marshmallow import ValidationError
 from phonenumbers import SUPPORTED_REGIONS, is_mobile_number_portable_region
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from app.http.docs import GUIDES
 from app.http.links.input import LinkPlansBody
 from app.http.lookups.replies import Carrier as CarrierReply

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from domain.cause import utc_now
 from domain.links.link import Link
 from domain.links.network import Usage

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from app.settings import HTTP_THREADS, WAITING_MAX
 from domain.catalogue.plan import SIMULATED
 from tests.app.http.buying import BASIC, FREE, LINKS, UNSOLD, Buyer, buyer

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from domain.accounts.wallet import Charge, Reference, wallet_id
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.service import Service, fields_of

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from app.adapters.networks.simulated.identifiers import msisdn_of
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MORE, Buyer, buyer
 from tests.app.http.service import Service
 

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 import pytest
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import (
     BASIC,
     DISABLED,

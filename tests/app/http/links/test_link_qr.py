@@ -10,7 +10,7 @@ import pytest
 import zxingcpp
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from app.http.links import qr
 from domain.links.link import Link
 from domain.provider_errors import Unavailable

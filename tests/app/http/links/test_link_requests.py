@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from werkzeug.test import TestResponse
 
-from app.adapters.networks.simulated.script import Fault
+from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import BASIC, DISABLED, FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.service import Service, code_of, fields_of
 from tests.installation import wait_until

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.adapters.lookups.mcc_mnc import SHIPPED
-from app.adapters.networks.simulated.device import Habits, habits_of
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.network import NETWORKS, network_for
+from app.adapters.networks.simulated.subscription import Habits, habits_of
 from app.processes.demo import PLANS
 from domain.links.network import ProviderPlan
 from domain.regions import is_country

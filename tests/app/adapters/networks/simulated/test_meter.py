@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.adapters.networks.simulated.meter import Addon, advance
+from app.adapters.networks.simulated.subscription import Addon, advance
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)

@@ -4,8 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from app.adapters.networks.simulated.network import SimulatedNetwork
-from app.adapters.networks.simulated.script import LATE, PATIENCE
+from app.adapters.networks.simulated.network import LATE, PATIENCE, SimulatedNetwork
 from domain.links.network import Endpoint, NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Rejected
 from tests.contracts.esim_networks import (
