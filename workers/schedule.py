@@ -39,11 +39,13 @@ class Schedule:
         }
         self._due = {each.name: now + first_s for each, first_s in firsts}
 
-    def tick(self) -> bool:
-        """Run every task that is due; return False, as nothing is left until the next tick."""
+    def tick(self) -> int:
+        """Run every task that is due; return how many were."""
+        ran = 0
         for task in self._tasks:
             if time.monotonic() < self._due[task.name]:
                 continue
+            ran += 1
             self._due[task.name] = time.monotonic() + task.every_s
             try:
                 if task.run() is AGAIN:
@@ -51,7 +53,7 @@ class Schedule:
                 self._complaints[task.name].over()
             except Exception as error:  # noqa: BLE001  # Whatever the error, other tasks have their turn.
                 self._complaints[task.name].of(error)
-        return False
+        return ran
 
 
 def keep_time(stop: Event, tick: Callable[[], object]) -> None:

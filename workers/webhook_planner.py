@@ -101,7 +101,8 @@ class WebhookPlanner:
         if not self._told:
             assert limit.stream_id is not None, limit
             self._passed = Place(limit.position, limit.stream_id, limit.stream_version)
-            return self._move([], [])
+            self._move([], [])
+            return 0
         return self._plan(place, after, limit.position)
 
     def _plan(self, place: Position, after: int, until: int) -> int:
@@ -143,14 +144,14 @@ class WebhookPlanner:
 
     def _move(
         self, planned: Sequence[Delivery], again: Sequence[WebhookRequest.RedeliveryAsked]
-    ) -> int:
+    ) -> None:
         """Keep deliveries and position in one commit; after a lost race look anew."""
         passed, place = self._passed, self._place
         if passed is None or place is None or passed.position <= place.position:
-            return 0
+            return
         is_due = time.monotonic() > self._moved_at + MOVE_S
         if not (planned or again or is_due):
-            return 0
+            return
         now = self._clock()
         try:
             with self._database.writing() as connection:
@@ -160,7 +161,7 @@ class WebhookPlanner:
                 self._positions.advance(connection, [place], passed)
         except Fenced:
             self._place = self._passed = None
-            return 0
+            return
         except BaseException:
             self._passed = None  # Nothing of it is planned.
             raise
@@ -168,7 +169,6 @@ class WebhookPlanner:
         self._moved_at = time.monotonic()
         told = {each.endpoint_id: each.organization_id for each in planned}
         self._ring(told | {each.endpoint_id: each.organization_id for each in again})
-        return 0
 
     def _ring(self, endpoints: dict[UUID, UUID]) -> None:
         """Tell workers of new deliveries; if the broker is away, they find them by themselves."""

@@ -76,20 +76,6 @@ class Sums(NamedTuple):
     failing_since: datetime | None
 
 
-class Deliveries(Protocol):
-    """The deliveries of the last thirty days, as their organization reads them."""
-
-    def page(
-        self, organization_id: UUID, endpoint_id: UUID, offset: int, limit: int
-    ) -> tuple[list[Delivery], int]:
-        """Return some deliveries of an endpoint, newest first, and how many there are in all."""
-        ...
-
-    def get(self, organization_id: UUID, endpoint_id: UUID, delivery_id: UUID) -> Delivery | None:
-        """Return one delivery of an endpoint."""
-        ...
-
-
 def message_id(endpoint_id: UUID, stream_id: UUID, version: int) -> UUID:
     """Return the `webhook-id` of an event at an endpoint, which is the same whenever it is told."""
     return derive_id("webhook", endpoint_id, stream_id, version)

@@ -5,7 +5,7 @@ roots and paths of every size follow. It is made from the log alone, so it can b
 then it is a witness only of what the log says by then.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import pack, unpack
 
@@ -82,12 +82,6 @@ class KeptTree:
     def clear(self, connection: Connection) -> None:
         """Forget every leaf."""
         connection.execute(self.rows.delete())
-
-    def tiles(self, connection: Connection, first: int = 0) -> Iterator[Tile]:
-        """Yield the tiles in order, from one on; each is read when it is asked for."""
-        while (tile := self.tile(connection, first)) is not None:
-            yield tile
-            first += 1
 
     def tile(self, connection: Connection, number: int) -> Tile | None:
         found = connection.execute(select(self.rows).where(self.rows.c.number == number))

@@ -36,12 +36,9 @@ class CompactRange:
     `hashes` has one for each 1 in the binary form of `size`, so 10⁹ leaves need at most thirty.
     """
 
-    def __init__(self, size: int = 0, hashes: Iterable[bytes] = ()) -> None:
-        self.size = size
-        self.hashes = [*hashes]
-        if len(self.hashes) != size.bit_count():
-            message = f"a tree of {size} leaves has {size.bit_count()} full subtrees"
-            raise ValueError(message)
+    def __init__(self) -> None:
+        self.size = 0
+        self.hashes: list[bytes] = []
 
     def append(self, subtree: bytes, leaves: int = 1) -> None:
         """Add a leaf, or a full subtree of so many leaves, which must divide the size."""

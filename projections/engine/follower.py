@@ -5,7 +5,6 @@ positions: if two copies are active, one moves the position and the other rolls 
 """
 
 import time
-from collections.abc import Callable
 from threading import Event
 from typing import Protocol
 
@@ -61,7 +60,7 @@ class Follower:
         self._step = step
         self._waker = waker
 
-    def run(self, stop: Event, on_error: Callable[[Exception], None] | None = None) -> None:
+    def run(self, stop: Event) -> None:
         """Follow until `stop` is set; after a step that raises, pause and try again."""
         pause_s = BACK_OFF_MIN_S
         complaint = Complaint(f"follower {self.name}")
@@ -73,8 +72,6 @@ class Follower:
                 self._rest(stop, seen, began, more=read >= self._batch_max)
             except Exception as error:  # noqa: BLE001  # Any error may be temporary.
                 complaint.of(error)
-                if on_error is not None:
-                    on_error(error)
                 stop.wait(pause_s)
                 pause_s = min(2 * pause_s, BACK_OFF_MAX_S)
                 continue

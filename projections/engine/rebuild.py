@@ -123,17 +123,6 @@ def drop_orphans(database: Database) -> None:
                 connection.execute(text(f'DROP TABLE IF EXISTS "{name}"'))
 
 
-def rebuild(
-    log: Log,
-    database: Database,
-    positions: Positions,
-    model: ReadModel,
-    progress: Progress = ignore_progress,
-) -> int:
-    """Replace a read model by what the log says while it goes on serving; return its position."""
-    return rebuild_all(log, database, positions, [model], progress)[model.name]
-
-
 def rebuild_all(
     log: Log,
     database: Database,

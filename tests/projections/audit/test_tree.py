@@ -76,12 +76,6 @@ def test_full_subtrees_are_added_as_their_leaves_are() -> None:
     for leaf in kept[512:]:
         tree.append(leaf)
     assert (tree.size, tree.root()) == (700, root_of(kept))
-    assert CompactRange(tree.size, tree.hashes).root() == tree.root()
-
-
-def test_a_range_whose_hashes_do_not_fit_its_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="full subtrees"):
-        CompactRange(3, leaves(1))
 
 
 def test_rows_are_read_as_they_are_stored(process: Process) -> None:

@@ -1,6 +1,6 @@
 """A follower takes steps while there are any, then waits; what a step raises, it survives."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 
@@ -30,15 +30,10 @@ class NoisyWaker(Signal):
 
 
 @contextmanager
-def following(
-    step: Step,
-    waker: Signal,
-    on_error: Callable[[Exception], None] | None = None,
-    batch_max: int = 1,
-) -> Iterator[None]:
+def following(step: Step, waker: Signal, batch_max: int = 1) -> Iterator[None]:
     stop = Event()
     follower = Follower("test", step, waker, batch_max=batch_max)
-    thread = Thread(target=lambda: follower.run(stop, on_error))
+    thread = Thread(target=lambda: follower.run(stop))
     thread.start()
     try:
         yield
@@ -75,9 +70,8 @@ def test_after_a_batch_that_is_not_full_it_waits_to_be_woken() -> None:
     assert waited[:4] == [0, 1, 1, 1], "it waits once, and goes on at once where there is more"
 
 
-def test_a_step_that_raises_is_reported_and_taken_again() -> None:
+def test_a_step_that_raises_is_reported_and_taken_again(caplog: pytest.LogCaptureFixture) -> None:
     faults = [ValueError("first"), KeyError("second")]
-    errors: list[Exception] = []
     done = Event()
 
     def step() -> bool:
@@ -86,9 +80,12 @@ def test_a_step_that_raises_is_reported_and_taken_again() -> None:
         done.set()
         return False
 
-    with following(step, Signal(), errors.append):
+    with following(step, Signal()):
         assert done.wait(PATIENCE_S)
-    assert [type(error) for error in errors] == [ValueError, KeyError]
+    assert [each.rsplit(": ", 2)[1] for each in said_by(caplog, SAYS)[:2]] == [
+        "ValueError",
+        "KeyError",
+    ]
 
 
 def test_trouble_that_lasts_is_said_once_and_so_is_its_end(

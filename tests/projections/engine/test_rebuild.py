@@ -16,7 +16,7 @@ from domain.log.log import Recorded
 from domain.months import first_instant, month_of, next_month
 from domain.webhooks.commands import Draft
 from projections.audit.auditor import verify
-from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild, rebuild_all
+from projections.engine.rebuild import BATCH_EVENTS_MAX, fill, rebuild_all
 from projections.models.wallets import Wallets
 from tests.installation import Installation, Process, sqlite_only
 from tests.projections.histories import Life, look_up
@@ -78,11 +78,11 @@ def test_a_rebuilt_model_goes_on_from_where_the_rebuild_ended(process: Process) 
 def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
     register(process, BATCH_EVENTS_MAX + 1)
     reached: list[tuple[int, int]] = []
-    rebuild(
+    rebuild_all(
         process.log,
         process.views,
         process.positions,
-        process.organizations,
+        [process.organizations],
         lambda position, goal: reached.append((position, goal)),
     )
     head = BATCH_EVENTS_MAX + 1
@@ -92,7 +92,8 @@ def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
 
 def test_an_empty_log_is_rebuilt_as_nothing(process: Process) -> None:
     for model in process.models:
-        assert rebuild(process.log, process.views, process.positions, model) == 0
+        reached = rebuild_all(process.log, process.views, process.positions, [model])
+        assert reached == {model.name: 0}
     assert set(places(process).values()) == {0}
 
 
@@ -115,7 +116,7 @@ def test_a_rebuild_that_fails_changes_nothing(process: Process) -> None:
     process.projector.catch_up()
     before = (tables(process), rows(process), places(process))
     with pytest.raises(RuntimeError):
-        rebuild(process.log, process.views, process.positions, Unbuildable())
+        rebuild_all(process.log, process.views, process.positions, [Unbuildable()])
     assert (tables(process), rows(process), places(process)) == before
 
 
@@ -147,7 +148,7 @@ def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
 
     monkeypatch.setattr(process.positions, "begin", refuse)
     with pytest.raises(OSError, match="no room"):
-        rebuild(process.log, process.views, process.positions, process.wallets)
+        rebuild_all(process.log, process.views, process.positions, [process.wallets])
     assert (tables(process), rows(process), places(process)) == before
 
 
@@ -155,7 +156,7 @@ def test_a_model_that_has_stopped_is_mended_by_its_rebuild(process: Process) -> 
     process.organization("1.00")
     projector_of(process, Unbuildable()).step()
     assert set(failures(process)) == {"wallets"}
-    rebuild(process.log, process.views, process.positions, process.wallets)
+    rebuild_all(process.log, process.views, process.positions, [process.wallets])
     assert failures(process) == {}
     assert place_of(process, "wallets").position == process.log.head()
     assert len(rows(process)["wallets"]) == 1
@@ -171,8 +172,9 @@ def test_a_rebuild_catches_up_with_what_the_live_model_has_seen_meanwhile(
         look_up(process, organization_id)
         process.projector.catch_up()
 
-    position = rebuild(process.log, process.views, process.positions, process.wallets, meanwhile)
-    assert position == process.log.head() == 7
+    models = [process.wallets]
+    reached = rebuild_all(process.log, process.views, process.positions, models, meanwhile)
+    assert reached == {"wallets": process.log.head()} == {"wallets": 7}
     assert verify(process.log, process.views, process.positions, process.models).failures == []
 
 

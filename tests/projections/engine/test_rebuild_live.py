@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from projections.audit.auditor import verify
 from projections.engine.follower import Follower
-from projections.engine.rebuild import rebuild
+from projections.engine.rebuild import rebuild_all
 from projections.engine.verify import differences
 from projections.models.transactions import Filter
 from tests.installation import Installation, Process, postgresql_only, wait_until
@@ -70,7 +70,7 @@ def test_a_rebuild_waits_for_a_backup_and_nobody_waits_for_the_rebuild(process: 
     made = process.organization("1.00")
     process.projector.catch_up()
     parts = process.log, process.views, process.positions
-    rebuilding = Thread(target=lambda: rebuild(*parts, process.organizations))
+    rebuilding = Thread(target=lambda: rebuild_all(*parts, [process.organizations]))
     with process.views.snapshot() as backup:
         backup.execute(process.organizations.rows.select()).all()
         rebuilding.start()
@@ -109,7 +109,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     beside.start(reads_of(reading, organization_id, job_id))
     for _ in range(2):
         for model in rebuilding.models:
-            rebuild(rebuilding.log, rebuilding.views, rebuilding.positions, model)
+            rebuild_all(rebuilding.log, rebuilding.views, rebuilding.positions, [model])
             wait_until(lambda: all(lag.events < 50 for lag in all_lags(writer)))
     beside.end()
     thread.join()
@@ -148,6 +148,6 @@ def test_what_comes_while_tables_are_filled_is_read_before_anybody_has_to_wait(
                 process.organization("", name=f"meanwhile {index}")
             process.projector.catch_up()
 
-    rebuild(process.log, process.views, process.positions, process.organizations, progress)
+    rebuild_all(process.log, process.views, process.positions, [process.organizations], progress)
     assert reached[-1] >= process.log.head() - 2
     assert differences(process.log, process.views, process.positions, process.organizations) == []

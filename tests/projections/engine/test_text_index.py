@@ -11,7 +11,7 @@ from sqlalchemy import text
 from app.processes.migrate import migrate
 from app.settings import Settings
 from projections.audit.auditor import verify
-from projections.engine.rebuild import ORPHAN_S, drop_orphans, rebuild
+from projections.engine.rebuild import ORPHAN_S, drop_orphans, rebuild_all
 from projections.engine.text_index import pattern, values
 from projections.models.link_search import LinkFilter
 from projections.models.links import Links
@@ -53,7 +53,7 @@ def test_a_rebuild_keeps_the_index_and_what_it_finds(process: Process) -> None:
     before, there = found(process, organization_id), tables(process)
     assert [len(before[term]) for term in TERMS] == [2, 2, 2, 5, 1, 5, 0, 1, 1, 1, 5]
     for _ in range(2):
-        rebuild(process.log, process.views, process.positions, process.links)
+        rebuild_all(process.log, process.views, process.positions, [process.links])
         assert tables(process) == there
         assert found(process, organization_id) == before
     LinkSteps(process, organization_id, "Van 71").activate()
@@ -74,7 +74,7 @@ def test_without_its_table_everything_is_found_by_a_scan(
     assert found(another, organization_id) == before
     LinkSteps(another, organization_id, "Van 71").activate()
     assert len(found(another, organization_id)["van 7"]) == 3
-    rebuild(another.log, another.views, another.positions, another.links)
+    rebuild_all(another.log, another.views, another.positions, [another.links])
     assert "link_texts" in tables(another)
     assert len(found(another, organization_id)["van 7"]) == 3
 
@@ -99,7 +99,7 @@ def test_a_link_table_has_one_index_of_organizations_and_texts(process: Process)
             (gin,) = (each for each in connection.execute(known).scalars() if "USING gin" in each)
         assert "(organization_id, texts gin_trgm_ops)" in gin
         process.projector.catch_up()
-        rebuild(process.log, process.views, process.positions, process.links)
+        rebuild_all(process.log, process.views, process.positions, [process.links])
 
 
 def test_who_may_not_make_extensions_scans(tmp_path: Path, databases: Databases) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import event
 from domain.accounts.refund_by_hand import HandRefund
 from domain.lookups.bulk import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
-from projections.engine.rebuild import rebuild
+from projections.engine.rebuild import rebuild_all
 from projections.models.jobs import STATUSES, JobRow, JobStatus, row_of
 from tests.installation import PRICE_MICROS, Process, SetClock, numbers, sqlite_only
 from tests.projections.histories import DOWN, cancel_job, create_job, finish_job
@@ -128,7 +128,7 @@ def test_jobs_are_listed_newest_first_by_status_and_counted(
         assert listed(process, organization_id, offset=1, limit=2) == (every[1:3], 5)
         assert listed(process, organization_id, offset=5) == ([], 5)
         assert listed(process, process.organization()) == ([], 0)
-        rebuild(process.log, process.views, process.positions, process.jobs)
+        rebuild_all(process.log, process.views, process.positions, [process.jobs])
 
 
 def test_a_list_shows_no_job_whose_numbers_were_erased(
@@ -172,7 +172,7 @@ def test_a_job_whose_month_was_erased_opens_no_more_after_a_rebuild_neither(
         assert len(boxes) == 2
         assert {process.vault.open(organization_id, job_id, box) for box in boxes} == {None}
         assert (found.completed_count, found.failed_count) == (2, 1)
-        rebuild(process.log, process.views, process.positions, process.jobs)
+        rebuild_all(process.log, process.views, process.positions, [process.jobs])
 
 
 def test_jobs_that_are_idle_come_longest_idle_first_and_bounded(

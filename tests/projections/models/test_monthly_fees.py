@@ -7,7 +7,7 @@ import pytest
 
 from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import Cause
-from projections.engine.rebuild import rebuild
+from projections.engine.rebuild import rebuild_all
 from projections.models.monthly_fees import FeeRow
 from tests.installation import Process
 from tests.projections.looking import rows
@@ -105,6 +105,6 @@ def test_a_rebuild_gives_the_same_rows(process: Process) -> None:
     process.log.append(fee, due(uuid4()))
     process.projector.catch_up()
     before = rows(process, [process.fee_book])
-    rebuild(process.log, process.views, process.positions, process.fee_book)
+    rebuild_all(process.log, process.views, process.positions, [process.fee_book])
     assert rows(process, [process.fee_book]) == before
     assert len(before["monthly_fees"]) == 2
