@@ -18,6 +18,7 @@ from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
 from app.http.edge.paths import Paths, token_paths
+from app.http.edge.request import count_of
 from app.http.edge.wsgi import Edge
 from app.http.finance import routes as finance
 from app.http.links import notifications
@@ -76,7 +77,7 @@ def create_front(
         container.clock,
         livez={LIVEZ, settings.path_prefix + LIVEZ},
         token_paths=token_paths(settings),
-        count=container.metrics.answered if settings.metrics_port else None,
+        count=count_of(container),
     )
     server = listeners[0].getsockname()
     # No lookup can be done without waiting if each caller is read from the database (SQLite), or if

@@ -5,12 +5,11 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from app.http.edge import access_log
 from app.http.edge.calling import Request, head, split_target
 from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import Problem
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
-from app.http.edge.request import is_request_id
+from app.http.edge.request import Count, note_answer, request_id_of
 from domain.cause import Clock
 
 LIVEZ = "/livez"
@@ -28,7 +27,7 @@ class OwnReplies:
         *,
         livez: Collection[str] = (LIVEZ,),
         token_paths: Collection[str] = (),
-        count: access_log.Count | None = None,
+        count: Count | None = None,
         new_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self._clock = clock
@@ -63,10 +62,10 @@ class OwnReplies:
     def _request_id(self, headers: Headers) -> str:
         given = [value for name, value in headers if name.lower() == b"x-request-id"]
         text = given[0].decode("latin-1") if len(given) == 1 else ""
-        return text if is_request_id(text) else str(self._new_id())
+        return request_id_of(text, self._new_id)
 
     def _note(self, method: str, route: str, status: int, request_id: str) -> None:
-        access_log.note(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
+        note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
 
 
 def headers_of(body: bytes, request_id: str) -> list[tuple[str, str]]:

@@ -1,8 +1,12 @@
-"""The context of one request: its id, its start, its caller; nothing of it outlives the request."""
+"""One request: its context (id, start, caller), and the log line and the count at its end.
 
+Nothing of the context outlives the request.
+"""
+
+import logging
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, ExitStack
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -21,6 +25,12 @@ from domain.cause import Cause
 # secret of ours or a token (RFC 7519), because the id is kept for ever, in clear.
 REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
+
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+
+Count = Callable[[str, str, int, float], None]  # Method, route, status, seconds.
+
+logger = logging.getLogger("app.http.access")
 
 
 @dataclass(slots=True)
@@ -59,9 +69,40 @@ class RequestContext:
 CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 
-def is_request_id(given: str) -> bool:
-    """Tell whether the id that a request brings is used."""
-    return _REQUEST_ID.fullmatch(given) is not None
+def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
+    """Return the id that a request brings; a new one in place of an id that is not allowed."""
+    return given if _REQUEST_ID.fullmatch(given) is not None else str(new_id())
+
+
+def count_of(container: Container) -> Count | None:
+    """Return what counts the requests of a process; None where nobody reads its metrics."""
+    return container.metrics.answered if container.settings.metrics_port else None
+
+
+def note_answer(  # noqa: PLR0913  # Each is a fact of the line.
+    count: Count | None,
+    given_method: str,
+    route: str,
+    status: int,
+    *,
+    duration_ms: float,
+    request_id: str,
+    organization_id: UUID | None = None,
+) -> None:
+    """Log and count a request whose reply is ready: by its route, never by its path or query."""
+    method = given_method if given_method in METHODS else "-"
+    facts = {
+        "method": method,
+        "route": route,
+        "status": status,
+        "duration_ms": duration_ms,
+        "request_id": request_id,
+        "organization_id": str(organization_id or "-"),
+        "command": f"{method} {route}",
+    }
+    logger.info("answered", extra=facts)
+    if count is not None:
+        count(method, route, status, duration_ms / 1000)
 
 
 def container() -> Container:

@@ -12,10 +12,16 @@ from werkzeug.wrappers import Request
 from werkzeug.wsgi import ClosingIterator
 
 from app.bootstrap.container import Container
-from app.http.edge import access_log, compression
+from app.http.edge import compression
 from app.http.edge.errors import answer
 from app.http.edge.input import BODY_BYTES_MAX
-from app.http.edge.request import CURRENT, RequestContext, is_request_id
+from app.http.edge.request import (
+    CURRENT,
+    RequestContext,
+    count_of,
+    note_answer,
+    request_id_of,
+)
 
 
 class _Request(Request):
@@ -36,21 +42,15 @@ class Edge(Flask):
         self._urls = self.url_map.bind("localhost")
         self._container = container
         self._new_id = new_id
-        counts = bool(container.settings.metrics_port)
-        self._count = container.metrics.answered if counts else None
+        self._count = count_of(container)
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request, log it and count it."""
-        given = environ.get("HTTP_X_REQUEST_ID", "")
-        request_id = given if is_request_id(given) else str(self._new_id())
+        request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
         # Without a reference to itself, so its memory is freed at once.
         request = _Request(environ, populate_request=False)
         context = RequestContext(
-            self._container,
-            self.extensions,
-            request,
-            request_id,
-            time.perf_counter(),
+            self._container, self.extensions, request, request_id, time.perf_counter()
         )
         before = CURRENT.set(context)
         try:
@@ -88,7 +88,7 @@ class Edge(Flask):
             headers.add("Cache-Control", "no-store")
         request = context.request
         compression.encode(response, request)
-        access_log.note(
+        note_answer(
             self._count,
             request.method,
             context.route or "-",
@@ -98,8 +98,7 @@ class Edge(Flask):
             organization_id=context.organization_id,
         )
         if response.status_code != HTTPStatus.OK or request.method == "HEAD":
-            return response(
-                request.environ, start_response
-            )  # Its headers may depend on the request.
+            # The headers of such a reply may depend on the request.
+            return response(request.environ, start_response)
         start_response(response.status, headers.to_wsgi_list())
         return cast("Iterable[bytes]", response.response)

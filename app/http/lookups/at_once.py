@@ -15,7 +15,6 @@ from uuid import UUID
 import msgspec
 
 from app.bootstrap.container import Container
-from app.http.edge import access_log
 from app.http.edge.callers import admit, caller_of
 from app.http.edge.calling import Request, head, log_place
 from app.http.edge.idempotency import is_key
@@ -23,7 +22,7 @@ from app.http.edge.outages import Outages
 from app.http.edge.own_replies import headers_of
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
-from app.http.edge.request import is_request_id
+from app.http.edge.request import count_of, note_answer, request_id_of
 from app.http.lookups.replies import lookup_reply
 from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled, price_micros
 from app.security.rate_limits import Admission
@@ -66,7 +65,7 @@ class LookupsAtOnce:
     ) -> None:
         self.container = container
         self.outages = outages
-        self.count = container.metrics.answered if container.settings.metrics_port else None
+        self.count = count_of(container)
         self._paths = {path.encode() for path in paths}
         self._new_id = new_id
 
@@ -101,8 +100,7 @@ class LookupsAtOnce:
             settings.currency,
             key,
         )
-        given = headers.get(b"x-request-id", "")
-        request_id = given if is_request_id(given) else str(self._new_id())
+        request_id = request_id_of(headers.get(b"x-request-id", ""), self._new_id)
         cause = Cause(self.container.clock(), request_id)
         admission = admit(self.container, caller)
         if admission is not None and admission.is_over:
@@ -182,7 +180,7 @@ class LookupAtOnce:
             headers += self.admission.headers().items()
         if more:
             headers += more.items()
-        access_log.note(
+        note_answer(
             self.by.count,
             self.request.method,
             LOOKUP,
