@@ -17,9 +17,8 @@ from app.http.edge import openapi, outages
 from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
-from app.http.edge.paths import Paths, token_paths
 from app.http.edge.request import count_of
-from app.http.edge.wsgi import Edge
+from app.http.edge.wsgi import Edge, token_paths
 from app.http.finance import routes as finance
 from app.http.links import notifications
 from app.http.links import routes as links
@@ -60,11 +59,9 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     app.register_blueprint(docs.blueprint)
     app.register_blueprint(notifications.blueprint)
     app.add_url_rule(f"{auth.METADATA_PATH}/<path:issuer_path>", view_func=auth.server_metadata_of)
-    paths = Paths(app.wsgi_app, container.settings)
-    app.wsgi_app = paths  # type: ignore[method-assign,assignment]  # Flask's documented way.
     proxies = container.settings.trusted_proxies
     if proxies:
-        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # As above.
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=proxies)  # type: ignore[method-assign]  # Flask's documented way.
     return app
 
 

@@ -20,9 +20,8 @@ from pygments.formatters.html import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 
 from app.http.edge.compression import Kept
-from app.http.edge.paths import below
 from app.http.edge.replies import success
-from app.http.edge.request import container, current_request, request_context
+from app.http.edge.request import below, container, current_request, request_context
 from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"

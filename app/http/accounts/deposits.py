@@ -11,7 +11,6 @@ from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
 from app.http.edge.input import Blueprint, described
 from app.http.edge.operation import operation
-from app.http.edge.paths import reached
 from app.http.edge.replies import (
     LOCATION,
     META,
@@ -24,7 +23,7 @@ from app.http.edge.replies import (
     means,
     success,
 )
-from app.http.edge.request import container, request_context
+from app.http.edge.request import container, reached, request_context
 from domain.accounts import wallet as wallets
 from domain.accounts.organization import Organization
 from domain.cause import Cause

@@ -15,7 +15,6 @@ from app.http.edge.compression import Kept
 from app.http.edge.errors import answer_http
 from app.http.edge.input import SCHEMA_REF, Blueprint
 from app.http.edge.oauth_errors import TOKEN_PATH
-from app.http.edge.paths import below
 from app.http.edge.problem_docs import ERRORS
 from app.http.edge.replies import (
     DELIVERY_ID,
@@ -30,7 +29,7 @@ from app.http.edge.replies import (
     TRANSACTION_ID,
     WEBHOOK_ID,
 )
-from app.http.edge.request import REQUEST_ID
+from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
 
 TITLE = "Carrier Lookup, Plans and Links"

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from werkzeug.wrappers import Request
@@ -118,6 +119,16 @@ def request_context() -> RequestContext:
 def current_request() -> Request:
     """Return the request that is being answered."""
     return CURRENT.get().request
+
+
+def below(url: str, root: str) -> str:
+    """Return our URL as seen below `root`; it may contain the root already."""
+    return url if not root or urlsplit(url).path.endswith(root) else url + root
+
+
+def reached(url: str) -> str:
+    """Return our URL as the client of this request reaches it."""
+    return below(url, current_request().script_root)
 
 
 def current_request_id() -> str | None:

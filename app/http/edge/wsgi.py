@@ -1,5 +1,10 @@
-"""Flask's routes, with as little work around a request as possible."""
+"""Flask's routes, with as little work around a request as possible.
 
+PATH_PREFIX and TOKEN_PATHS let clients of another installation move over by changing only a host:
+the first stands before every path, the second are more paths of the token operation.
+"""
+
+import re
 import time
 from collections.abc import Callable, Iterable
 from http import HTTPStatus
@@ -15,6 +20,7 @@ from app.bootstrap.container import Container
 from app.http.edge import compression
 from app.http.edge.errors import answer
 from app.http.edge.input import BODY_BYTES_MAX
+from app.http.edge.oauth_errors import TOKEN_PATH
 from app.http.edge.request import (
     CURRENT,
     RequestContext,
@@ -22,10 +28,20 @@ from app.http.edge.request import (
     note_answer,
     request_id_of,
 )
+from app.settings import Settings
+
+NOWHERE = "/nowhere"  # No route has this path.
+ENCODED = re.compile("%2f|%5c", re.IGNORECASE)
 
 
 class _Request(Request):
     max_content_length = BODY_BYTES_MAX
+
+
+def token_paths(settings: Settings) -> set[str]:
+    """Return every path of the token operation."""
+    known = {TOKEN_PATH, *settings.further_token_paths}
+    return known | {settings.path_prefix + path for path in known}
 
 
 class Edge(Flask):
@@ -41,11 +57,14 @@ class Edge(Flask):
         self.url_map.merge_slashes = False  # Otherwise a redirect would have an HTML body.
         self._urls = self.url_map.bind("localhost")
         self._container = container
+        self._prefix = container.settings.path_prefix
+        self._token_paths = set(container.settings.further_token_paths)
         self._new_id = new_id
         self._count = count_of(container)
 
     def wsgi_app(self, environ: dict[str, Any], start_response: StartResponse) -> Iterable[bytes]:
         """Answer a request, log it and count it."""
+        self._find_path(environ)
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
         # Without a reference to itself, so its memory is freed at once.
         request = _Request(environ, populate_request=False)
@@ -62,6 +81,22 @@ class Edge(Flask):
         finally:
             CURRENT.reset(before)
         return blocks if context.held is None else ClosingIterator(blocks, context.held.close)
+
+    def _find_path(self, environ: dict[str, Any]) -> None:
+        """Turn the path of a request into that of its operation.
+
+        A path with an encoded slash or backslash leads nowhere: decoded it could be the path of
+        another operation than the client meant.
+        """
+        path = environ["PATH_INFO"]
+        if ENCODED.search(environ.get("REQUEST_URI", "").partition("?")[0]):
+            environ["PATH_INFO"] = NOWHERE
+        elif path in self._token_paths:
+            environ["PATH_INFO"] = TOKEN_PATH
+        elif self._prefix and path.startswith(f"{self._prefix}/"):
+            below = path.removeprefix(self._prefix)
+            environ["SCRIPT_NAME"] = self._prefix
+            environ["PATH_INFO"] = TOKEN_PATH if below in self._token_paths else below
 
     def _answer(self, context: RequestContext) -> Response:
         """Call a view; whatever is raised becomes a reply."""

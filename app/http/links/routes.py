@@ -24,11 +24,10 @@ from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.media import PNG, SVG, also, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
-from app.http.edge.paths import reached
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.problems import problem_of
 from app.http.edge.replies import LOCATION, PLAN_ID, ErrorDetail, failure, success
-from app.http.edge.request import container, current_cause
+from app.http.edge.request import container, current_cause, reached
 from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (

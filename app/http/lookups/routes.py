@@ -13,7 +13,6 @@ from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.media import also
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
-from app.http.edge.paths import reached
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     ETAG,
@@ -24,7 +23,7 @@ from app.http.edge.replies import (
     success,
     tagged,
 )
-from app.http.edge.request import container, current_cause, request_context
+from app.http.edge.request import container, current_cause, reached, request_context
 from app.http.lookups import ended_jobs, job_replies
 from app.http.lookups.input import (
     EXAMPLE,

@@ -16,10 +16,9 @@ from app.http.edge.oauth_errors import (
     UnsupportedGrantType,
 )
 from app.http.edge.operation import public
-from app.http.edge.paths import reached
 from app.http.edge.problems import OF_EVERY_REQUEST, WRONG_MEDIA_TYPE
 from app.http.edge.replies import json_response
-from app.http.edge.request import container
+from app.http.edge.request import container, reached
 from app.http.tokens.grant import (
     GRANT_TYPE,
     NO_GRANT_TYPE,

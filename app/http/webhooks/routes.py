@@ -10,9 +10,8 @@ from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, r
 from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
-from app.http.edge.paths import reached
 from app.http.edge.replies import LOCATION, success
-from app.http.edge.request import container, current_cause
+from app.http.edge.request import container, current_cause, reached
 from app.http.edge.schemas import PageQuery
 from app.http.links.input import NoBody
 from app.http.webhooks.input import NOT_A_FLAG, WebhookBody, WebhookChanges

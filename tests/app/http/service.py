@@ -15,7 +15,7 @@ from werkzeug.test import TestResponse
 from app.bootstrap.container import Container
 from app.http import docs
 from app.http.application import create_app
-from app.http.edge.paths import ENCODED
+from app.http.edge.wsgi import ENCODED
 from app.processes.migrate import migrate
 from app.processes.runtime import Runtime
 from app.settings import Settings
