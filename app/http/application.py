@@ -13,7 +13,7 @@ from app.http import docs, health
 from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.catalogue import routes as plans
-from app.http.edge import openapi, outages
+from app.http.edge import errors, openapi
 from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
@@ -40,7 +40,7 @@ def create_app(container: Container, new_id: Callable[[], UUID] = new_request_id
     `new_id` makes the ids of requests that bring none.
     """
     app = Edge(container, new_id)
-    app.extensions[outages.PART] = outages.Outages(container)
+    app.extensions[errors.OUTAGES] = errors.Outages(container)
     app.extensions[ended_jobs.PART] = ended_jobs.EndedJobs()
     groups = (
         auth.blueprint,
@@ -79,10 +79,12 @@ def create_front(
     server = listeners[0].getsockname()
     # No lookup can be done without waiting if each caller is read from the database (SQLite), or if
     # the provider is called over a network.
-    hopeful = many and container.single_lookup.leases is None
+    is_worth_trying = many and container.single_lookup.leases is None
     app = create_app(container)
     paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}
-    usual = LookupsAtOnce(container, app.extensions[outages.PART], paths, new_request_id)
-    at_once = usual.begin if hopeful else None
+    lookups_at_once = LookupsAtOnce(
+        container, app.extensions[errors.OUTAGES], paths, new_request_id
+    )
+    at_once = lookups_at_once.begin if is_worth_trying else None
     threads = RequestThreads(app, server, many=many, at_once=at_once)
     return Front(listeners, threads, replies, settings.request_read_s, finish_s)

@@ -7,9 +7,9 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from app.bootstrap.known_keys import missing_keys
+from app.http.edge.errors import outages
 from app.http.edge.input import SCHEMA_REF, Blueprint, Decorator
 from app.http.edge.operation import public
-from app.http.edge.outages import outages
 from app.http.edge.own_replies import LIVEZ
 from app.http.edge.problem_docs import RetryError, error_responses
 from app.http.edge.problems import OF_EVERY_REQUEST, UNAVAILABLE

@@ -1,24 +1,64 @@
-"""Error handlers: whatever is raised becomes a JSON reply that reveals nothing internal."""
+"""Error handlers: whatever is raised becomes a JSON reply that reveals nothing internal.
+
+Why requests get 503 is logged here, one line for many requests, with the database's own reason.
+"""
 
 import logging
+import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from threading import Lock
+from typing import Any, cast
 
 from eventsourcing.persistence import PersistenceError
 from flask import Response
 from sqlalchemy.exc import SQLAlchemyError
 from werkzeug.exceptions import HTTPException
 
+from app.bootstrap.container import Container
 from app.http.edge.callers import challenge
 from app.http.edge.calling import log_place
 from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
-from app.http.edge.outages import outages
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.http.edge.replies import failure
+from app.http.edge.request import request_context
 from app.security.keys import SigningKeysError
+from app.watch.trouble import trouble_of
 from domain.errors import Conflict, Refused, ServiceUnavailable
 
+OUTAGES = "outages"  # Their place among the parts of the application.
+REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
+SAY_EVERY_S = 10.0  # A process without its database gets hundreds of requests a second.
+
 logger = logging.getLogger(__name__)
+
+
+class Outages:
+    """Logs each new reason at once, then at intervals how many requests it has hit."""
+
+    def __init__(self, container: Container) -> None:
+        self._container = container
+        self._lock = Lock()
+        self._said_at: dict[str, float] = {}
+        self._unsaid = 0
+
+    def note(self, error: Exception) -> str:
+        """Count a request that gets 503 because of an error; return the reason."""
+        reason = trouble_of(error, self._container.persistence.place)
+        now = time.monotonic()
+        with self._lock:
+            self._unsaid += 1
+            if now - self._said_at.get(reason, -SAY_EVERY_S) < SAY_EVERY_S:
+                return reason
+            if len(self._said_at) >= REASONS_MAX:
+                self._said_at.clear()
+            self._said_at[reason], count, self._unsaid = now, self._unsaid, 0
+        logger.error("requests get 503: %s", reason, extra={"requests": count})
+        return reason
+
+
+def outages() -> Outages:
+    """Return the outages of the app that answers this request."""
+    return cast("Outages", request_context().parts[OUTAGES])
 
 
 def answer(error: Exception) -> Response:

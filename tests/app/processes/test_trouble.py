@@ -14,7 +14,7 @@ from werkzeug.test import TestResponse
 from app.adapters.postgres import log as postgres_log
 from app.bootstrap.container import Container
 from app.http.application import create_app
-from app.http.edge import outages
+from app.http.edge import errors
 from app.processes.migrate import migrate
 from app.processes.readiness import what_is_missing
 from app.settings import Settings
@@ -25,7 +25,7 @@ from tests.log_lines import said_by
 from tests.servers.databases import Databases
 
 SECRET = "hunter2"
-OUTAGES = outages.__name__
+OUTAGES = errors.__name__
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def many(ask: Callable[[], TestResponse], count: int = 20) -> list[int]:
 def test_many_requests_that_get_503_are_one_line_with_the_reason(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(outages, "SAY_EVERY_S", 3_600.0)  # However slow the machine is.
+    monkeypatch.setattr(errors, "SAY_EVERY_S", 3_600.0)  # However slow the machine is.
     caplog.set_level(logging.ERROR)
     with container_at(f"{url}_gone", tmp_path) as container:
         client = create_app(container).test_client()
