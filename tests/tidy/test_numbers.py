@@ -15,10 +15,11 @@ from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
 from app.http.accounts import input as account_input
 from app.http.catalogue import input as catalogue_input
-from app.http.edge import calling, front, idempotency
+from app.http.edge import calling, front
+from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
+from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
 from app.http.edge.request import REQUEST_ID
-from app.http.edge.schemas import PAGE_MAX, PER_PAGE_MAX
 from app.http.links import input as link_input
 from app.http.lookups import input as lookup_input
 from app.http.tokens import input as token_input
@@ -100,7 +101,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (f"{PARTNERS}/errors.md", HEAD),
         (f"{PARTNERS}/limits.md", f"or more than {calling.WAITING_REQUESTS_MAX} requests wait"),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
-        (f"{PARTNERS}/idempotency.md", f"(1 to {_most(idempotency.KEY)} visible ASCII characters"),
+        (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
         (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
         (f"{PARTNERS}/jobs.md", f"up to {DEFAULTS.bulk_numbers_max} unless this installation"),
         (f"{PARTNERS}/esim.md", f"({DEFAULTS.provisioning_deadline_s} seconds unless"),
@@ -118,7 +119,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     "URL and headers together": f"{front.HEAD_BYTES_MAX // KIB} KiB",
     "headers": f"{front.HEADERS_MAX}",
     "parameters of a token request": f"{token_input.FIELDS_MAX}",
-    "`Idempotency-Key`": f"{_most(idempotency.KEY)} visible ASCII characters",
+    "`Idempotency-Key`": f"{_most(edge_input.KEY)} visible ASCII characters",
     "`X-Request-Id`": f"{_most(REQUEST_ID)} characters",
     "digits of a `phone_number`": f"{_most(lookup_input.PATTERN) + 1}",
     "`max_age` of a lookup": f"{lookup_input.MAX_AGE_S} s",

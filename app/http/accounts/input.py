@@ -7,9 +7,9 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from app.http.edge.input import described
+from app.http.edge.input import NO_NUL, described
+from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, NAME, OR_EMPTY, one_of
-from app.http.edge.schemas import NO_NUL, PageQuery
 from domain.money import parse_amount
 from projections.models.transactions import KINDS
 

@@ -16,12 +16,11 @@ from app.http.accounts.replies import (
     show_wallet,
 )
 from app.http.accounts.table import COLUMNS, cells
-from app.http.edge.age import wait_for
 from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.media import CSV, also, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
-from app.http.edge.replies import success
+from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container, request_context
 from app.security.authorization import Caller
 from domain.accounts.wallet import Wallet, wallet_id
@@ -79,7 +78,7 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     organization has several such downloads under way.
     """
     parts = container()
-    _wait_for(parts.transactions.name)
+    wait_for(parts, parts.transactions.name)
     wanted = Filter(
         query.get("kind"), query.get("since"), query.get("until"), query.get("reference")
     )
@@ -109,7 +108,7 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
     """
     parts = container()
     wanted = parse_id(transaction_id)
-    _wait_for(parts.transactions.name)
+    wait_for(parts, parts.transactions.name)
     with parts.views.reading() as connection:
         entry = parts.transactions.get(connection, caller.organization_id, wanted)
     if entry is None:
@@ -140,9 +139,3 @@ def _find_wallet(organization_id: UUID) -> WalletRow | Wallet | None:
         return parts.log.find(Wallet, wallet_id(organization_id))
     with parts.views.reading() as connection:
         return parts.wallets.get(connection, organization_id)
-
-
-def _wait_for(model: str) -> bool:
-    """Wait for a read model to pass what the caller may know already."""
-    parts = container()
-    return wait_for(parts, model)

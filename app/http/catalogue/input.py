@@ -6,9 +6,9 @@ from typing import Any
 from marshmallow import ValidationError, fields, validate
 
 from app.http.catalogue.replies import COVERAGE_TYPE
-from app.http.edge.input import described
+from app.http.edge.input import NO_NUL, Query, described
+from app.http.edge.paging import PageQuery
 from app.http.edge.replies import OR_EMPTY, one_of
-from app.http.edge.schemas import NO_NUL, PageQuery, Query
 from domain.catalogue.plan import COVERAGE_TYPES
 from domain.regions import REGIONS, is_country
 

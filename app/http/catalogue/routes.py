@@ -14,11 +14,10 @@ from app.http.catalogue.replies import (
     show_plan,
     show_regions,
 )
-from app.http.edge.age import wait_for
 from app.http.edge.input import Blueprint, parse_id
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
-from app.http.edge.replies import ETAG, NOT_MODIFIED, conditional
+from app.http.edge.replies import ETAG, NOT_MODIFIED, conditional, wait_for
 from app.http.edge.request import container
 from app.security.authorization import Caller
 from domain.errors import NotFound, ValidationFailed
@@ -42,7 +41,7 @@ def list_plans(caller: Caller, query: dict[str, Any]) -> Response:
     All filters can be combined. A page past the end is an empty list.
     """
     parts = container()
-    _wait()
+    wait_for(parts, parts.plans.name)
     wanted = PlanFilter(**{name: query.get(name) for name in FILTERS})
     with parts.views.reading() as connection:
         rows, total = parts.plans.page(
@@ -98,14 +97,8 @@ def read_plan_coverage(caller: Caller, plan_id: str) -> Response:
 def _find(caller: Caller, plan_id: str) -> PlanRow:
     parts = container()
     wanted = parse_id(plan_id)
-    _wait()
+    wait_for(parts, parts.plans.name)
     row = parts.plans.get(parts.views, caller.organization_id, wanted)
     if row is None:
         raise NotFound
     return row.at(parts.clock())
-
-
-def _wait() -> None:
-    """Wait for the read model to pass what an operator has just changed."""
-    parts = container()
-    wait_for(parts, parts.plans.name)

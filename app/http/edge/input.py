@@ -1,16 +1,17 @@
-"""Input of requests: bodies of at most 1 MiB strict JSON, ids in paths, and schemas.
+"""Input of requests: bodies of at most 1 MiB strict JSON, ids in paths, schemas and their fields.
 
 Marshmallow schemas load a part of a request, and their errors become refusals. The blueprint is
 flask-smorest's, which documents operations but takes no part in a request.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from typing import Any, Literal
 from uuid import UUID
 
 import flask_smorest
-from marshmallow import Schema, ValidationError, missing
+from marshmallow import Schema, ValidationError, fields, missing, pre_load, validate
 from msgspec import Struct, to_builtins
 from webargs.core import is_json
 from werkzeug.exceptions import BadRequest, RequestEntityTooLarge, UnsupportedMediaType
@@ -151,6 +152,70 @@ def flatten(
         else:
             found[path] = list(value)
     return found
+
+
+NO_NUL = validate.Regexp(r"^[^\x00]*$", error="Must not hold a NUL character.")
+_DIGITS = re.compile(r"[0-9]{1,100}", re.ASCII)
+
+
+class WholeNumber(fields.Integer):
+    """A number in plain ASCII digits; Python's `int` would also accept `1_000` and ` 1 `.
+
+    A value above `highest` gets the message `beyond`.
+    """
+
+    def __init__(
+        self, highest: int, wanted: str = "", beyond: str = "", lowest: int = 1, **kwargs: Any
+    ) -> None:
+        metadata = {**kwargs.pop("metadata", {}), "minimum": lowest, "maximum": highest}
+        super().__init__(metadata=metadata, **kwargs)
+        self.lowest, self.highest = lowest, highest
+        self.wanted = wanted or f"Must be a whole number from {lowest} to {highest}."
+        self.beyond = beyond or self.wanted
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> int:
+        _ = attr, data, kwargs
+        if not isinstance(value, str) or not _DIGITS.fullmatch(value) or int(value) < self.lowest:
+            raise ValidationError(self.wanted)
+        if int(value) > self.highest:
+            raise ValidationError(self.beyond)
+        return int(value)
+
+
+class Query(Schema):
+    """What a query asks for; an empty filter counts as absent, but an empty page is a mistake."""
+
+    @pre_load
+    def drop_empty_filters(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Treat `?status=` as no filter."""
+        return {name: value for name, value in data.items() if value or name in PAGE_FIELDS}
+
+
+PAGE_FIELDS = ("page", "per_page")  # Those of `PageQuery`.
+
+KEY = r"^[!-~]{1,255}$"  # No header contains a line break, which `$` would accept.
+_KEY = re.compile(KEY)
+NOT_A_KEY = "Must be 1 to 255 visible ASCII characters."
+
+
+def is_key(text: str) -> bool:
+    """Tell whether a header holds a key."""
+    return _KEY.match(text) is not None
+
+
+class IdempotencyHeader(Schema):
+    """The key under which a request may be sent again without being charged again."""
+
+    key = fields.String(
+        data_key="Idempotency-Key",
+        validate=validate.Regexp(KEY, error=NOT_A_KEY),
+        metadata=described(
+            "Any text of your own, new for each lookup, job, link or change of plans. The same key "
+            "with the same request gives the first outcome again, without a second charge.",
+        ),  # No example: the page at /docs would fill it in, and a second try would collide.
+    )
 
 
 LOADS = "loads_input"  # Marks a view that `Blueprint.arguments` has wrapped.

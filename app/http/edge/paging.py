@@ -1,13 +1,33 @@
-"""A page of a list as it is sent: its items, and where it stands among all pages."""
+"""Pages of lists: which one a query asks for, and how it is sent, with its place among all."""
 
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Generic, TypeVar
 
 from msgspec import Struct
 
+from app.http.edge.input import Query, WholeNumber, described
 from app.http.edge.replies import means
 
+PER_PAGE_MAX = 100
+PAGE_MAX = 10**12  # Far beyond any list, but its offset still fits into the database's 64 bits.
+PAST_ALL = "No list is that long; the number of its last page stands in `last_page`."
+
 Item = TypeVar("Item")
+
+
+class PageQuery(Query):
+    """Which page is asked for."""
+
+    page = WholeNumber(
+        PAGE_MAX,
+        "Must be a whole number, 1 or more.",
+        PAST_ALL,
+        load_default=1,
+        metadata=described("The page, from 1."),
+    )
+    per_page = WholeNumber(
+        PER_PAGE_MAX, load_default=50, metadata=described("How many items make a page.")
+    )
 
 
 class PageMeta(Struct):

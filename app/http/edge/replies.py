@@ -16,9 +16,11 @@ import msgspec
 from flask import Response
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import container, current_request, request_context
+from app.http.edge.request import CURRENT, container, current_request, request_context
+from projections.engine.freshness import wait_until_projected
 
 Data = TypeVar("Data")
 Details = TypeVar("Details")
@@ -221,6 +223,19 @@ def json_response(
     return Response(encoded, status, headers, content_type="application/json")
 
 
+def wait_for(parts: Container, name: str) -> None:
+    """Wait for a read model to pass what the caller may know already; note if it stays behind."""
+    if not wait_until_projected(parts.log, parts.views, parts.positions, [name]):
+        note_age(parts, name)
+
+
+def note_age(parts: Container, name: str) -> None:
+    """Make the reply say so if a read model that it shows is stale."""
+    context = CURRENT.get(None)
+    if context is not None:
+        context.stale, context.as_of = parts.freshness.is_stale(name)
+
+
 def reply_meta(*, stale: bool = False) -> ReplyMeta:
     """Return the `meta` of the reply to this request; `stale`: its data are behind the log."""
     context = request_context()
@@ -246,6 +261,20 @@ LOCATION: Final = {
         "schema": {"type": "string", "format": "uri-reference"},
     }
 }
+REPLAYED: Final = {"Idempotency-Replayed": "true"}
+IDEMPOTENCY_REPLAYED: Final = {
+    "Idempotency-Replayed": {
+        "description": "`true` when this is the outcome of an earlier request with the key.",
+        "schema": {"type": "string", "enum": ["true"]},
+    }
+}
+
+
+def replay_headers(replayed: bool) -> dict[str, str]:  # noqa: FBT001 - As a command has returned it.
+    """Return the headers of an outcome; `replayed`: an earlier request with the key had it."""
+    return REPLAYED if replayed else {}
+
+
 ETAG_BYTES = 16
 ETAG: Final = {
     "ETag": {

@@ -6,9 +6,8 @@ from typing import Any
 
 from marshmallow import ValidationError, fields
 
-from app.http.edge.input import described
+from app.http.edge.input import Query, described
 from app.http.edge.replies import NAME, OR_EMPTY
-from app.http.edge.schemas import Query
 from projections.models.usage import DIMENSIONS, Dimension
 
 NOT_A_DAY = "Must be a date, such as 2026-11-21."

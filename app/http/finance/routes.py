@@ -4,11 +4,10 @@ from typing import Any, Final
 
 from flask import Response
 
-from app.http.edge.age import wait_for
 from app.http.edge.input import Blueprint
 from app.http.edge.media import CSV, HTML, also, csv_reply, preferred
 from app.http.edge.operation import operation
-from app.http.edge.replies import success
+from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container
 from app.http.finance.input import NOT_GROUPS, UsageQuery
 from app.http.finance.page import COLUMNS, page_reply, statement_page, statement_rows

@@ -14,10 +14,9 @@ from flask import Response
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
-from app.http.edge.age import wait_for
 from app.http.edge.input import parse_id
 from app.http.edge.paging import offset_of
-from app.http.edge.replies import success
+from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container, current_cause
 from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
 from app.security.authorization import Caller

@@ -9,10 +9,9 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, post_load, validate
 from marshmallow import validates_schema as validates_whole
 
-from app.http.edge.idempotency import IdempotencyHeader
-from app.http.edge.input import described, parse_id
+from app.http.edge.input import NO_NUL, IdempotencyHeader, WholeNumber, described, parse_id
+from app.http.edge.paging import PER_PAGE_MAX, PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
-from app.http.edge.schemas import NO_NUL, PER_PAGE_MAX, PageQuery, WholeNumber
 from app.http.links.replies import STATUSES
 from domain.errors import NotFound
 

@@ -13,20 +13,23 @@ from msgspec.structs import asdict
 from app.http.accounts.replies import show_transaction
 from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
 from app.http.catalogue.replies import show_plan
-from app.http.edge.age import wait_for
-from app.http.edge.idempotency import (
-    IDEMPOTENCY_REPLAYED,
-    REPLAYED,
-    IdempotencyHeader,
-    replay_headers,
-)
-from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
 from app.http.edge.media import PNG, SVG, also, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.problems import problem_of
-from app.http.edge.replies import LOCATION, PLAN_ID, ErrorDetail, failure, success
+from app.http.edge.replies import (
+    IDEMPOTENCY_REPLAYED,
+    LOCATION,
+    PLAN_ID,
+    REPLAYED,
+    ErrorDetail,
+    failure,
+    replay_headers,
+    success,
+    wait_for,
+)
 from app.http.edge.request import container, current_cause, reached
 from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link

@@ -18,7 +18,7 @@ from app.bootstrap.container import Container
 from app.http.edge.callers import admit, caller_of
 from app.http.edge.calling import Request, head, log_place
 from app.http.edge.errors import Outages
-from app.http.edge.idempotency import is_key
+from app.http.edge.input import is_key
 from app.http.edge.own_replies import headers_of
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time

@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import described
+from app.http.edge.input import Query, described
+from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import container, current_request
-from app.http.edge.schemas import PageQuery, Query
 from domain.phone_number import is_e164
 from projections.models.jobs import STATUSES
 

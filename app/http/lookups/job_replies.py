@@ -9,7 +9,6 @@ import msgspec
 from msgspec.structs import asdict
 
 from app.bootstrap.container import Container
-from app.http.edge.age import note_age, wait_for
 from app.http.edge.compression import Kept
 from app.http.edge.paging import Page, PageMeta
 from app.http.edge.replies import (
@@ -22,8 +21,10 @@ from app.http.edge.replies import (
     Reply,
     format_time,
     means,
+    note_age,
     one_of,
     time_or_null,
+    wait_for,
 )
 from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.input import ITEM_STATUSES

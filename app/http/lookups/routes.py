@@ -7,21 +7,22 @@ from typing import Any, Final
 from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
-from app.http.edge.age import wait_for
-from app.http.edge.idempotency import IDEMPOTENCY_REPLAYED, IdempotencyHeader, replay_headers
-from app.http.edge.input import Blueprint, parse_id
+from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
 from app.http.edge.media import also
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.problem_docs import RETRY_AFTER
 from app.http.edge.replies import (
     ETAG,
+    IDEMPOTENCY_REPLAYED,
     LOCATION,
     NOT_MODIFIED,
     common_meta,
     json_response,
+    replay_headers,
     success,
     tagged,
+    wait_for,
 )
 from app.http.edge.request import container, current_cause, reached, request_context
 from app.http.lookups import ended_jobs, job_replies

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from app.http.edge.schemas import PAGE_MAX, PAST_ALL
+from app.http.edge.paging import PAGE_MAX, PAST_ALL
 from projections.models.transactions import KINDS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
