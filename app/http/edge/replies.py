@@ -19,7 +19,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from app.bootstrap.container import Container
 from app.http.edge.compression import Kept
 from app.http.edge.problems import CODES, VALIDATION, Problem
-from app.http.edge.request import CURRENT, container, current_request, request_context
+from app.http.edge.request import container, current_request, request_context
 from projections.engine.freshness import wait_until_projected
 
 Data = TypeVar("Data")
@@ -231,9 +231,8 @@ def wait_for(parts: Container, name: str) -> None:
 
 def note_age(parts: Container, name: str) -> None:
     """Make the reply say so if a read model that it shows is stale."""
-    context = CURRENT.get(None)
-    if context is not None:
-        context.stale, context.as_of = parts.freshness.is_stale(name)
+    context = request_context()
+    context.stale, context.as_of = parts.freshness.is_stale(name)
 
 
 def reply_meta(*, stale: bool = False) -> ReplyMeta:
