@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tests.tidy.source import Source, named_functions
+from tests.tidy.source import Source
 
 FUNCTION_LINES_MAX = 40
 LINE_CHARACTERS_MAX = 100
@@ -27,7 +27,7 @@ def oversized(source: Source) -> dict[str, int]:
     The length of a file is no rule: a concept is a file. Aim at 150 lines, look twice above 400.
     """
     found: dict[str, int] = {}
-    for name, function in named_functions(source.tree):
+    for name, function in source.functions:
         assert function.end_lineno is not None, name
         lines = function.end_lineno - function.lineno + 1
         if lines > FUNCTION_LINES_MAX:
@@ -49,6 +49,8 @@ def missing_docstring(source: Source) -> Iterator[str]:
 
 
 def suppressions_without_reason(source: Source) -> Iterator[str]:
+    if not _SUPPRESSION.search(source.text):
+        return  # To look for comments takes longer than to look at the text.
     for line, comment in source.comments:
         reason, suppressions = _SUPPRESSION.subn("", comment)
         if suppressions and len(re.findall(r"[A-Za-z]{2,}", reason)) < REASON_WORDS_MIN:
@@ -77,7 +79,7 @@ def foreign_imports(source: Source, allowed: Iterable[str]) -> Iterator[str]:
 
 def unannotated(source: Source) -> Iterator[str]:
     """Find public functions with an argument or a result that has no type."""
-    for name, function in named_functions(source.tree):
+    for name, function in source.functions:
         if any(part.startswith("_") and not part.endswith("__") for part in name.split(".")):
             continue
         own = function.args
@@ -102,10 +104,11 @@ def _imports(source: Source) -> Iterator[tuple[int, str]]:
 
 def _uses(source: Source, names: set[str]) -> Iterator[str]:
     """Find these dotted names, whether written out or imported by their last part."""
+    last = {name.rpartition(".")[2] for name in names}
     written = (
         (node.lineno, ast.unparse(node))
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Attribute)
+        if isinstance(node, ast.Attribute) and node.attr in last
     )
     for line, name in chain(written, _imports(source)):
         if name in names:

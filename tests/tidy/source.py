@@ -11,6 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("app", "domain", "projections", "workers")
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,11 @@ class Source:
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text, self.path)
+
+    @cached_property
+    def functions(self) -> list[tuple[str, Function]]:
+        """Return every function with its dotted name (`Wallet.charge`, `register.run`)."""
+        return [*_named_functions(self.tree)]
 
     @cached_property
     def comments(self) -> list[tuple[int, str]]:
@@ -38,14 +44,13 @@ def sources(*rooms: str) -> Iterator[Source]:
             yield Source(path.relative_to(ROOT).as_posix(), path.read_text("utf-8"))
 
 
-def named_functions(
-    node: ast.AST, prefix: str = ""
-) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
-    """Walk every function with its dotted name (`Wallet.charge`, `register.run`)."""
+def _named_functions(node: ast.AST, prefix: str = "") -> Iterator[tuple[str, Function]]:
     for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            continue  # None can hold a function with a name.
         name = prefix
         if isinstance(child, (*FUNCTIONS, ast.ClassDef)):
             name = f"{prefix}.{child.name}".lstrip(".")
         if isinstance(child, FUNCTIONS):
             yield name, child
-        yield from named_functions(child, name)
+        yield from _named_functions(child, name)
