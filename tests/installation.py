@@ -18,6 +18,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from app.adapters.lookups.sandbox import is_sandbox_number
+from app.bootstrap import providers
 from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
 from app.settings import Settings
@@ -34,6 +35,9 @@ from workers.plan_changes import Steadiness
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
 LOOK_S = 0.002
+
+# Every process reads the same table of networks, which takes longer than most tests.
+providers.load_networks = cache(providers.load_networks)
 
 
 class SetClock:
