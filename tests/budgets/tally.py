@@ -4,6 +4,7 @@ libpq writes down every message of a connection. What the server has answered as
 it counts itself, whoever has sent it, and however.
 """
 
+import ctypes
 import os
 import re
 import sqlite3
@@ -26,6 +27,11 @@ WRITES = re.compile(r"\b(INSERT INTO|UPDATE|DELETE FROM|COPY)\b", re.IGNORECASE)
 MESSAGE = re.compile(r"([FB])\t\d+\t(\w+)\t?(.*)", re.DOTALL)
 PARSE = re.compile(r' "([^"]*)" "(.*)" \d+', re.DOTALL)
 BIND = re.compile(r' "[^"]*" "([^"]*)"')
+
+
+# libpq flushes what it has written down when it sends. Without this the answers to the last message
+# of a connection would be read with the next operation.
+flush_all_streams = ctypes.CDLL(None).fflush
 
 
 class Statement(NamedTuple):
@@ -90,6 +96,7 @@ class Tally:
 
     def take(self) -> Sequence[Statement]:
         """Return what has run since the last call."""
+        flush_all_streams(None)
         for trace in [*self._traces]:
             trace.read()
         taken, self.entries = self.entries, []
