@@ -9,7 +9,7 @@ import random
 import re
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from ipaddress import ip_address
 from itertools import count
 from math import inf
@@ -80,38 +80,30 @@ class RemoteRules:
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """How one try failed.
+    """How one try failed, in words, and as what it is raised.
 
     `sent`: the provider may have acted on it. `again`: another try may do better.
     """
 
     outcome: Outcome
+    meaning: str
+    kind: type[Unavailable] = Unavailable
+    _: KW_ONLY
     sent: bool
     again: bool
 
 
-FAILURES: Final[Mapping[Outcome, _Failed]] = {
-    "held": _Failed("held", sent=False, again=False),
-    "unreachable": _Failed("unreachable", sent=False, again=True),
-    "limited": _Failed("limited", sent=False, again=True),
-    "failed": _Failed("failed", sent=True, again=True),
-    "lost": _Failed("lost", sent=True, again=True),
-    "malformed": _Failed("malformed", sent=True, again=False),
-}
-MEANINGS: Final[Mapping[Outcome, str]] = {
-    "failed": "answers with an error of its own",
-    "limited": "limits our calls",
-    "held": "is not asked now, because of its limits or ours",
-    "unreachable": "cannot be reached",
-    "lost": "has not answered completely in time",
-    "malformed": "sends more than is allowed",
-}
-KINDS: Final[Mapping[Outcome, type[Unavailable]]] = {
-    "limited": Busy,
-    "held": Busy,
-    "unreachable": Unreachable,
-    "malformed": Malformed,
-}
+_FAILURES: Final = (
+    _Failed(
+        "held", "is not asked now, because of its limits or ours", Busy, sent=False, again=False
+    ),
+    _Failed("unreachable", "cannot be reached", Unreachable, sent=False, again=True),
+    _Failed("limited", "limits our calls", Busy, sent=False, again=True),
+    _Failed("failed", "answers with an error of its own", sent=True, again=True),
+    _Failed("lost", "has not answered completely in time", sent=True, again=True),
+    _Failed("malformed", "sends more than is allowed", Malformed, sent=True, again=False),
+)
+FAILURES: Final[Mapping[Outcome, _Failed]] = {each.outcome: each for each in _FAILURES}
 
 
 def _no_pace(calls_per_s: float, burst: int, within_s: float) -> float | None:  # noqa: ARG001  # The shape of a pace.
@@ -201,7 +193,7 @@ class RemoteApi:
         if isinstance(found, Reply):
             return found
         if found.sent:
-            message = f"the API of {self.name} {MEANINGS[found.outcome]}; it may have acted"
+            message = f"the API of {self.name} {found.meaning}; it may have acted"
             raise OutcomeUnknown(message)
         raise self._error(found)
 
@@ -213,8 +205,7 @@ class RemoteApi:
                 self._transport.close()
 
     def _error(self, failed: _Failed) -> ProviderError:
-        kind = KINDS.get(failed.outcome, Unavailable)
-        return kind(f"the API of {self.name} {MEANINGS[failed.outcome]}")
+        return failed.kind(f"the API of {self.name} {failed.meaning}")
 
     def _request(  # noqa: PLR0913  # The parts of a request.
         self,

@@ -43,7 +43,7 @@ class Hold:
 def _wait_s(status: int, headers: Mapping[str, str], now: datetime) -> float:
     """Return for how many seconds a reply asks us to wait; 0 for none."""
     told = headers.get("date")
-    sent = moment(told) if told else None
+    sent = moment_of_header(told) if told else None
     if status in {429, 503} and (after := headers.get("retry-after")):
         return _seconds(after, sent or now)
     for remaining, reset in RATES:
@@ -57,14 +57,14 @@ def _seconds(text: str, now: datetime) -> float:
     try:
         number = float(text)
     except ValueError:
-        at = moment(text)
+        at = moment_of_header(text)
         return 0.0 if at is None else (at - now).total_seconds()
     if number >= EPOCH_MS_MIN:
         number /= 1_000
     return number - now.timestamp() if number >= EPOCH_S_MIN else number
 
 
-def moment(text: str) -> datetime | None:
+def moment_of_header(text: str) -> datetime | None:
     """Read an HTTP date or ISO 8601; None for what is none, or names no zone."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError, OverflowError):

@@ -1,6 +1,7 @@
-"""A request to a provider, and how a call can end."""
+"""A request to a provider, how it can end, and the time that several of them share."""
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -29,3 +30,9 @@ class Request:
     url: str
     body: bytes | None
     headers: dict[str, str]
+
+
+def time_left(timeout_s: float) -> Callable[[], float]:
+    """Return a function that tells how much is left for the calls of one operation."""
+    ends_s = time.monotonic() + timeout_s
+    return lambda: max(0.0, ends_s - time.monotonic())

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
 from app.adapters.remote.reply import Malformed, Reply, decode
+from app.adapters.remote.request import time_left
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -93,7 +94,7 @@ class Session:
         )
 
     def _authorized(self, send: Send, timeout_s: float) -> Reply:
-        until = deadline(timeout_s)
+        until = time_left(timeout_s)
         token = self._token or self._log_in("", until)
         reply = send(_bearer(token), until())
         if reply.status == HTTPStatus.UNAUTHORIZED:
@@ -188,7 +189,7 @@ class Airalo:
 
         The list can be asked for days only, of a zone that is not said, and tells times in seconds.
         """
-        left_s, since = deadline(timeout_s), since.replace(microsecond=0)
+        left_s, since = time_left(timeout_s), since.replace(microsecond=0)
         days = (since - timedelta(days=1), until + timedelta(days=1))
         query = {
             "include": "sims,status",
@@ -215,7 +216,7 @@ class Airalo:
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
         """Buy the top-up of a package; only `usage` tells the id under which it is there."""
-        until, package = deadline(timeout_s), plan.provider_plan_id
+        until, package = time_left(timeout_s), plan.provider_plan_id
         topup = package + wire.TOPUP
         body = {"package_id": topup, "iccid": endpoint_id, "description": reference}
         try:
@@ -235,7 +236,7 @@ class Airalo:
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return the packages of an eSIM, and whether it was recycled."""
-        until = deadline(timeout_s)
+        until = time_left(timeout_s)
         now = self._clock()
         sim = self._sim(endpoint_id, until())
         path = f"{_path(endpoint_id)}/packages"
@@ -298,12 +299,6 @@ class Airalo:
         if code == MAINTENANCE:
             raise Unavailable(message)
         raise Rejected(message)
-
-
-def deadline(timeout_s: float) -> Callable[[], float]:
-    """Return a function that tells how much is left for the calls of one operation."""
-    ends_s = time.monotonic() + timeout_s
-    return lambda: max(0.0, ends_s - time.monotonic())
 
 
 def _known(reply: Reply) -> Reply:

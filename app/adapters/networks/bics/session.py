@@ -61,7 +61,7 @@ class Session:
         self._lock = Lock()
         self._refused_s = -LOGIN_PAUSE_S
 
-    def read(  # The parts of a call.
+    def read(
         self,
         path: str,
         query: Mapping[str, str],

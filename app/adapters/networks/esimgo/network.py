@@ -4,7 +4,6 @@ It keeps no reference of ours and repeats nothing safely: what a lost reply has 
 up, an order in the list of orders, a bundle among those of its eSIM. The ICCID is the endpoint.
 """
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -13,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote
 
 from app.adapters.networks.esimgo import wire
-from app.adapters.networks.esimgo.notifications import iccid_of
 from app.adapters.networks.wire import balance_of
-from app.adapters.remote.limits import moment
+from app.adapters.remote.limits import moment_of_header
 from app.adapters.remote.reply import Malformed, Reply, decode
-from app.adapters.remote.request import Query
+from app.adapters.remote.request import Query, time_left
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock
 from domain.cost import ProviderBalance
@@ -120,7 +118,7 @@ class EsimGo:
         Orders of a bundle for an eSIM that is there already look the same. Their moments are
         corrected if the clock there is behind, or a lost one would seem to be older than its call.
         """
-        left_s = _deadline(timeout_s)
+        left_s = time_left(timeout_s)
         found: list[Order] = []
         first = since - BEHIND_MAX
         for page in range(1, ORDER_PAGES_MAX + 1):
@@ -146,7 +144,7 @@ class EsimGo:
         """
         if not self._refunds:
             return False
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         try:
             left = [*self._bundles(order.iccid, until()).present]
         except NoSuchEndpoint:  # It has been given back.
@@ -168,7 +166,7 @@ class EsimGo:
         timeout_s: float,
     ) -> Addon:
         """Buy one more bundle for an eSIM; only `usage` tells the id under which it is there."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         try:
             order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
         except Rejected as error:
@@ -185,7 +183,7 @@ class EsimGo:
 
         Without it the eSIM would go back to eSIM Go, and its link would have none.
         """
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         try:
             present = [*self._bundles(endpoint_id, until()).present]
             names = [name for name, each in present if each.id == addon_id]
@@ -202,7 +200,7 @@ class EsimGo:
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
         """Return bundles, usage and state; those that are used up or over are listed as well."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         now = self._clock()
         bundles = self._bundles(endpoint_id, until())
         esim = self._esim(endpoint_id, until())
@@ -217,7 +215,7 @@ class EsimGo:
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
         """Return the state, and where the eSIM was when its network last heard of it."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         now = self._clock()
         esim = self._esim(endpoint_id, until())
         path = f"{_path(endpoint_id)}/location"
@@ -251,7 +249,7 @@ class EsimGo:
 
     def notified(self, headers: Mapping[str, str], body: bytes) -> str | None:
         """Return the ICCID that a notification is about. Raises ForgedNotification."""
-        return iccid_of(headers, body, self._key)
+        return wire.iccid_of(headers, body, self._key)
 
     def _organisation(self, timeout_s: float) -> wire.Organisation:
         return decode(self._read("/organisation", timeout_s), wire.Organisation)
@@ -279,7 +277,7 @@ class EsimGo:
 
     def _known(self, path: str, timeout_s: float, query: Query | None = None) -> Reply:
         """Read about an eSIM; raises NoSuchEndpoint if it is not ours, or no longer."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         reply = self._api.read("GET", path, query=query, timeout_s=until())
         if reply.status == HTTPStatus.FORBIDDEN:
             self._require_key(until())
@@ -333,7 +331,7 @@ class EsimGo:
 
     def _switch(self, iccid: str, state: wire.State, timeout_s: float) -> None:
         """Suspend or resume; it is refused for an eSIM that is so already, which is no error."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         body = {"suspend": state == "suspended"}
         try:
             self._change("POST", f"{_path(iccid)}/suspend", until(), json=body)
@@ -346,7 +344,7 @@ class EsimGo:
 
     def _change(self, method: str, path: str, timeout_s: float, **options: Any) -> Reply:
         """Send a change; raises Rejected for what was refused, so that nothing happened."""
-        until = _deadline(timeout_s)
+        until = time_left(timeout_s)
         reply = self._api.change(method, path, timeout_s=until(), **options)
         if reply.status in DONE:
             return reply
@@ -379,16 +377,10 @@ def _understood(read: Callable[[], T]) -> T:
 
 def _behind(reply: Reply, now: datetime) -> timedelta:
     """Return how far the network's clock is behind, where its reply shows that it is."""
-    told = moment(reply.headers.get("date", ""))
+    told = moment_of_header(reply.headers.get("date", ""))
     behind = now - told if told is not None else timedelta(0)
     # It counts whole seconds, and the reply took its time.
     return min(behind, BEHIND_MAX) if behind > APART else timedelta(0)
-
-
-def _deadline(timeout_s: float) -> Callable[[], float]:
-    """Return a function that tells how much is left for the calls of one operation."""
-    ends_s = time.monotonic() + timeout_s
-    return lambda: max(0.0, ends_s - time.monotonic())
 
 
 def _path(iccid: str) -> str:

@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 from msgspec.structs import replace
 
-from app.adapters.networks.esimgo.notifications import iccid_of
+from app.adapters.networks.esimgo.wire import iccid_of
 from app.adapters.networks.simulated.network import SimulatedNetwork
 from app.bootstrap import providers
 from app.bootstrap.container import Container

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.adapters.networks.esimgo import wire
-from app.adapters.networks.esimgo.notifications import Notification
+from app.adapters.networks.esimgo.wire import Notification
 from app.adapters.networks.wire import balance_of
 from app.adapters.remote.reply import Reply, decode
 from domain.cost import Cost, ProviderBalance
