@@ -12,7 +12,7 @@ from app.bootstrap.container import Container
 from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show_parts
-from app.processes.supplied import supplied_by
+from app.processes.providers import supplied_by
 from domain.catalogue.plan import Plan
 from domain.catalogue.supplied import SuppliedPlan
 from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated

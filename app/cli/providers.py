@@ -14,7 +14,7 @@ from app.bootstrap.providers import LOOKUPS, NETWORKS
 from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import as_json_option, show, show_list, written
-from app.processes import provider_checks as checks
+from app.processes import providers as checks
 from app.processes.smoke import Smoked, Step, smoke
 from domain.errors import NotPossible
 from domain.money import format_amount

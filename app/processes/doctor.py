@@ -10,7 +10,7 @@ from app.bootstrap.container import Container
 from app.bootstrap.known_keys import lost_keys, missing_keys
 from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
-from app.processes.provider_checks import NEVER_RUN, check
+from app.processes.providers import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
 from app.security.keys import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all

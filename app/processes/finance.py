@@ -1,7 +1,6 @@
 """Serves the finance view on the loopback interface until it is stopped."""
 
 from collections.abc import Callable
-from threading import Event, Thread
 
 from app.bootstrap.container import Container
 from app.finance.access import Access
@@ -10,7 +9,7 @@ from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.listening import bind, listen
 from app.http.edge.own_replies import OwnReplies
-from app.processes.stopping import stop_on_signals
+from app.processes.stopping import call_after, stop_on_signals
 from projections.engine.database import Database
 from projections.finance.figures import Figures
 
@@ -45,13 +44,8 @@ def serve_finance(container: Container, port: int, on_listening: Callable[[str],
     try:
         front, address = open_pages(container, database, port)
         stop = stop_on_signals()
-        Thread(target=_stop, args=(front, stop), name="stop", daemon=True).start()
+        call_after(stop, front.stop)
         on_listening(address)
         front.run()
     finally:
         database.close()
-
-
-def _stop(front: Front, stop: Event) -> None:
-    stop.wait()
-    front.stop()

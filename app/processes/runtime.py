@@ -4,13 +4,15 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from functools import partial
+from queue import Empty, PriorityQueue
 from threading import Event, Thread
-from typing import Literal
+from typing import Any, Literal
+
+from dramatiq import Broker, Worker
 
 from app.bootstrap.container import Container
-from app.processes.balances import note_balances
 from app.processes.memory import settle_memory
-from app.processes.waiting_worker import WaitingWorker
+from app.processes.providers import note_balances
 from app.settings import BILLING_THREADS, LOOKUP_THREADS, PROVISION_THREADS, WEBHOOK_THREADS
 from domain.errors import NotPossible
 from projections.audit.tree_keeper import Unkept
@@ -47,6 +49,8 @@ AUDIT_S = 60.0  # How soon it is noticed that the night has come.
 BALANCES_S = 300.0  # Often enough for an alert, and seldom for a provider's limits.
 BALANCES_FIRST_S = 5.0  # As for the first purge.
 RESTART_S = 1.0
+# Time-out of a queue's consumer: how late it notices its end, or that a delayed message is due.
+LOOK_MS = 1_000
 STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
 logger = logging.getLogger(__name__)
@@ -166,6 +170,7 @@ class Runtime:
     def _auditing(self) -> Schedule:
         """What may take long or wait for others, so that no sweep waits for it."""
         checkpoints = self._container.checkpoints
+        balances = partial(note_balances, self._container)
         return Schedule(
             [
                 Task("audit tree", FOLLOW_S, checkpoints.follow, FOLLOW_FIRST_S, Unkept),
@@ -177,12 +182,9 @@ class Runtime:
                     expected=NotAccepted,
                 ),
                 Task("nightly audit", AUDIT_S, self._container.nightly_audit.run),
-                Task("balances", BALANCES_S, self._balances, first_s=BALANCES_FIRST_S),
+                Task("balances", BALANCES_S, balances, first_s=BALANCES_FIRST_S),
             ]
         )
-
-    def _balances(self) -> None:
-        note_balances(self._container)
 
     def _purge(self) -> object:
         """Delete what own stores no longer need; what is much in several goes."""
@@ -232,3 +234,37 @@ class _SeenLock:
     def release(self) -> None:
         self._tell(False)  # noqa: FBT003  # As above.
         self._lock.release()
+
+
+class WaitingWorker(Worker):
+    """Dramatiq's worker, but with idle threads that sleep; Dramatiq's look ten times a second."""
+
+    def __init__(self, broker: Broker, queue: str, threads: int) -> None:
+        super().__init__(broker, queues={queue}, worker_threads=threads, worker_timeout=LOOK_MS)
+        self._messages = self.work_queue = Messages()
+
+    def stop(self, timeout: int = 600_000) -> None:
+        """Stop when the work in hand is done."""
+        self._messages.end()
+        super().stop(timeout)
+
+
+class Messages(PriorityQueue[Any]):
+    """A queue of messages that wakes its readers for a message, and at the end."""
+
+    _has_ended = False
+
+    def get(self, block: bool = True, timeout: float | None = None) -> Any:  # noqa: ARG002, FBT001, FBT002  # The signature is the library's.
+        """Return the next message, however long that takes; raises Empty at the end."""
+        with self.not_empty:
+            if block:
+                self.not_empty.wait_for(lambda: self._qsize() or self._has_ended)
+            if not self._qsize():
+                raise Empty
+            return self._get()
+
+    def end(self) -> None:
+        """Wake all readers, because there will be no more messages."""
+        with self.not_empty:
+            self._has_ended = True
+            self.not_empty.notify_all()

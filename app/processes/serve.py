@@ -3,16 +3,14 @@
 import logging
 from collections.abc import Callable
 from functools import partial
-from threading import Event, Thread
 
 from app.bootstrap.container import Container
 from app.bootstrap.known_keys import ensure_keys, missing_keys, note_keys
 from app.http.application import create_front
-from app.http.edge.front import Front
 from app.http.edge.listening import bind, listen
 from app.processes import background
 from app.processes.runtime import Runtime
-from app.processes.stopping import stop_on_signals
+from app.processes.stopping import call_after, stop_on_signals
 
 FINISH_S = 18.0  # Long enough for the creation of a link; the whole end takes at most 30 s.
 
@@ -36,7 +34,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     try:
         container.complete()
         front = create_front(container, listeners, many=False, finish_s=FINISH_S)
-        Thread(target=_stop, args=(front, stop), name="stop", daemon=True).start()
+        call_after(stop, front.stop)
         runtime.start()
         logger.info("serving %s", settings.public)
         on_listening()
@@ -44,8 +42,3 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
     finally:
         logger.info("stopping")
         runtime.stop()
-
-
-def _stop(front: Front, stop: Event) -> None:
-    stop.wait()
-    front.stop()

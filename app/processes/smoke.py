@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 from msgspec.structs import replace
 
 from app.bootstrap.container import Container
-from app.processes.supplied import supplied_by
+from app.processes.providers import supplied_by
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.links.esim import holder_of

@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import time
+from collections.abc import Callable
 from socket import socket, socketpair
 from threading import Event, Thread
 from types import FrameType
@@ -33,6 +34,16 @@ def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     for number in ASKS:
         signal.signal(number, _next_one_ends)
     return stop
+
+
+def call_after(stop: Event, end: Callable[[], None]) -> None:
+    """Call `end` as soon as the process should end, from a thread that waits for it."""
+
+    def run() -> None:
+        stop.wait()
+        end()
+
+    Thread(target=run, name="stop", daemon=True).start()
 
 
 def _next_one_ends(number: int, _frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from threading import Event, Thread
 from typing import cast
@@ -22,7 +22,7 @@ from app.processes import web_worker
 from app.processes.background import listen
 from app.processes.doctor import warn_at_start
 from app.processes.readiness import wait_until_ready
-from app.processes.stopping import ASKS, stop_on_signals
+from app.processes.stopping import ASKS, call_after, stop_on_signals
 from app.watch.web_workers import WorkerFiles
 
 KILL_S = 25.0  # A clean end takes at most 30 s.
@@ -71,9 +71,7 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     for line in note_keys(container):
         logger.warning(line)
     listen_on(listeners, settings.host, settings.port)
-    # Workers are spawned, so they inherit nothing that is open here; metrics still need the
-    # database.
-
+    # Workers are spawned, so they inherit nothing that is open here. Metrics need the database.
     if not settings.metrics_port:
         container.close()
     else:
@@ -106,7 +104,8 @@ class Workers:
         Exits with status 1 when a replacement dies as quickly as the worker before it.
         """
         asked, ask = self._context.Pipe(duplex=False)
-        Thread(target=_pass_on, args=(stop, ask), name="stop", daemon=True).start()
+        # A pipe can be waited for together with processes, an event cannot.
+        call_after(stop, lambda: ask.send_bytes(b"stop"))
         for slot in range(self._count):
             self._start(slot, replaces=False)
         waiting = True
@@ -160,9 +159,3 @@ class _Worker:
     slot: int
     began_s: float
     replaces: bool
-
-
-def _pass_on(stop: Event, ask: Connection) -> None:
-    """Turn an event into a pipe, which can be waited for together with processes."""
-    stop.wait()
-    ask.send_bytes(b"stop")

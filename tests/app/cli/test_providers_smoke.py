@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from app.bootstrap.providers import LOOKUPS, NETWORKS
-from app.processes import provider_checks as checks
-from app.processes.provider_checks import NEVER_RUN
+from app.processes import providers as checks
+from app.processes.providers import NEVER_RUN
 from domain.cause import utc_now
 from tests.app.cli.shell import ROOT, Shell
 from tests.support.providers.airalo import CLIENT_ID, CLIENT_SECRET, AiraloServer
@@ -106,7 +106,7 @@ def test_a_transcript_that_cannot_be_read_is_a_problem_that_is_told(
     (row,) = sold.json(*command)["data"]
     told = "its transcript esimgo-2026-01-03.json cannot be read"
     assert (row["up"], row["verified"], row["problem"]) == (True, "on 2026-01-02", told)
-    assert checks.verified("esimgo", tmp_path) == "on 2026-01-02"
+    assert checks.trials("esimgo", tmp_path)[0] == "on 2026-01-02"
 
 
 def test_smoke_refuses_what_costs_more(sold: Shell, far: EsimGoServer, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ REMOTE = sorted({*LOOKUPS, *NETWORKS} - {"offline", "simulated"})
 
 @pytest.mark.parametrize("name", REMOTE)
 def test_every_provider_has_a_page_that_says_whether_it_was_tried(name: str) -> None:
-    tried = checks.verified(name) != NEVER_RUN
+    tried = checks.trials(name, checks.TRANSCRIPTS)[0] != NEVER_RUN
     page = (ROOT / f"docs/providers/{name}.md").read_text("utf-8")
     index = (ROOT / "docs/providers/README.md").read_text("utf-8")
     (row,) = [line for line in index.splitlines() if line.startswith(f"| [`{name}`]({name}.md) ")]

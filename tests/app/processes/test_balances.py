@@ -5,8 +5,7 @@ from math import isnan
 import pytest
 
 from app.adapters.lookups.telnyx import TelnyxLookup
-from app.processes.balances import note_balances
-from app.processes.provider_checks import check
+from app.processes.providers import check, note_balances
 from domain.cause import utc_now
 from tests.app.watch.test_metrics import scrape
 from tests.installation import Installation, sqlite_only

@@ -7,7 +7,7 @@ import dramatiq
 import pytest
 
 from app.adapters.queues.in_process import InProcessBroker, Waking
-from app.processes.waiting_worker import Messages, WaitingWorker
+from app.processes.runtime import Messages, WaitingWorker
 from tests.installation import PATIENCE_S
 
 THREADS = 3

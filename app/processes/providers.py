@@ -1,0 +1,155 @@
+"""The configured providers: what works there now, what we have left, which were tried for real."""
+
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from math import nan
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import msgspec
+
+from app.bootstrap.container import Container
+from domain.catalogue.plan_file import PLANS_MAX
+from domain.catalogue.supplied import SuppliedPlan
+from domain.cost import ProviderBalance
+from domain.errors import NotPossible
+from domain.links.network import EsimNetwork
+from domain.lookups.ports import LookupProvider
+from domain.money import format_amount
+from domain.provider_errors import ProviderError, problem_of
+
+ANSWER_S = 5.0  # Of one provider; they are asked one after the other.
+PAGE_S = 30.0  # For each call for a catalogue, which has many pages.
+NEVER_RUN = "never run against the provider"
+# Kept with the code, because they say which adapters have met the real thing.
+TRANSCRIPTS = Path(__file__).parents[2] / "docs" / "providers" / "transcripts"
+DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
+
+logger = logging.getLogger(__name__)
+
+
+class Trial(msgspec.Struct):
+    """What `providers smoke` writes, as far as it is read here."""
+
+    ok: bool
+
+
+class Configured(NamedTuple):
+    """A provider that the settings name, and how it is asked for a sign of life."""
+
+    kind: Literal["lookups", "network"]
+    provider: LookupProvider | EsimNetwork
+    probe: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """One provider; `balance` is None if it tells none, `problem` if there is none."""
+
+    provider: str
+    kind: str
+    up: bool
+    latency_ms: float
+    balance: str | None
+    circuit: str
+    drained: bool
+    verified: str
+    problem: str | None
+
+
+def check(
+    container: Container, name: str | None = None, transcripts: Path = TRANSCRIPTS
+) -> list[Checked]:
+    """Ask each configured provider, or the one that is named; changes nothing and costs nothing."""
+    asked = [each for each in _configured(container) if name in {None, each.provider.name}]
+    return [_check(container, each, transcripts) for each in asked]
+
+
+def note_balances(container: Container) -> None:
+    """Show each balance in the metrics; one that cannot be read now is NaN, and no alert fires."""
+    metrics = container.metrics
+    for provider in (each.provider for each in _configured(container) if each.provider.remote):
+        try:
+            told = provider.balance(timeout_s=ANSWER_S)
+        except Exception as error:  # noqa: BLE001  # The others are asked all the same.
+            logger.info("the balance of %s cannot be read: %s", provider.name, problem_of(error))
+            metrics.balance(provider.name, nan)
+        else:
+            metrics.balance(provider.name, nan if told is None else told.amount_micros / 1_000_000)
+
+
+def supplied_by(network: EsimNetwork) -> Sequence[SuppliedPlan]:
+    """Return all that a network supplies; NotPossible if it does not tell it, or too much of it."""
+    try:
+        supplied = [*islice(network.supplied(timeout_s=PAGE_S), PLANS_MAX + 1)]
+    except ProviderError as error:
+        message = f"the network {network.name} does not give its catalogue: {type(error).__name__}"
+        raise NotPossible(message) from error
+    if len(supplied) > PLANS_MAX:
+        message = f"the network {network.name} lists more than {PLANS_MAX} plans"
+        raise NotPossible(message)
+    return supplied
+
+
+def _configured(container: Container) -> Iterator[Configured]:
+    for lookup in container.lookups:
+        yield Configured("lookups", lookup, lookup.probe)
+    for name in container.networks.names:
+        network = container.networks.of(name)
+        yield Configured("network", network, partial(network.probe, timeout_s=ANSWER_S))
+
+
+def _check(container: Container, asked: Configured, transcripts: Path) -> Checked:
+    provider, name = asked.provider, asked.provider.name
+    began_s, problem, balance = time.monotonic(), None, None
+    try:
+        asked.probe()
+    except Exception as error:  # noqa: BLE001  # One that is broken hides nothing of the others.
+        problem = problem_of(error)
+    latency_ms = round((time.monotonic() - began_s) * 1000, 1)
+    if problem is None:
+        try:
+            balance = _text(provider.balance(timeout_s=ANSWER_S))
+        except Exception as error:  # noqa: BLE001  # As above.
+            problem = f"its balance: {problem_of(error)}"
+    tried, unreadable = trials(name, transcripts) if provider.remote else ("in this process", None)
+    drained = name in container.drains.look()
+    gauge = "lookup_provider_up" if asked.kind == "lookups" else "network_provider_up"
+    is_closed = container.providers_up()[gauge, name]
+    return Checked(
+        provider=name,
+        kind=asked.kind,
+        up=problem is None,
+        latency_ms=latency_ms,
+        balance=balance,
+        circuit="closed" if is_closed or drained else "open",
+        drained=drained,
+        verified=tried,
+        problem=problem or unreadable,
+    )
+
+
+def trials(name: str, transcripts: Path) -> tuple[str, str | None]:
+    """Return when a provider was tried, and which transcript cannot be read, if any."""
+    dates, problem = [], None
+    for path in sorted(transcripts.glob(f"{name}-*.json")):
+        if (found := DATED.search(path.name)) is None:
+            continue
+        try:
+            if msgspec.json.decode(path.read_bytes(), type=Trial).ok:
+                dates.append(found[1])
+        except (OSError, msgspec.MsgspecError):  # Half a file, or not one of ours.
+            problem = f"its transcript {path.name} cannot be read"
+    return f"on {max(dates)}" if dates else NEVER_RUN, problem
+
+
+def _text(balance: ProviderBalance | None) -> str | None:
+    if balance is None:
+        return None
+    sign = "-" if balance.amount_micros < 0 else ""
+    return f"{sign}{format_amount(abs(balance.amount_micros))} {balance.currency}"
