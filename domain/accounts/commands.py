@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
 from uuid import UUID
 
 from domain.accounts.committer import Change, Committer
@@ -23,7 +22,6 @@ from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
-A = TypeVar("A", Organization, ApiClient)
 LATE_MAX = timedelta(days=1)  # No entry is committed later than this behind the moment it is dated.
 
 
@@ -69,7 +67,7 @@ class Accounts:
         self, organization_id: UUID, change: Callable[[Organization], None]
     ) -> Organization:
         """Apply a change to an organization, again if another operator was first."""
-        return self._change(self._organization(organization_id), change)
+        return self.log.update(self._organization(organization_id), change)
 
     def set_spending_limit(
         self, organization_id: UUID, limit_micros: int | None, cause: Cause
@@ -80,7 +78,7 @@ class Accounts:
         spent in the month so far.
         """
 
-        def decide(newest: Organization) -> Organization:
+        def limit(newest: Organization) -> None:
             newest.set_spending_limit(limit_micros, cause)
             wallet = self.log.find(Wallet, wallet_id(organization_id))
             held = wallet and wallet.spending and wallet.spending.limit_micros
@@ -91,9 +89,8 @@ class Accounts:
                     lambda held: held.limit_spending(spent.limited(held, limit_micros), cause),
                     newest,
                 )
-            return newest
 
-        return self.log.change(self._organization(organization_id), decide)
+        return self.log.update(self._organization(organization_id), limit)
 
     def register_client(
         self,
@@ -127,7 +124,7 @@ class Accounts:
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
         """Apply a change to a client, again if another operator was first."""
         client = self.log.get(ApiClient, api_client_id(client_id), f"client {client_id}")
-        return self._change(client, change)
+        return self.log.update(client, change)
 
     def open_wallet(self, organization_id: UUID, cause: Cause) -> Wallet:
         """Open the wallet of an organization; raises NotPossible if it has one."""
@@ -188,23 +185,18 @@ class Accounts:
     def approve(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
         """Book a proposed adjustment; raises NotPossible for the operator who proposed it."""
 
-        def decide(newest: Adjustment) -> Adjustment:
+        def approve(newest: Adjustment) -> None:
             newest.approve(cause)
             owner = wallet_id(newest.organization_id)
             code = self.currency.code
             self.committer.commit(owner, lambda held: held.adjust(newest, code, cause), newest)
-            return newest
 
-        return self.log.change(self._adjustment(adjustment_id), decide)
+        return self.log.update(self._adjustment(adjustment_id), approve)
 
     def reject(self, adjustment_id: UUID, cause: Cause) -> Adjustment:
         """Decide that a proposed adjustment is never booked."""
-
-        def decide(newest: Adjustment) -> Adjustment:
-            newest.reject(cause)
-            return newest
-
-        return self.log.change(self._adjustment(adjustment_id), decide)
+        adjustment = self._adjustment(adjustment_id)
+        return self.log.update(adjustment, lambda newest: newest.reject(cause))
 
     def _adjustment(self, adjustment_id: UUID) -> Adjustment:
         return self.log.get(Adjustment, adjustment_id, f"adjustment {adjustment_id}")
@@ -255,13 +247,6 @@ class Accounts:
 
     def _organization(self, organization_id: UUID) -> Organization:
         return self.log.get(Organization, organization_id, f"organization {organization_id}")
-
-    def _change(self, aggregate: A, change: Callable[[A], None]) -> A:
-        def decide(newest: A) -> A:
-            change(newest)
-            return newest
-
-        return self.log.change(aggregate, decide)
 
     def _is_made(self, booking: Deposit | Adjustment) -> bool:
         earlier = self.log.find(type(booking), booking.id)

@@ -180,11 +180,7 @@ class Operators:
         return self._change(operator_id, lambda newest: newest.revoke(cause))
 
     def _change(self, operator_id: UUID, change: Callable[[Operator], None]) -> Operator:
-        def decide(newest: Operator) -> Operator:
-            change(newest)
-            return newest
-
-        return self.log.change(self.get(operator_id), decide)
+        return self.log.update(self.get(operator_id), change)
 
     def _each(self) -> Iterator[Operator]:
         for number in count(1):

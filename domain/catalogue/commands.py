@@ -110,11 +110,7 @@ class Catalogue:
         return synced
 
     def _change(self, plan_id: UUID, change: Callable[[Plan], None]) -> Plan:
-        def decide(newest: Plan) -> Plan:
-            change(newest)
-            return newest
-
-        return self.log.change(self.log.get(Plan, plan_id, f"plan {plan_id}"), decide)
+        return self.log.update(self.log.get(Plan, plan_id, f"plan {plan_id}"), change)
 
     def _require_organization(self, organization_id: UUID) -> None:
         self.log.get(Organization, organization_id, f"organization {organization_id}")

@@ -221,12 +221,11 @@ class LinkCreate:
     def _expire(self, link: Link) -> Link:
         """Fail a link whose deadline has passed; it fails only once, whoever does it."""
 
-        def end(newest: Link) -> Link:
+        def end(newest: Link) -> None:
             if not _is_answered(newest):
                 self.failing.fail_link(newest, ProvisioningError(LATE), outcome_known=False)
-            return newest
 
-        return self.log.change(link, end, ServiceUnavailable(NOT_ENDED))
+        return self.log.update(link, end, ServiceUnavailable(NOT_ENDED))
 
 
 def _is_answered(link: Link) -> bool:

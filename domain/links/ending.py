@@ -227,15 +227,14 @@ class LinkEnding:
         intent = link.end_intent
         assert intent is not None
 
-        def close(newest: Link) -> Link:
+        def close(newest: Link) -> None:
             cause = Cause(self.clock(), intent.request_id)
             if newest.end_intent == intent and ended:
                 self._finish(newest, cause)
             elif newest.end_intent == intent:
                 newest.keep(cause)
-            return newest
 
-        closed = self.log.change(link, close)
+        closed = self.log.update(link, close)
         if ended and closed.ended is None:  # Somebody has given it up, long after our call.
             raise ProvisioningError(LATE, UNCHANGED)
         return closed

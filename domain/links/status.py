@@ -102,12 +102,11 @@ class LinkStatusSwitch:
         intent = link.status_intent
         assert intent is not None
 
-        def settle(newest: Link) -> Link:
+        def settle(newest: Link) -> None:
             if newest.status_intent == intent:
                 newest.settle_status(now_has, Cause(self.clock(), intent.request_id))
-            return newest
 
-        return self.log.change(link, settle)
+        return self.log.update(link, settle)
 
     def _seen_or_known(self, link: Link, until_s: float) -> LinkStatus:
         """Return the status at the network; if it cannot be read now, the log's."""

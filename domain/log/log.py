@@ -213,6 +213,17 @@ class Log(Application[UUID]):
 
         return retry_on_conflict(attempt, otherwise)
 
+    def update(
+        self, aggregate: R, change: Callable[[R], object], otherwise: Exception | None = None
+    ) -> R:
+        """Do as `Log.change` does, but return the aggregate as it was changed."""
+
+        def decide(newest: R) -> R:
+            change(newest)
+            return newest
+
+        return self.change(aggregate, decide, otherwise)
+
     def decided_on(self, aggregates: Iterable[Root]) -> frozenset[str]:
         """Return the servers on which aggregates were decided; for new ones, the present server."""
         servers = {each.read_from or self.server for each in aggregates}

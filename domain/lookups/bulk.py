@@ -132,17 +132,16 @@ class BulkCancel:
         JobFinished for one that ended otherwise.
         """
 
-        def cancel(newest: BulkJob) -> BulkJob:
+        def cancel(newest: BulkJob) -> None:
             if newest.cancelled_count:
-                return newest
+                return
             if newest.finished_at is not None:
                 raise JobFinished
             refund = newest.cancel(cause)
             refunds = refunds_of(newest, refund, newest.cancelled_count, "cancelled")
             self.committer.commit_entries(newest.organization_id, refunds, cause, newest)
-            return newest
 
-        return self.log.change(job, cancel)
+        return self.log.update(job, cancel)
 
 
 def _price_of(request: BulkRequest, job_id: UUID) -> PaidPrice | None:

@@ -112,7 +112,7 @@ class Webhooks:
         """Change an endpoint; what is as it was leaves no event."""
         endpoint = self.get(organization_id, endpoint_id)
 
-        def decide(newest: WebhookEndpoint) -> WebhookEndpoint:
+        def decide(newest: WebhookEndpoint) -> None:
             if newest.is_deleted:
                 raise NotFound
             self._change_facts(newest, changes, cause)
@@ -120,9 +120,8 @@ class Webhooks:
                 newest.enable(cause)
             elif changes.enabled is False:
                 newest.disable("asked", cause)
-            return newest
 
-        return self.log.change(endpoint, decide)
+        return self.log.update(endpoint, decide)
 
     def _change_facts(self, newest: WebhookEndpoint, changes: Changes, cause: Cause) -> None:
         known = self.address(newest)

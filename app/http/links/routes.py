@@ -284,12 +284,8 @@ def rename_link(_: Caller, link: Link, body: dict[str, Any]) -> Response:
     An ended one can be renamed too.
     """
     cause = current_cause()
-
-    def rename(newest: Link) -> Link:
-        newest.rename(body["name"], cause)
-        return newest
-
-    return reply_link(container().log.change(link, rename))
+    renamed = container().log.update(link, lambda newest: newest.rename(body["name"], cause))
+    return reply_link(renamed)
 
 
 @blueprint.route("/v1/links/<identifier>", methods=["DELETE"])
