@@ -1,8 +1,8 @@
 """Every kind of aggregate; importing this module makes every topic of the log known."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator
 from domain.accounts.organization import ApiClient, Organization
@@ -14,7 +14,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import LostOrder
 from domain.links.plan_change import PlanChange
-from domain.log.aggregate import Event, Root
+from domain.log.aggregate import Event, Root, kinds_below
 from domain.log.discontinuity import Discontinuity
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
@@ -47,11 +47,9 @@ AGGREGATES: tuple[type[Root], ...] = (
 
 def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
     """Return the topics of all events except of these kinds."""
-    return frozenset(_topics(Event)).difference(*map(_topics, uses))
+    return _topics_of(Event).difference(*map(_topics_of, uses))
 
 
-def _topics(kind: type[Event]) -> Iterator[str]:
-    if hasattr(kind, "TOPIC"):
-        yield kind.TOPIC
-    for each in kind.__subclasses__():
-        yield from _topics(each)
+def _topics_of(kind: type[Event]) -> frozenset[str]:
+    kinds = (kind, *kinds_below(kind))
+    return frozenset(each.TOPIC for each in kinds if hasattr(each, "TOPIC"))

@@ -26,9 +26,8 @@ from app.processes.migrate import migrate, newer_tables, table_versions
 from app.security.key_file import locked, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY
 from app.security.secrets import SecretHasher
-from domain.log.aggregate import Event
+from domain.log.aggregate import Event, class_of
 from domain.log.log import Log
-from domain.log.topics import class_of
 from projections.audit.auditor import verify as audit
 from projections.audit.report import Report
 from projections.engine.rebuild import Progress, ignore_progress

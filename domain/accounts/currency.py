@@ -1,14 +1,48 @@
-"""Makes sure that the setting CURRENCY is the currency of the log; if not, nothing is done."""
+"""The one currency of a log, which its ledger fixes and all wallets share.
+
+`Currency` makes sure that the setting CURRENCY is that currency; if not, nothing is done.
+"""
 
 from collections.abc import Callable, Sequence
+from typing import Self
+from uuid import UUID
 
-from domain.accounts.ledger import Ledger, ledger_id
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.wallet import Wallet
 from domain.cause import Cause
 from domain.errors import Conflict, WrongCurrency
-from domain.log.aggregate import Root
+from domain.ids import derive_id
+from domain.log.aggregate import Created, Root
 from domain.log.log import Log
+
+
+class Ledger(Root):
+    """Opened once, in the commit of the first wallet or monthly fee.
+
+    There is one stream for it, so two processes with different settings cannot both be first.
+    """
+
+    TOPIC = "ledger"
+
+    class Opened(Created):
+        TOPIC = "ledger.opened"
+
+        currency: str
+
+        def apply(self, aggregate: "Ledger") -> None:
+            aggregate.currency = self.currency
+
+    currency: str
+
+    @classmethod
+    def open(cls, currency: str, cause: Cause) -> Self:
+        """Fix the currency; a second ledger collides, because its id is derived."""
+        return cls.begin(cls.Opened, cause, ledger_id(), currency=currency)
+
+
+def ledger_id() -> UUID:
+    """Return the stream of the log's only ledger."""
+    return derive_id("ledger")
 
 
 class Currency:

@@ -1,6 +1,10 @@
-"""The base classes of aggregates and events: the only place where an event is made."""
+"""The base classes of aggregates and events, and which class a topic of the log names.
+
+This is the only place where an event is made.
+"""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import field, fields
 from datetime import datetime
 from functools import cache
@@ -8,12 +12,31 @@ from typing import Any, ClassVar, Self, TypeVar, cast
 from uuid import UUID
 
 from eventsourcing.domain import AggregateCreated, AggregateEvent, BaseAggregate
-from eventsourcing.utils import get_topic
+from eventsourcing.utils import TopicError, get_topic
 
 from domain.cause import Cause
-from domain.log.topics import class_of
 
 E = TypeVar("E", bound="Event")
+
+
+@cache
+def class_of(topic: str, base: type[Any]) -> Any:
+    """Return the loaded class of ours below `base` that has this topic; raises TopicError.
+
+    The library would import any module that a topic names, and a log may be somebody else's export.
+    """
+    named = [kind for kind in kinds_below(base) if getattr(kind, "TOPIC", None) == topic]
+    if not named:
+        message = f"the topic {topic!r} is not known here"
+        raise TopicError(message)
+    return named[-1]  # Below some of our classes the library makes one of its own, and uses that.
+
+
+def kinds_below(base: type[Any]) -> Iterator[type[Any]]:
+    """Yield all classes below a class, those below these too."""
+    for kind in base.__subclasses__():
+        yield kind
+        yield from kinds_below(kind)
 
 
 class Event(AggregateEvent):

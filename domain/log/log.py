@@ -26,11 +26,10 @@ from eventsourcing.utils import Environment, EnvType, TopicError, get_topic
 from domain.at_once import may_wait
 from domain.cause import Cause, utc_now
 from domain.errors import Conflict, NotFound, ServiceUnavailable
-from domain.log.aggregate import Event, LoadedFromNewest, Root
+from domain.log.aggregate import Event, LoadedFromNewest, Root, class_of
 from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
-from domain.log.topics import class_of
 
 MEET_AGAIN_S = 1.0  # Pause after a server could not be told what it has lost.
 SCAN_EVENTS = 100_000  # Events for one statement; so many rows stay far below its time-out.

@@ -20,7 +20,7 @@ from eventsourcing.persistence import (
 )
 from eventsourcing.utils import TopicError, get_topic
 
-from domain.log.topics import class_of
+from domain.log.aggregate import class_of
 
 COLUMNS = ("originator_id", "originator_version")  # Columns of the log, not part of the state.
 

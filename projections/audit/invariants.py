@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.paid_price import PaidPrice, Repaying
 from domain.accounts.refund_by_hand import RefundByHand

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.months import month_of

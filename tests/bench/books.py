@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import msgspec
 
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.paid_price import PaidPrice
 from domain.accounts.wallet import Charge, Deposit, Reference, Wallet
 from domain.cause import Cause

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.monthly_fee import MonthlyFee
 from domain.accounts.operators import Operator as StaffOperator
 from domain.accounts.organization import ApiClient, Organization

@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 
 import domain.log.log
-from domain.accounts.ledger import Ledger
+from domain.accounts.currency import Ledger
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import ConfigError, WrongCurrency
