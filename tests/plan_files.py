@@ -5,9 +5,10 @@ from typing import Any
 from uuid import UUID
 
 from app.bootstrap.container import Container
+from domain.catalogue.checked_json import FileRefused
 from domain.catalogue.commands import Imported
 from domain.catalogue.plan import Plan, key_of, plan_id
-from domain.catalogue.plan_file import PlanRules, PlansRefused, read_plan_file
+from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
 
 Written = dict[str, Any]
@@ -57,7 +58,7 @@ def refusal(parts: Container, *plans: Written) -> list[str]:
     head = parts.log.head()
     try:
         import_plans(parts, *plans)
-    except PlansRefused as refused:
+    except FileRefused as refused:
         assert parts.log.head() == head
         return refused.lines
     message = "the import was not refused"

@@ -14,8 +14,7 @@ from app.cli.installation import catch_up, cause_of, installation, require_organ
 from app.cli.output import Refusals, as_json_option, show, show_list
 from app.cli.working import working
 from domain.accounts.wallet import Wallet
-from domain.catalogue.checked_json import FileRefused
-from domain.catalogue.plan_file import FILE_BYTES_MAX
+from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
 from domain.links.esim import holder_of

@@ -13,9 +13,10 @@ from app.cli.arguments import AT_LEAST_ZERO, Moment, organization_argument
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import Refusals, as_json_option, show, show_list
 from app.cli.plans_sync import sync
+from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
 from domain.catalogue.commands import Catalogue
 from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
-from domain.catalogue.plan_file import FILE_BYTES_MAX, PlanRules, PlansRefused, read_plan_file
+from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
 from projections.models.plans import PlanRow
@@ -49,7 +50,7 @@ def import_file(*, file: IO[bytes], below_cost: bool, as_json: bool) -> None:
         try:
             entries = read_plan_file(data, rules)
             imported = container.catalogue.import_plans(entries, cause)
-        except PlansRefused as refused:
+        except FileRefused as refused:
             raise Refusals(refused.lines) from refused
     show(asdict(imported), as_json=as_json)
 

@@ -12,7 +12,7 @@ from app.security.secrets import new_client_secret
 from app.settings import Settings, WrongSetting
 from domain.accounts.organization import ApiClient, Organization, api_client_id
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.catalogue.plan_file import PlanRules, read_plans
+from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.ids import derive_id
@@ -115,5 +115,6 @@ def _import_plans(container: Container, cause: Cause) -> None:
     """Reset the sample plans; a demo in another currency has the same figures."""
     currency = container.settings.currency
     sample = json.loads(PLANS.read_bytes())
-    plans = [{**plan, "currency": currency} for plan in sample["plans"]]
-    container.catalogue.import_plans(read_plans({"plans": plans}, PlanRules(currency)), cause)
+    sample["plans"] = [{**plan, "currency": currency} for plan in sample["plans"]]
+    entries = read_plan_file(json.dumps(sample).encode(), PlanRules(currency))
+    container.catalogue.import_plans(entries, cause)

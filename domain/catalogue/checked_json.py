@@ -13,6 +13,8 @@ from domain import strict_json
 from domain.errors import NotPossible
 from domain.money import parse_amount
 
+FILE = "the file"  # How errors name the file as a whole.
+FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
 TEXT_CHARS_MAX = 255
 NAME_CHARS_MAX = 60  # Of an unknown member's name; its beginning shows which one is meant.
 
@@ -87,6 +89,16 @@ def told(place: str, problems: Iterable[Problem]) -> list[str]:
     return [": ".join(part for part in (place, shown(path), why) if part) for path, why in problems]
 
 
+def read_file(data: bytes, check: Check[T]) -> T:
+    """Parse a file and check what it holds; raises FileRefused with every reason."""
+    if len(data) > FILE_BYTES_MAX:
+        raise FileRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
+    try:
+        return check(parse(data))
+    except Wrong as wrong:
+        raise FileRefused(told(FILE, wrong.problems)) from None
+
+
 def members(
     required: Mapping[str, Check[Any]], optional: Mapping[str, Check[Any]] = {}
 ) -> Check[dict[str, Any]]:
@@ -136,6 +148,18 @@ def every(check_item: Check[T]) -> Check[list[T]]:
         if problems:
             raise Wrong(*problems)
         return items
+
+    return check
+
+
+def some(check_list: Check[list[T]], noun: str) -> Check[list[T]]:
+    """Check a list that must not be empty; `noun` says what it lacks then."""
+
+    def check(value: Any) -> list[T]:
+        found = check_list(value)
+        if not found:
+            raise Wrong(((), f"must have at least one {noun}"))
+        return found
 
     return check
 

@@ -44,7 +44,7 @@ class Catalogue:
     def import_plans(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
         """Create or change the plans of a file, all or none; plans that are not in it stay.
 
-        Raises PlansRefused with every reason, ServiceUnavailable when others keep changing them.
+        Raises FileRefused with every reason, ServiceUnavailable when others keep changing them.
         """
         return retry_on_conflict(lambda: self._import(entries, cause))
 

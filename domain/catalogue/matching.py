@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.accounts.organization import Organization
-from domain.catalogue.checked_json import Path, Problem, Wrong, told
+from domain.catalogue.checked_json import FileRefused, Path, Problem, Wrong, told
 from domain.catalogue.plan import Plan, PlanKey, plan_id
-from domain.catalogue.plan_file import PlanEntry, PlansRefused
+from domain.catalogue.plan_file import PlanEntry
 from domain.errors import Conflict
 from domain.log.aggregate import Root
 from domain.log.log import Log
@@ -27,7 +27,7 @@ class Match:
 def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Match]:
     """Return the match of each entry.
 
-    Raises PlansRefused with every reason against any entry, Conflict when `known` is out of date.
+    Raises FileRefused with every reason against any entry, Conflict when `known` is out of date.
     """
     matching = _Matching(log, known)
     matches: list[Match] = []
@@ -41,7 +41,7 @@ def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Mat
                 problems += wrong.problems
         lines += told(entry.place, problems)
     if lines:
-        raise PlansRefused(lines)
+        raise FileRefused(lines)
     return matches
 
 

@@ -19,7 +19,8 @@ from domain.catalogue.checked_json import (
     members,
     moment,
     one_of,
-    parse,
+    read_file,
+    some,
     text,
     told,
     twins,
@@ -45,16 +46,10 @@ from domain.regions import is_country
 
 T = TypeVar("T")
 
-FILE = "the file"
-FILE_BYTES_MAX = 128 * 1024 * 1024  # Parsed it takes about ten times as much memory.
 PLANS_MAX = 20_000  # They are one transaction, and appending waits for its end.
 # A petabyte: more than any plan sells, and well within every number type.
 DATA_MB_MAX = 1_000_000_000
 VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
-
-
-class PlansRefused(FileRefused):
-    """Raised when entries cannot be imported; none was imported."""
 
 
 @dataclass(frozen=True)
@@ -97,22 +92,8 @@ class PlanEntry:
 
 
 def read_plan_file(data: bytes, rules: PlanRules) -> list[PlanEntry]:
-    """Read a plan file; raises PlansRefused with every error."""
-    if len(data) > FILE_BYTES_MAX:
-        raise PlansRefused([f"{FILE}: is larger than {FILE_BYTES_MAX} bytes"])
-    try:
-        document = parse(data)
-    except Wrong as wrong:
-        raise PlansRefused(told(FILE, wrong.problems)) from None
-    return read_plans(document, rules)
-
-
-def read_plans(document: Any, rules: PlanRules) -> list[PlanEntry]:
-    """Read a plan file that is parsed already; raises PlansRefused with every error."""
-    try:
-        plans = members({"plans": _list_of_plans})(document)["plans"]
-    except Wrong as wrong:
-        raise PlansRefused(told(FILE, wrong.problems)) from None
+    """Read a plan file; raises FileRefused with every error."""
+    plans = read_file(data, members({"plans": _list_of_plans}))["plans"]
     entries: list[PlanEntry] = []
     lines: list[str] = []
     for index, plan in enumerate(plans):
@@ -122,7 +103,7 @@ def read_plans(document: Any, rules: PlanRules) -> list[PlanEntry]:
             name = plan.get("name") if isinstance(plan, dict) else None
             lines += told(_place(index, name), wrong.problems)
     if lines:
-        raise PlansRefused(lines)
+        raise FileRefused(lines)
     return entries
 
 
@@ -252,13 +233,6 @@ def _country(value: Any) -> str:
     return value
 
 
-def _at_least_one(value: Any) -> list[CountryCoverage]:
-    found = _COVERAGE(value)
-    if not found:
-        raise Wrong(((), "must have at least one country"))
-    return found
-
-
 _LATER_PRICE = members({"from": moment, "retail_price": amount})
 PROFILE = members({"id": text, "name": text, "color": text})
 _OPERATOR = members({"name": text, "network_types": every(text)})
@@ -268,14 +242,13 @@ _COUNTRY = members(
         "operators": every(lambda value: Operator(**_OPERATOR(value))),
     }
 )
-_COVERAGE = every(lambda value: CountryCoverage(**_COUNTRY(value)))
 _REQUIRED = {
     "name": text,
     "retail_price": lambda value: None if value is None else amount(value),
     "data_mb": whole(DATA_MB_MAX),
     "validity_days": whole(VALIDITY_DAYS_MAX),
     "sponsor_profiles": every(lambda value: SponsorProfile(**PROFILE(value))),
-    "coverage": _at_least_one,
+    "coverage": some(every(lambda value: CountryCoverage(**_COUNTRY(value))), "country"),
 }
 _OPTIONAL = {
     "id": identifier,

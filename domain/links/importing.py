@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from domain.accounts.organization import Organization
 from domain.catalogue.checked_json import (
+    FILE,
     Check,
     FileRefused,
     Problem,
@@ -23,13 +24,14 @@ from domain.catalogue.checked_json import (
     members,
     moment,
     one_of,
-    parse,
+    read_file,
+    some,
     text,
     told,
     twins,
 )
 from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
-from domain.catalogue.plan_file import FILE_BYTES_MAX, PROFILE
+from domain.catalogue.plan_file import PROFILE
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
@@ -183,12 +185,7 @@ def _require_same(link: Link, facts: Mapping[str, Any]) -> None:
 
 def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
     """Read a file; raises FileRefused with every error."""
-    if len(data) > FILE_BYTES_MAX:
-        raise FileRefused([f"the file: is larger than {FILE_BYTES_MAX} bytes"])
-    try:
-        found = members({"links": _list_of_links})(parse(data))["links"]
-    except Wrong as wrong:
-        raise FileRefused(told("the file", wrong.problems)) from None
+    found = read_file(data, members({"links": _list_of_links}))["links"]
     entries: list[Mapping[str, Any]] = []
     lines: list[str] = []
     check = _entry(networks)
@@ -200,7 +197,7 @@ def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
         else:
             entries.append({**said, "network": said["network"] or networks[0]})
     if not lines:
-        lines = told("the file", [*_twins(entries, "iccid"), *_twins(entries, "endpoint_id")])
+        lines = told(FILE, [*_twins(entries, "iccid"), *_twins(entries, "endpoint_id")])
     if lines:
         raise FileRefused(lines)
     return entries
@@ -224,7 +221,7 @@ def _entry(networks: Sequence[str]) -> Check[dict[str, Any]]:
         {
             "organization_id": identifier,
             "iccid": _like(ICCID, "18 to 22 digits"),
-            "plans": _some(every(plan)),
+            "plans": some(every(plan), "plan"),
         },
         {
             "network": one_of(*networks),
@@ -241,16 +238,6 @@ def _like(pattern: re.Pattern[str], form: str) -> Check[str]:
         if not isinstance(value, str) or not pattern.fullmatch(value):
             raise Wrong(((), f"must be {form}"))
         return value
-
-    return check
-
-
-def _some(check_list: Check[list[Any]]) -> Check[list[Any]]:
-    def check(value: Any) -> list[Any]:
-        found = check_list(value)
-        if not found:
-            raise Wrong(((), "must have at least one plan"))
-        return found
 
     return check
 

@@ -7,14 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from domain.catalogue import plan_file
+from domain.catalogue import checked_json, plan_file
+from domain.catalogue.checked_json import FileRefused
 from domain.catalogue.plan import CountryCoverage, Operator, SponsorProfile
 from domain.catalogue.plan_file import (
     PlanEntry,
     PlanRules,
-    PlansRefused,
     read_plan_file,
-    read_plans,
 )
 from domain.cost import Cost
 from tests.plan_files import covering, plan, profile, written
@@ -33,7 +32,7 @@ def one(**changes: Any) -> PlanEntry:
 
 
 def lines(data: bytes) -> list[str]:
-    with pytest.raises(PlansRefused) as refused:
+    with pytest.raises(FileRefused) as refused:
         read_plan_file(data, RULES)
     assert str(refused.value).splitlines() == refused.value.lines
     return refused.value.lines
@@ -322,16 +321,8 @@ def test_more_plans_or_bytes_than_one_import_takes_are_refused(
     monkeypatch.setattr(plan_file, "PLANS_MAX", 2)
     assert len(read_plan_file(written(plan(), plan()), RULES)) == 2
     assert "must be at most 2" in lines(written(plan(), plan(), plan()))[0]
-    monkeypatch.setattr(plan_file, "FILE_BYTES_MAX", 10)
+    monkeypatch.setattr(checked_json, "FILE_BYTES_MAX", 10)
     assert lines(written()) == ["the file: is larger than 10 bytes"]
-
-
-def test_a_file_that_is_parsed_already_is_read_alike() -> None:
-    [entry] = read_plans({"plans": [plan(currency="EUR")]}, PlanRules("EUR"))
-    assert entry.terms.currency == "EUR"
-    assert (entry.index, entry.place) == (0, 'plans[0] "Germany 1 GB"')
-    with pytest.raises(PlansRefused):
-        read_plans([], RULES)
 
 
 def test_prices_to_come_and_none_yet_are_told_by_a_file() -> None:
