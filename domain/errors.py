@@ -7,13 +7,13 @@ Refused
 ├── ValidationFailed · NotFound
 ├── IdempotencyKeyReused · IdempotencyInProgress · JobFinished
 ├── NotSupportedByNetwork · LinkBusy · LinkEnded · LinkInUse · CancelWindowOver
+├── WebhookLimit · WebhookDisabled
 ├── RateLimited
 ├── ConfigError
 ├── IncompleteNetworkAnswer · ProvisioningError · NetworkUnavailable
 └── NumberLookupUnavailable · ServiceUnavailable
 Conflict          another writer was first on our own stream: reload and decide anew
 NotPossible       an operator asked for something that another fact forbids
-├── WebhookLimit · WebhookDisabled
 └── WrongCurrency CURRENCY is not the currency of the log
 """
 
@@ -284,6 +284,22 @@ class CancelWindowOver(Refused):
     retryable = False
 
 
+class WebhookLimit(Refused):
+    """Raised for one webhook endpoint too many."""
+
+    code = "WEBHOOK_LIMIT"
+    message = "An organization has at most 10 webhook endpoints; delete one first."
+    retryable = False
+
+
+class WebhookDisabled(Refused):
+    """Raised for what only an enabled webhook endpoint can be asked for."""
+
+    code = "WEBHOOK_DISABLED"
+    message = "This webhook endpoint is disabled; enable it first."
+    retryable = False
+
+
 class NetworkUnavailable(Refused):
     """Raised when a live answer was asked for and the network gave none."""
 
@@ -317,19 +333,3 @@ class WrongCurrency(NotPossible):
 
     def __init__(self, currency: str) -> None:
         super().__init__(f"CURRENCY must stay {currency}: the log of this installation holds it")
-
-
-class WebhookLimit(Refused):
-    """Raised for one webhook endpoint too many."""
-
-    code = "WEBHOOK_LIMIT"
-    message = "An organization has at most 10 webhook endpoints; delete one first."
-    retryable = False
-
-
-class WebhookDisabled(Refused):
-    """Raised for what only an enabled webhook endpoint can be asked for."""
-
-    code = "WEBHOOK_DISABLED"
-    message = "This webhook endpoint is disabled; enable it first."
-    retryable = False

@@ -21,7 +21,7 @@ from domain.links.readings import LinkReadings, PlanStage, note_plans, plans_of
 from domain.provider_errors import ProviderError, Rejected
 from projections.engine.complaint import Complaint
 from projections.engine.database import Database
-from projections.models.links import Links
+from projections.models.links import ActivatedLink, Links
 
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
@@ -246,11 +246,15 @@ class BackgroundReading:
             with self.database.reading() as connection:
                 new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
             if new:  # One has been read when it was made.
-                turns = [NewTurn(*each[:-1], each[-1] + self.every) for each in new]
+                turns = [self._first_turn(each) for each in new]
                 self.turns.enter(turns, self.clock())
                 self._entered = turns[-1].position
             if len(new) < ENTER_LINKS:
                 return
+
+    def _first_turn(self, link: ActivatedLink) -> NewTurn:
+        due_at = link.activated_at + self.every
+        return NewTurn(link.id, link.organization_id, link.network, link.position, due_at)
 
     def _tell_end(self, link_id: UUID) -> None:
         """Tell that a plan ends soon by what was last read, whether the network answers or not."""

@@ -4,6 +4,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.spending import Spending
@@ -15,8 +16,12 @@ WALLETS_MAX = 16_384
 SHARED_S = 1.0  # After another process changed a wallet, each batch reads it first for so long.
 
 
-# With the server from which it was read, and the limit of spending, if any.
-_Balance = tuple[str | None, int, Spending | None]
+class _Balance(NamedTuple):
+    """What a wallet holds, and on which server that was read."""
+
+    read_from: str | None
+    micros: int
+    spending: Spending | None  # None: no limit.
 
 
 class WalletCache:
@@ -47,10 +52,10 @@ class WalletCache:
     def peek(self, wallet_id: UUID, at: datetime) -> int | None:
         """Return what can be spent as last committed, perhaps out of date; any thread may ask."""
         held = self._balances.get(wallet_id)
-        if held is None or held[0] != self._log.server:
+        if held is None or held.read_from != self._log.server:
             return None
-        _, balance_micros, spending = held
-        return balance_micros if spending is None else min(balance_micros, spending.left_micros(at))
+        limit = held.spending
+        return held.micros if limit is None else min(held.micros, limit.left_micros(at))
 
     def read_from(self, wallet_ids: Iterable[UUID]) -> frozenset[str]:
         """Return the servers from which these held wallets were read."""
@@ -122,7 +127,7 @@ class WalletCache:
 
 
 def _balance_of(wallet: Wallet) -> _Balance:
-    return wallet.read_from, wallet.balance_micros, wallet.spending
+    return _Balance(wallet.read_from, wallet.balance_micros, wallet.spending)
 
 
 def _copy_of(wallet: Wallet) -> Wallet:

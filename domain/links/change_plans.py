@@ -25,7 +25,7 @@ from domain.errors import (
 from domain.links.attempts import last_attempt
 from domain.links.bought_plan import BoughtPlan
 from domain.links.create import ProvisioningRules
-from domain.links.failing import BoundFailure, Failing, refusal_of_change
+from domain.links.failing import BoundFailure, Failing, refusal_of_change, topup_metadata
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import (
@@ -247,9 +247,7 @@ def _charge_of(change: PlanChange, addition: Addition, price: PaidPrice) -> Char
         reference=Reference("plan_change", str(change.id)),
         description=f"Top-up: {addition.plan.name}",
         metadata={
-            "link_id": str(change.link_id),
-            "plan_id": str(addition.plan.plan_id),
-            "plan_name": addition.plan.name,
+            **topup_metadata(change, addition),
             "activation_id": str(addition.activation_id),
         },
     )

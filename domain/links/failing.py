@@ -204,7 +204,7 @@ def link_metadata(link: Link) -> Metadata:
 
 
 def topup_metadata(change: PlanChange, addition: Addition) -> Metadata:
-    """Return what the refund of a top-up says about it."""
+    """Return what the wallet entries of a top-up say about it."""
     return {
         "link_id": str(change.link_id),
         "plan_id": str(addition.plan.plan_id),

@@ -226,13 +226,8 @@ class BulkJob(Refundable):
         """Count one more attempt at a slice that has open items and attempts left."""
         assert self.open_items(slice_index), slice_index
         assert not self.exhausted(slice_index), slice_index
-        self.record(
-            self.SliceStarted,
-            cause,
-            organization_id=self.organization_id,
-            slice_index=slice_index,
-            attempt=self.attempts.get(slice_index, 0) + 1,
-        )
+        attempt = self.attempts.get(slice_index, 0) + 1
+        self._note(self.SliceStarted, cause, slice_index=slice_index, attempt=attempt)
 
     def complete_items(
         self,
@@ -244,10 +239,9 @@ class BulkJob(Refundable):
     ) -> None:
         """End open items with an answer."""
         self._assert_open(indexes)
-        self.record(
+        self._note(
             self.ItemsCompleted,
             cause,
-            organization_id=self.organization_id,
             slice_index=slice_index,
             indexes=list(indexes),
             personal=personal,
@@ -261,10 +255,9 @@ class BulkJob(Refundable):
         self._assert_open(indexes)
         assert len(errors) == len(indexes), indexes
         refund = self._refund_of(indexes)
-        self.record(
+        self._note(
             self.ItemsFailed,
             cause,
-            organization_id=self.organization_id,
             slice_index=slice_index,
             indexes=list(indexes),
             errors=list(errors),
@@ -276,20 +269,14 @@ class BulkJob(Refundable):
         """End the job in the commit of its last item."""
         settled = len(self.completed) + len(self.failed)
         if settled == self.created.total_count and self.finished_at is None:
-            self.record(self.Finished, cause, organization_id=self.organization_id)
+            self._note(self.Finished, cause)
 
     def cancel(self, cause: Cause) -> Repayment | None:
         """End a job that has not ended, with all its open items; return what goes back for them."""
         still_open = [i for index in self.open_slices() for i in self.open_items(index)]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
-        self.record(
-            self.Cancelled,
-            cause,
-            organization_id=self.organization_id,
-            count=len(still_open),
-            refund=refund,
-        )
+        self._note(self.Cancelled, cause, count=len(still_open), refund=refund)
         return refund
 
     def paid(self) -> Iterable[Paid]:
@@ -301,6 +288,9 @@ class BulkJob(Refundable):
 
     def still_open(self) -> str | None:
         return "the job has not ended" if self.finished_at is None else None
+
+    def _note(self, event: type[Event], cause: Cause, **facts: Any) -> None:
+        self.record(event, cause, organization_id=self.organization_id, **facts)
 
     def _refund_of(self, indexes: Sequence[int]) -> Repayment | None:
         if self.created.price is None:

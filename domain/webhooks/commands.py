@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -44,6 +44,14 @@ class Changes:
     description: str | UnsetType | None = UNSET
     events: Sequence[str] | UnsetType | None = UNSET
     enabled: bool | UnsetType = UNSET
+
+
+class Rotated(NamedTuple):
+    """An endpoint and the generation of its new secret; `replayed`: it was made before."""
+
+    endpoint: WebhookEndpoint
+    generation: int
+    replayed: bool
 
 
 @dataclass(frozen=True)
@@ -154,19 +162,19 @@ class Webhooks:
 
     def rotate_secret(
         self, organization_id: UUID, endpoint_id: UUID, key: str | None, cause: Cause
-    ) -> tuple[WebhookEndpoint, int, bool]:
-        """Begin a new secret; return the endpoint, its generation, and whether that is a replay."""
+    ) -> Rotated:
+        """Begin a new secret of an endpoint."""
 
-        def attempt() -> tuple[WebhookEndpoint, int, bool]:
+        def attempt() -> Rotated:
             endpoint = self.get(organization_id, endpoint_id)
             earlier = self._earlier(endpoint, "rotate", key)
             if isinstance(earlier, WebhookRequest.RotationAsked):
-                return endpoint, earlier.generation, True
+                return Rotated(endpoint, earlier.generation, replayed=True)
             generation = endpoint.rotate_secret(cause)
             kind = WebhookRequest.RotationAsked
             asked = self._ask(kind, endpoint, "rotate", key, cause, generation=generation)
             self.log.append(endpoint, asked)
-            return endpoint, generation, False
+            return Rotated(endpoint, generation, replayed=False)
 
         return retry_on_conflict(attempt)
 

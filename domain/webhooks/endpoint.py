@@ -248,13 +248,15 @@ class WebhookList(Root):
         if len(self.endpoint_ids) >= ENDPOINTS_MAX:
             raise WebhookLimit
         self.additions.require_less(CHANGES_MAX, cause.at, REGISTERED)
-        facts = {"organization_id": self.organization_id, "endpoint_id": endpoint_id}
-        self.record(self.Added, cause, **facts)
+        self._note(self.Added, endpoint_id, cause)
 
     def remove(self, endpoint_id: UUID, cause: Cause) -> None:
         """Make room for another endpoint."""
-        facts = {"organization_id": self.organization_id, "endpoint_id": endpoint_id}
-        self.record(self.Removed, cause, **facts)
+        self._note(self.Removed, endpoint_id, cause)
+
+    def _note(self, kind: type[Event], endpoint_id: UUID, cause: Cause) -> None:
+        owner = self.organization_id
+        self.record(kind, cause, organization_id=owner, endpoint_id=endpoint_id)
 
 
 class WebhookRequest(Root):

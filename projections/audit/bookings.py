@@ -2,18 +2,27 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from domain.accounts.paid_price import PaidPrice, RefundReason, Repaying, Repayment
 from domain.accounts.wallet import Deposit, OfAdjustment, Reference, Wallet
 from projections.audit.promises import Promises
 
-# For each kind of entry: its name, what announces it, and what is wrong if it is missing.
-WORDS: Mapping[type[Wallet.Moved], tuple[str, str, str]] = {
-    Wallet.Charged: ("charge", "reason", "taken"),
-    Wallet.Refunded: ("refund", "failure", "given"),
-    Wallet.Deposited: ("deposit", "payment", "booked"),
-    Wallet.Adjusted: ("adjustment", "correction", "booked"),
+
+class _Words(NamedTuple):
+    """How a kind of entry is named: itself, what announces it, and what is done to it."""
+
+    noun: str
+    announcer: str
+    done: str
+
+
+WORDS: Mapping[type[Wallet.Moved], _Words] = {
+    Wallet.Charged: _Words("charge", "reason", "taken"),
+    Wallet.Refunded: _Words("refund", "failure", "given"),
+    Wallet.Deposited: _Words("deposit", "payment", "booked"),
+    Wallet.Adjusted: _Words("adjustment", "correction", "booked"),
 }
 NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # These charges need not be remembered.
 
@@ -97,8 +106,8 @@ class Bookings:
         self._announce(position, event.transaction_id, entry)
 
     def _announce(self, position: int, transaction_id: UUID, entry: _Entry) -> None:
-        noun, _, happened = WORDS[entry.event]
-        missing = f"{noun} {transaction_id} was announced and not {happened}"
+        words = WORDS[entry.event]
+        missing = f"{words.noun} {transaction_id} was announced and not {words.done}"
         self._promises.make(position, transaction_id, entry, missing)
 
     def charged_micros(self, price: PaidPrice | None) -> int:
@@ -116,8 +125,8 @@ class Bookings:
         if isinstance(event, Wallet.Adjusted) and event.reference.id == str(event.transaction_id):
             return  # Written by an earlier release, which had no stream for adjustments.
         if not self._promises.keep(event.transaction_id, _entry_of(event)):
-            noun, announcer, _ = WORDS[type(event)]
-            yield f"{noun} {event.transaction_id} has no {announcer} that names it"
+            words = WORDS[type(event)]
+            yield f"{words.noun} {event.transaction_id} has no {words.announcer} that names it"
         if isinstance(event, Wallet.Charged) and event.kind not in NEVER_REFUNDED:
             self._charges[event.transaction_id] = _Charge(event.amount_micros, event.reference)
         elif isinstance(event, Wallet.Refunded):

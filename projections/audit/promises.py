@@ -5,27 +5,35 @@ its eSIM. So every announcement comes first.
 """
 
 from collections.abc import Hashable
+from typing import NamedTuple
+
+
+class _Promise(NamedTuple):
+    fact: object
+    position: int  # Of its announcement.
+    missing: str
 
 
 class Promises:
     """Announced facts, each under its subject, until the event that states them comes."""
 
     def __init__(self) -> None:
-        self._open: dict[Hashable, tuple[object, int, str]] = {}
+        self._open: dict[Hashable, _Promise] = {}
         self._broken: list[tuple[int, str]] = []
 
     def make(self, position: int, key: Hashable, fact: object, missing: str) -> None:
         """Announce a fact; `missing` is the failure to report if it never comes."""
         earlier = self._open.get(key)
         if earlier is not None:
-            self._broken.append(earlier[1:])
-        self._open[key] = (fact, position, missing)
+            self._broken.append((earlier.position, earlier.missing))
+        self._open[key] = _Promise(fact, position, missing)
 
     def keep(self, key: Hashable, fact: object) -> bool:
         """Tell whether exactly this fact was announced; it is used up by this."""
         promised = self._open.pop(key, None)
-        return promised is not None and promised[0] == fact
+        return promised is not None and promised.fact == fact
 
     def broken(self) -> list[tuple[int, str]]:
         """Return what was announced and never came, each with its position."""
-        return [*self._broken, *(promised[1:] for promised in self._open.values())]
+        open_now = ((each.position, each.missing) for each in self._open.values())
+        return [*self._broken, *open_now]

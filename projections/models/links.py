@@ -6,7 +6,7 @@ A batch is reduced to its outcome first: of several changes of a link only the l
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import msgspec
@@ -184,6 +184,16 @@ class LinkRow:
     def current_activations(self) -> list[Activation]:
         """The activations that have not been removed, in order of purchase."""
         return [each for each in self.activations if each.removed_at is None]
+
+
+class ActivatedLink(NamedTuple):
+    """A link with the position and time of its activation."""
+
+    id: UUID
+    organization_id: UUID
+    network: str
+    position: int
+    activated_at: datetime
 
 
 class Links(ReadModel):
@@ -403,11 +413,8 @@ class Links(ReadModel):
 
     def activated_after(
         self, connection: Connection, position: int, limit: int
-    ) -> list[tuple[UUID, UUID, str, int, datetime]]:
-        """Return links that have become active after a position and have not ended, oldest first.
-
-        Each with its organization, its network, and position and time of its activation.
-        """
+    ) -> list[ActivatedLink]:
+        """Return links that became active after a position and have not ended, oldest first."""
         link, first = self.rows.c, self.activations.c
         same = (first.link_id == link.id) & (first.position == link.position)
         found = select(link.id, link.organization_id, first.plan, link.position, link.created_at)
@@ -415,7 +422,7 @@ class Links(ReadModel):
         newer = (link.position > position, link.status != "ended")
         rows = connection.execute(found.where(*newer).order_by(link.position).limit(limit))
         return [
-            (
+            ActivatedLink(
                 row.id,
                 row.organization_id,
                 _PLAN.decode(row.plan).network or SIMULATED,
