@@ -9,8 +9,7 @@ from domain.cause import Clock, utc_now
 from domain.log.log import Log, Place, Poisoned, Stretch
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
-from workers.publisher import Publisher
-from workers.routes import ROUTES, messages_for
+from workers.routes import ROUTES, Publisher, messages_for
 
 NAME = "dispatcher"
 VERSION = 1

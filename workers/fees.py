@@ -22,8 +22,7 @@ from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
-from workers.publisher import Publisher
-from workers.routes import fees_message
+from workers.routes import Publisher, fees_message
 
 # An event that is dated in one month may reach the log in the next: its commit has waited in a
 # queue or for locks, or the clock of its process is behind. After this time none is still to come.

@@ -26,8 +26,7 @@ from domain.provider_errors import NotNow
 from projections.engine.database import Database
 from projections.models.open_slices import OpenSlices, Slice
 from workers.bulk import BulkLookup
-from workers.publisher import Publisher
-from workers.routes import slice_message
+from workers.routes import Publisher, slice_message
 
 # Renewed each second; after this time the slices of a killed worker are free.
 LEASE = timedelta(seconds=3)

@@ -1,10 +1,15 @@
-"""Which event asks for which work: the only table between the log and the queues."""
+"""Messages to workers: what each asks for, which event asks for it, and how it reaches a queue.
+
+`ROUTES` is the only table between the log and the queues.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Literal
+from typing import Literal, Protocol
 from uuid import UUID
 
 import msgspec
+from dramatiq import Broker
+from dramatiq import Message as DramatiqMessage
 
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
@@ -78,3 +83,33 @@ ROUTES: Mapping[type[Event], Callable[..., Iterable[Message]]] = {
 def messages_for(event: Event) -> Iterable[Message]:
     route = ROUTES.get(type(event))
     return route(event) if route is not None else ()
+
+
+class Publisher(Protocol):
+    """Puts messages into queues; returns only when the broker has confirmed."""
+
+    def publish(self, message: Message) -> None:
+        """Enqueue one message; a failed call may have landed, so actors tolerate a second one."""
+        ...
+
+    def backlog(self, queue: str) -> int:
+        """Return how many messages wait in a queue. Raises while the broker is away."""
+        ...
+
+
+class DramatiqPublisher:
+    """Publishes through a Dramatiq broker whose transport confirms."""
+
+    def __init__(self, broker: Broker, backlog: Callable[[str], int]) -> None:
+        self._broker = broker
+        self.backlog = backlog
+
+    def publish(self, message: Message) -> None:
+        envelope: DramatiqMessage[None] = DramatiqMessage(
+            queue_name=message.queue,
+            actor_name=message.actor,
+            args=message.arguments,
+            kwargs={},
+            options={},
+        )
+        self._broker.enqueue(envelope)

@@ -16,9 +16,9 @@ from domain.lookups.bulk_job import BulkJob
 from projections.engine.database import Database
 from projections.models.jobs import Jobs, UnfinishedJob
 from projections.models.unfinished import Kind, Unfinished, UnfinishedWork
-from workers.publisher import Publisher
 from workers.routes import (
     Message,
+    Publisher,
     link_message,
     lost_order_message,
     plan_change_message,

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import Any, Protocol
 from uuid import UUID
 
-import msgspec
 from sqlalchemy import Connection
 
 from domain.aggregates import topics_but
@@ -21,8 +20,7 @@ from domain.webhooks.ports import Delivery, message_id
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
 from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndpoints
-from workers.publisher import Publisher
-from workers.routes import webhook_message
+from workers.routes import Publisher, webhook_message
 
 NAME = "webhooks"
 VERSION = 1  # Of the tables of deliveries too: where those are made anew, it starts a while back.
@@ -46,10 +44,6 @@ class Plans(Protocol):
     ) -> None:
         """Let a delivery be made again at once."""
         ...
-
-
-class _Stamped(msgspec.Struct):
-    timestamp: datetime
 
 
 class WebhookPlanner:
@@ -208,7 +202,7 @@ class WebhookPlanner:
         while low < high:
             middle = (low + high) // 2
             rows = self._log.stored(middle, 1)
-            if rows and msgspec.json.decode(rows[0].state, type=_Stamped).timestamp < moment:
+            if rows and rows[0].timestamp < moment:
                 low = rows[0].position
             else:
                 high = middle

@@ -24,8 +24,7 @@ from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
 from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sender, Sent, Sign
-from workers.publisher import Publisher
-from workers.routes import webhook_message
+from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
 GONE = 410  # An endpoint says with it that it wants nothing any more.

@@ -145,9 +145,8 @@ from workers.lost_orders import LostOrders
 from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
-from workers.publisher import DramatiqPublisher
 from workers.reading import BackgroundReading, Lane
-from workers.routes import QUEUES
+from workers.routes import QUEUES, DramatiqPublisher
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import VERSION as PLAN_VERSION

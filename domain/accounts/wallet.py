@@ -476,6 +476,11 @@ def kind_and_direction(event: Wallet.Moved) -> tuple[str, str]:
             return "adjustment", "debit" if event.amount_micros < 0 else "credit"
 
 
+def kind_refunded(refund: Wallet.Refunded) -> str:
+    """Return the kind of the charge that a refund gives back."""
+    return CHARGED_FOR.get(refund.reference.type, refund.reference.type)
+
+
 def links_of(event: Wallet.Moved) -> list[UUID]:
     """Return the links that an entry is about, each once; its metadata names them."""
     if not event.metadata or not isinstance(event, Wallet.Charged | Wallet.Refunded):

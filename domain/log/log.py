@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 
+import msgspec
 from eventsourcing.application import Application
 from eventsourcing.domain import EventSourcingError
 from eventsourcing.persistence import (
@@ -97,6 +98,20 @@ class Stored(NamedTuple):
     version: int
     topic: str
     state: bytes
+
+    @property
+    def place(self) -> Place:
+        """Its position and which event it is."""
+        return Place(self.position, self.stream_id, self.version)
+
+    @property
+    def timestamp(self) -> datetime:
+        """The moment of the event; raises MsgspecError for bytes that nobody can read."""
+        return msgspec.json.decode(self.state, type=_Stamped).timestamp
+
+
+class _Stamped(msgspec.Struct):
+    timestamp: datetime
 
 
 @dataclass(frozen=True, slots=True)

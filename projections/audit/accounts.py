@@ -6,7 +6,7 @@ providers take is an expense and owed to them.
 
 import re
 
-from domain.accounts.wallet import CHARGED_FOR, Wallet
+from domain.accounts.wallet import Wallet, kind_refunded
 from projections.audit.costs import Work
 
 WALLETS = "Liabilities:Wallets"
@@ -21,8 +21,7 @@ def other_side(entry: Wallet.Moved) -> Side:
         case Wallet.Charged():
             return f"Income:{_word(entry.kind)}", -entry.amount_micros
         case Wallet.Refunded():
-            kind = CHARGED_FOR.get(entry.reference.type, entry.reference.type)
-            return f"Income:Refunds:{_word(kind)}", entry.amount_micros
+            return f"Income:Refunds:{_word(kind_refunded(entry))}", entry.amount_micros
         case Wallet.Deposited():
             return "Assets:Deposits", entry.amount_micros
         case _:

@@ -91,7 +91,7 @@ class TreeKeeper:
         found = self._log.stored(position - 1, 1) if position else []
         last = Place(position, UUID(int=0), 0) if position else None  # As if it were another's.
         if found and found[0].position == position:
-            last = Place(*found[0][:3])
+            last = found[0].place
         with self._database.writing() as connection:
             self._positions.begin(connection, NAME, VERSION, last)
 
@@ -105,7 +105,7 @@ class TreeKeeper:
         leaves = [(row.position, leaf_hash(*row)) for row in rows]
         try:
             with self._database.writing() as connection:
-                self._positions.advance(connection, [place], Place(*rows[-1][:3]))
+                self._positions.advance(connection, [place], rows[-1].place)
                 self._tree.append(connection, leaves)
         except Fenced:
             return  # Another process has taken them.

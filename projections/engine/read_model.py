@@ -7,7 +7,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, ClassVar, Self
 
-from sqlalchemy import Column, Connection, Index, MetaData, Table
+from sqlalchemy import Column, ColumnElement, Connection, Index, MetaData, Table
 from sqlalchemy.schema import SchemaItem
 
 from domain.aggregates import topics_but
@@ -79,9 +79,21 @@ class ReadModel(ABC):
         """Define a table under the name that it has in this generation."""
         return Table(self.named(name), self.metadata, *items)
 
-    def index(self, name: str, *columns: str | Column[Any], **options: Any) -> Index:
-        """Define an index; its name has the generation, as a renamed table keeps its indexes."""
-        return Index(self.named(name), *columns, **options)
+    def index(
+        self,
+        name: str,
+        *columns: str | Column[Any],
+        where: ColumnElement[bool] | None = None,
+        unique: bool = False,
+    ) -> Index:
+        """Define an index, perhaps only of the rows `where` something is true.
+
+        Its name has the generation, as a renamed table keeps its indexes.
+        """
+        part: dict[str, Any] = {}
+        if where is not None:
+            part = {"sqlite_where": where, "postgresql_where": where}
+        return Index(self.named(name), *columns, unique=unique, **part)
 
     def named(self, name: str) -> str:
         """Return a name as it is in this generation."""

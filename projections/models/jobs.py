@@ -168,8 +168,7 @@ class Jobs(ReadModel):
                 "jobs_unfinished",
                 "moved_at",
                 "id",
-                sqlite_where=finished_at.is_(None),
-                postgresql_where=finished_at.is_(None),
+                where=finished_at.is_(None),
             ),
             # A page finds its rows in these alone, and reads no job that it does not show.
             self.index("jobs_listed", "organization_id", "position", "month"),

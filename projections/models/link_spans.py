@@ -36,8 +36,7 @@ class LinkSpans(ReadModel):
                 "link_spans_lasting",
                 "link_id",
                 unique=True,
-                sqlite_where=until_at.is_(None),
-                postgresql_where=until_at.is_(None),
+                where=until_at.is_(None),
             ),
         )
         columns = self.rows.c

@@ -284,8 +284,7 @@ class Links(ReadModel):
                 "organization_id",
                 "folded_plan_name",
                 "link_id",
-                sqlite_where=removed_at.is_(None),
-                postgresql_where=removed_at.is_(None),
+                where=removed_at.is_(None),
             ),
         )
 

@@ -70,8 +70,7 @@ class FeeBook(ReadModel):
                 "monthly_fees_owed",
                 "organization_id",
                 "month",
-                sqlite_where=charged_at.is_(None),
-                postgresql_where=charged_at.is_(None),
+                where=charged_at.is_(None),
             ),
         )
         return [self.rows]

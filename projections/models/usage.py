@@ -23,7 +23,7 @@ from sqlalchemy import (
     select,
 )
 
-from domain.accounts.wallet import CHARGED_FOR, Wallet
+from domain.accounts.wallet import Wallet, kind_refunded
 from domain.log.log import Recorded
 from projections.engine.inserting import upsert
 from projections.engine.read_model import ReadModel
@@ -76,7 +76,7 @@ class Usage(ReadModel):
             if not isinstance(event, Wallet.Charged | Wallet.Refunded):
                 continue
             is_charge = isinstance(event, Wallet.Charged)
-            kind = event.kind if isinstance(event, Wallet.Charged) else _refunded(event)
+            kind = event.kind if isinstance(event, Wallet.Charged) else kind_refunded(event)
             day = event.timestamp.astimezone(UTC).date().isoformat()
             plan = str(event.metadata.get("plan_id", ""))
             # By int, because UUIDs are hashed by slow Python code.
@@ -122,11 +122,6 @@ class Usage(ReadModel):
             statement = statement.where(columns.day < until.isoformat())
         statement = statement.group_by(*wanted).order_by(*wanted).limit(limit)
         return [_read(dict(row)) for row in connection.execute(statement).mappings()]
-
-
-def _refunded(event: Wallet.Refunded) -> str:
-    """Return the kind of the charge that a refund gives back."""
-    return CHARGED_FOR.get(event.reference.type, event.reference.type)
 
 
 def _read(row: dict[str, Any]) -> UsageRow:

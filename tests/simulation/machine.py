@@ -30,8 +30,7 @@ from tests.simulation.hazards import TWIN
 from tests.simulation.outside import Lookups, WatchedNetwork
 from workers.dispatcher import NAME as DISPATCHER
 from workers.plan_changes import Steadiness
-from workers.publisher import Publisher
-from workers.routes import Message, plan_change_message
+from workers.routes import Message, Publisher, plan_change_message
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

@@ -10,8 +10,7 @@ from dramatiq import Broker, Worker
 from app.adapters.queues.rabbitmq import DurableBroker
 from tests.installation import PATIENCE_S
 from workers.actors import RETRIES
-from workers.publisher import DramatiqPublisher
-from workers.routes import QUEUES, Message, Queue
+from workers.routes import QUEUES, DramatiqPublisher, Message, Queue
 
 
 class Bench:
