@@ -34,7 +34,7 @@ from domain.links.ending import LinkEnding
 from domain.links.esim import Esim, esim_id
 from domain.links.failing import Failing, given_up, link_metadata, refusal_of
 from domain.links.link import Link, Stage
-from domain.links.lost_order import LostOrder, claim, is_claimed, listed
+from domain.links.lost_order import LostOrder, claim, is_claimed, search_span
 from domain.links.network import (
     AddonUsage,
     AvailableEsim,
@@ -394,7 +394,7 @@ class Provisioning:
             if not by_reference and lies_ahead(link.intent.until, now):
                 return False
             until = link.intent.until + network.settles_after
-            span = listed(link.ordered_since, until, by_reference=by_reference)
+            span = search_span(link.ordered_since, until, by_reference=by_reference)
             plan = link.requested.plan.at_provider
             orders = network.orders(plan, *span, timeout_s=self._call_s(link))
         except ProviderError:

@@ -12,8 +12,8 @@ from domain.links.lost_order import (
     claim,
     is_claimed,
     is_of,
-    listed,
     next_step,
+    search_span,
 )
 from domain.links.networks import Networks
 from domain.log.log import Log
@@ -64,7 +64,7 @@ class LostOrders:
         try:
             network = by_order(self.networks.of(lost.opened.network))
             by_reference = network.keeps_reference
-            span = listed(lost.opened.since, lost.opened.until, by_reference=by_reference)
+            span = search_span(lost.opened.since, lost.opened.until, by_reference=by_reference)
             orders = network.orders(plan, *span, timeout_s=CALL.total_seconds())
         except ProviderError:
             return False

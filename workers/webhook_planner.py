@@ -15,7 +15,7 @@ from domain.aggregates import topics_but
 from domain.cause import Clock
 from domain.log.log import Log, Place, Poisoned, Recorded
 from domain.webhooks.endpoint import WebhookRequest
-from domain.webhooks.messages import TEST, Look, Message, kinds_of, message_of, type_of
+from domain.webhooks.messages import TEST, Look, WebhookMessage, kinds_of, message_of, type_of
 from domain.webhooks.ports import Delivery, message_id
 from projections.engine.database import Database
 from projections.engine.positions import Fenced, Position, Positions, belongs
@@ -215,7 +215,9 @@ def _wants(endpoint: WebhookEndpointRow, name: str | None, event: Any) -> bool:
     return name is not None and (endpoint.events is None or name in endpoint.events)
 
 
-def _delivery(endpoint_id: UUID, recorded: Recorded, message: Message, now: datetime) -> Delivery:
+def _delivery(
+    endpoint_id: UUID, recorded: Recorded, message: WebhookMessage, now: datetime
+) -> Delivery:
     event = recorded.event
     return Delivery(
         id=message_id(endpoint_id, event.originator_id, event.originator_version),

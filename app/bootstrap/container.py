@@ -105,7 +105,7 @@ from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason
-from domain.webhooks.signatures import Signer
+from domain.webhooks.signatures import WebhookSigner
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
 from projections.audit.kept_tree import KeptTree
@@ -954,9 +954,9 @@ class Container:
         return WebhookKey(self.settings.signing_keys)
 
     @part
-    def webhook_signer(self) -> Signer:
+    def webhook_signer(self) -> WebhookSigner:
         """Makes secrets of webhooks, and signs with them."""
-        return Signer(self.webhook_key)
+        return WebhookSigner(self.webhook_key)
 
     @part
     def webhook_sender(self) -> HttpSender:

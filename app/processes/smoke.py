@@ -13,7 +13,7 @@ from app.processes.providers import supplied_by
 from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.links.esim import holder_of
-from domain.links.lost_order import listed
+from domain.links.lost_order import search_span
 from domain.links.network import Endpoint, EsimNetwork, OrderNetwork, ProviderPlan, StockNetwork
 from domain.lookups.ports import LookupProvider
 from domain.money import format_amount
@@ -141,7 +141,7 @@ def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smok
     since, reference = container.clock(), str(uuid4())
     order = smoked.do("order", lambda: network.order(plan, reference, timeout_s=CHANGE_S))
     if order is None:
-        span = listed(since, container.clock(), by_reference=False)
+        span = search_span(since, container.clock(), by_reference=False)
         seen = smoked.do("list orders", lambda: network.orders(plan, *span, timeout_s=READ_S))
         smoked.given_back = False  # Somebody must look at its own pages.
         if seen == []:

@@ -30,7 +30,7 @@ class SponsorProfile(msgspec.Struct, frozen=True):
     color: str
 
 
-class Operator(msgspec.Struct, frozen=True):
+class MobileOperator(msgspec.Struct, frozen=True):
     """A mobile network of a country and its generations, such as `4G`."""
 
     name: str
@@ -41,7 +41,7 @@ class CountryCoverage(msgspec.Struct, frozen=True):
     """Where a plan works: an ISO 3166-1 alpha-2 code and the networks there."""
 
     country_code: str
-    operators: list[Operator]
+    operators: list[MobileOperator]
 
 
 class LaterPrice(msgspec.Struct, frozen=True):

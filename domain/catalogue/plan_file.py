@@ -32,7 +32,7 @@ from domain.catalogue.plan import (
     SIMULATED,
     CountryCoverage,
     LaterPrice,
-    Operator,
+    MobileOperator,
     PlanKey,
     PlanTerms,
     SponsorProfile,
@@ -239,7 +239,7 @@ _OPERATOR = members({"name": text, "network_types": every(text)})
 _COUNTRY = members(
     {
         "country_code": _country,
-        "operators": every(lambda value: Operator(**_OPERATOR(value))),
+        "operators": every(lambda value: MobileOperator(**_OPERATOR(value))),
     }
 )
 _REQUIRED = {

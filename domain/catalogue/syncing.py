@@ -12,7 +12,7 @@ from domain.catalogue.checked_json import Wrong, text, whole
 from domain.catalogue.plan import (
     SIMULATED,
     CountryCoverage,
-    Operator,
+    MobileOperator,
     Plan,
     PlanTerms,
     coverage_type_of,
@@ -246,6 +246,6 @@ def _countries(supplied: Sequence[SuppliedCountry]) -> list[CountryCoverage]:
             operators = found.setdefault(each.country_code, {})
             operators |= {name: list(kinds) for name, kinds in each.operators}
     return [
-        CountryCoverage(code, [Operator(*each) for each in sorted(operators.items())])
+        CountryCoverage(code, [MobileOperator(*each) for each in sorted(operators.items())])
         for code, operators in sorted(found.items())
     ]

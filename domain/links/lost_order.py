@@ -206,7 +206,9 @@ def next_step(lost: LostOrder, now: datetime) -> LostStep:
     return LostStep.WAIT if now < lost.opened.settled_at else LostStep.LOOK
 
 
-def listed(since: datetime, until: datetime, *, by_reference: bool) -> tuple[datetime, datetime]:
+def search_span(
+    since: datetime, until: datetime, *, by_reference: bool
+) -> tuple[datetime, datetime]:
     """Return between which moments of a network's clock the orders of our calls are looked for.
 
     Where our reference tells an order, the clock need not be right.

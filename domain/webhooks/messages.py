@@ -25,7 +25,7 @@ Kinds = tuple[type[Event], ...]
 TEST = "webhook.test"  # Only told when it is asked for, whatever types an endpoint wants.
 
 
-class Message(NamedTuple):
+class WebhookMessage(NamedTuple):
     """What is told; `about` is the stream of the link, job or wallet, in whose order it is told."""
 
     type: str
@@ -176,7 +176,7 @@ def type_of(event: Event) -> str | None:
     return entry[0] if entry is not None else None
 
 
-def message_of(recorded: Recorded, look: Look) -> Message | None:
+def message_of(recorded: Recorded, look: Look) -> WebhookMessage | None:
     """Return what is told of an event; the same event always gives the same bytes."""
     event: Any = recorded.event
     name, tell = _OF_KIND[type(event)]
@@ -189,7 +189,7 @@ def message_of(recorded: Recorded, look: Look) -> Message | None:
         "timestamp": _shown(event.timestamp),
         "data": {**facts, "position": recorded.position},
     }
-    return Message(name, event.organization_id, about, msgspec.json.encode(body))
+    return WebhookMessage(name, event.organization_id, about, msgspec.json.encode(body))
 
 
 def _shown(value: object) -> object:

@@ -12,7 +12,7 @@ from uuid import UUID
 PREFIX = "whsec_"  # A public prefix by which scanners recognise a leaked secret.
 
 
-class Signer:
+class WebhookSigner:
     """Makes secrets and signatures; `key` is asked each time and may raise for want of one."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:

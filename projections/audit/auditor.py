@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from domain.errors import ServiceUnavailable
 from domain.log.discontinuity import Discontinuity
 from domain.log.log import Log, Poisoned, Stored, decoded
-from projections.audit.invariants import Invariants, Order
+from projections.audit.invariants import Continuity, Invariants
 from projections.audit.report import Failure, Report
 from projections.audit.tree import leaf_hash
 from projections.audit.witnesses import Witness
@@ -57,7 +57,7 @@ class LogCheck:
     def __init__(self, log: Log, witnesses: Sequence[Witness] = (), trusted: int = 0) -> None:
         self._log = log
         self._witnesses = witnesses
-        self._rules = Order() if trusted else Invariants(log.history)
+        self._rules = Continuity() if trusted else Invariants(log.history)
         self._poisoned = False
         self.report = Report(position=trusted, trusted=trusted)
         self.goal = log.head()

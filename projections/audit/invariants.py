@@ -61,7 +61,7 @@ class Streams:
             self._versions[stream] = version
 
 
-class Order:
+class Continuity:
     """What can be checked without the events that went before: that nothing has a gap.
 
     The first event of a stream that it is given is believed; the next ones must continue it.

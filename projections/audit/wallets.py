@@ -12,7 +12,7 @@ from projections.audit.bookings import Bookings
 
 
 @dataclass(slots=True)
-class _Ledger:
+class _Wallet:
     """The expected state of a wallet."""
 
     organization_id: UUID
@@ -47,7 +47,7 @@ class WalletInvariants:
     """Every wallet, entry by entry."""
 
     _bookings: Bookings
-    _ledgers: dict[UUID, _Ledger] = field(default_factory=dict)
+    _wallets: dict[UUID, _Wallet] = field(default_factory=dict)
     _currency: str | None = None  # That of the first wallet, and so of all.
 
     def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
@@ -57,8 +57,8 @@ class WalletInvariants:
 
     def check(self, event: Wallet.Event) -> Iterator[str]:
         if isinstance(event, Wallet.Opened):
-            ledger = _Ledger(event.organization_id, event.currency)
-            self._ledgers[event.originator_id] = ledger
+            wallet = _Wallet(event.organization_id, event.currency)
+            self._wallets[event.originator_id] = wallet
             yield from self.check_currency(event)
         elif isinstance(event, Wallet.Moved):
             yield from self._check_entry(event)
@@ -66,32 +66,32 @@ class WalletInvariants:
             yield from self._check_limit(event)
 
     def _check_limit(self, event: Wallet.SpendingLimited) -> Iterator[str]:
-        ledger = self._ledgers.get(event.originator_id)
-        if ledger is None:
+        wallet = self._wallets.get(event.originator_id)
+        if wallet is None:
             yield f"wallet {event.originator_id} is limited before it was opened"
             return
-        if (event.balance_micros, event.sequence) != (ledger.balance_micros, ledger.sequence):
+        if (event.balance_micros, event.sequence) != (wallet.balance_micros, wallet.sequence):
             yield f"wallet {event.originator_id} moves where only its limit is set"
-        ledger.limit_micros = event.spending.limit_micros if event.spending is not None else None
-        yield from ledger.check_spending(event, 0)
+        wallet.limit_micros = event.spending.limit_micros if event.spending is not None else None
+        yield from wallet.check_spending(event, 0)
 
     def _check_entry(self, event: Wallet.Moved) -> Iterator[str]:
-        ledger = self._ledgers.get(event.originator_id)
-        if ledger is None:
+        wallet = self._wallets.get(event.originator_id)
+        if wallet is None:
             yield f"wallet {event.originator_id} moves before it was opened"
             return
         signed = -event.amount_micros if isinstance(event, Wallet.Charged) else event.amount_micros
-        ledger.balance_micros += signed
-        ledger.sequence += 1
-        if event.sequence != ledger.sequence:
+        wallet.balance_micros += signed
+        wallet.sequence += 1
+        if event.sequence != wallet.sequence:
             yield f"wallet {event.originator_id} jumps to sequence {event.sequence}"
-        if event.balance_micros != ledger.balance_micros:
+        if event.balance_micros != wallet.balance_micros:
             yield f"wallet {event.originator_id} states another balance than its entries give"
         counts = isinstance(event, Wallet.Charged | Wallet.Refunded)
-        yield from ledger.check_spending(event, -signed if counts else 0)
-        if ledger.balance_micros < 0:
+        yield from wallet.check_spending(event, -signed if counts else 0)
+        if wallet.balance_micros < 0:
             yield f"wallet {event.originator_id} is below zero"
-        if (event.organization_id, event.currency) != (ledger.organization_id, ledger.currency):
+        if (event.organization_id, event.currency) != (wallet.organization_id, wallet.currency):
             yield f"wallet {event.originator_id} changes its organization or currency"
         if not isinstance(event, Wallet.Adjusted) and event.amount_micros <= 0:
             yield f"transaction {event.transaction_id} has no positive amount"

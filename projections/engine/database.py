@@ -42,7 +42,7 @@ class Database:
         # SQLite takes the write lock at once, because upgrading a read lock later can fail as busy.
         self._writing = engine.execution_options(sqlite_begin="IMMEDIATE")
         self._durable = (durable or engine).execution_options(sqlite_begin="IMMEDIATE")
-        self._keeps = engine.dialect.name == "sqlite"
+        self._is_sqlite = engine.dialect.name == "sqlite"
         self._kept = ThreadConnections(self._reading)
         self._hot = HotReads(engine, self._kept)
         pool: Any = engine.pool
@@ -56,7 +56,7 @@ class Database:
         Read every result to its end: an open result would keep reading an old state.
         """
         may_wait()
-        if not self._keeps:
+        if not self._is_sqlite:
             with self._place(), self._reading.connect() as borrowed:
                 yield borrowed
             return
@@ -69,7 +69,7 @@ class Database:
     @contextmanager
     def _place(self) -> Iterator[None]:
         """Limit the ordinary reads at once, so that hot reads and writes find a connection."""
-        if self._keeps:
+        if self._is_sqlite:
             yield
             return
         if not self._places.acquire(timeout=self._wait_s):
@@ -94,7 +94,7 @@ class Database:
 
         All processes of an installation share this clock, whatever machine they run on.
         """
-        if self._keeps:
+        if self._is_sqlite:
             return None
         with self.reading() as connection:
             told: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
@@ -102,7 +102,7 @@ class Database:
 
     def waits_for_standby(self) -> bool:
         """Tell whether a commit that anybody can see is also on a standby of PostgreSQL."""
-        if self._keeps:
+        if self._is_sqlite:
             return False
         with self.reading() as connection:
             named = select(func.current_setting("synchronous_standby_names"))
@@ -110,7 +110,7 @@ class Database:
 
     def wipe(self) -> bool:
         """Remove deleted data from SQLite's write-ahead log; False if a reader prevents it."""
-        if not self._keeps:
+        if not self._is_sqlite:
             return True
         with self.reading() as connection:
             busy = connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").all()[0][0]
@@ -125,10 +125,10 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
         """Lend a connection whose statements all see the same state; nothing is written."""
-        level = {} if self._keeps else {"isolation_level": "REPEATABLE READ"}
+        level = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
         engine = self.engine.execution_options(**level)
         with self._place(), engine.connect() as connection, connection.begin() as transaction:
-            with nullcontext() if self._keeps else _taking_its_time(connection):
+            with nullcontext() if self._is_sqlite else _taking_its_time(connection):
                 yield connection
             transaction.rollback()
 

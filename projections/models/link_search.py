@@ -6,7 +6,7 @@ Links are counted as they come and change, so that no page has to count them.
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from sqlalchemy import (
@@ -34,8 +34,13 @@ from projections.engine.inserting import insert_new, upsert
 from projections.engine.read_model import ReadModel
 from projections.engine.text_index import ESCAPE, TextIndex, Way, pattern, values
 
-# Organization, status before (None: new), status after.
-Change = tuple[UUID, LinkState | None, LinkState]
+
+class StateChange(NamedTuple):
+    """How the state of a link of an organization changes; `before` is None for a new one."""
+
+    organization_id: UUID
+    before: LinkState | None
+    after: LinkState
 
 
 class LinkCounts:
@@ -60,7 +65,7 @@ class LinkCounts:
         counts = dict(zip(LINK_STATES, row[1:], strict=True))
         return sum(counts.values()) if status is None else counts[status]
 
-    def change(self, connection: Connection, changes: Iterable[Change]) -> Counter[UUID]:
+    def change(self, connection: Connection, changes: Iterable[StateChange]) -> Counter[UUID]:
         """Count new (no status before) and changed links; return the totals from before."""
         moved = Counter[tuple[UUID, LinkState]]()
         for organization_id, before, after in changes:
@@ -136,30 +141,32 @@ class LinkSearch:
         rows = [{"organization_id": who, "folded_name": name} for who, name in names]
         insert_new(connection, self.plans, rows)
 
-    def ask(self, database: Database, organization_id: UUID, wanted: LinkFilter) -> "Asked":
+    def prepare(
+        self, database: Database, organization_id: UUID, wanted: LinkFilter
+    ) -> "PreparedSearch":
         """Return the search to run, with the plan names that match it."""
         assert wanted.search is not None
         term = fold(wanted.search)
         named = {"organization": organization_id, "pattern": pattern(term)}
         plans = [name for (name,) in database.rows(self._plans_like, **named)]
-        return Asked(organization_id, wanted, term, plans)
+        return PreparedSearch(organization_id, wanted, term, plans)
 
     def page(
-        self, connection: Connection, asked: "Asked", *, offset: int, limit: int
+        self, connection: Connection, search: "PreparedSearch", *, offset: int, limit: int
     ) -> tuple[list[Row[Any]], int]:
         """Return one page of matching links, newest first, and how many links match in all."""
-        term, wanted = asked.term, asked.wanted
+        term, wanted = search.term, search.wanted
         ways = _Ways(
             texts=BETWEEN not in term and "\0" not in term,
             way=self.index.way(connection, term),
             status=wanted.status is not None,
             also=bool(wanted.also),
-            plans=bool(asked.plans),
+            plans=bool(search.plans),
         )
         bound = {
-            "organization": asked.organization_id,
+            "organization": search.organization_id,
             "status": wanted.status,
-            "plans": asked.plans,
+            "plans": search.plans,
             "also": [*wanted.also],
             "offset": offset,
             "limit": limit,
@@ -213,7 +220,7 @@ class LinkSearch:
 
 
 @dataclass(frozen=True)
-class Asked:
+class PreparedSearch:
     """A search of an organization: the case-folded term, and the plan names that contain it."""
 
     organization_id: UUID

@@ -32,7 +32,14 @@ from domain.personal import Sealed
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.inserting import insert_many
 from projections.engine.read_model import ReadModel, execute_many
-from projections.models.link_search import BETWEEN, Change, LinkCounts, LinkFilter, LinkSearch, fold
+from projections.models.link_search import (
+    BETWEEN,
+    LinkCounts,
+    LinkFilter,
+    LinkSearch,
+    StateChange,
+    fold,
+)
 
 Values = dict[str, Any]
 Rows = list[Values]
@@ -303,7 +310,7 @@ class Links(ReadModel):
     def _add(self, connection: Connection, seen: LinkBatch) -> None:
         """Count new and changed links, and write the new ones with their numbers."""
         links = seen.links
-        changes: list[Change] = [(row["organization_id"], None, row["status"]) for row in links]
+        changes = [StateChange(row["organization_id"], None, row["status"]) for row in links]
         changes += self._switches(connection, seen)
         totals = self._counts.change(connection, changes)
         for row in links:
@@ -329,7 +336,7 @@ class Links(ReadModel):
         ]
         execute_many(connection, self._renaming, rows)
 
-    def _switches(self, connection: Connection, seen: LinkBatch) -> list[Change]:
+    def _switches(self, connection: Connection, seen: LinkBatch) -> list[StateChange]:
         """Return how the status of older links changes; not written yet."""
         new = {each["link"]: each["new_status"] for each in seen.changed(("status",))}
         if not new:
@@ -337,7 +344,8 @@ class Links(ReadModel):
         link = self.rows.c
         before = select(link.id, link.organization_id, link.status).where(link.id.in_(new))
         return [
-            (row.organization_id, row.status, new[row.id]) for row in connection.execute(before)
+            StateChange(row.organization_id, row.status, new[row.id])
+            for row in connection.execute(before)
         ]
 
     def page(
@@ -351,9 +359,9 @@ class Links(ReadModel):
     ) -> tuple[list[LinkRow], int]:
         """Return one page of an organization's links, newest first, and how many match in all."""
         if wanted.search is not None:
-            asked = self._search.ask(database, organization_id, wanted)
+            search = self._search.prepare(database, organization_id, wanted)
             with database.reading() as connection:
-                rows, total = self._search.page(connection, asked, offset=offset, limit=limit)
+                rows, total = self._search.page(connection, search, offset=offset, limit=limit)
                 return self._with_activations(connection, rows), total
         with database.reading() as connection:
             return self._listed(connection, organization_id, wanted, offset, limit)

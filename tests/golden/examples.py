@@ -18,7 +18,7 @@ from domain.accounts.paid_price import Repayment
 from domain.accounts.providers import Provider
 from domain.accounts.refund_by_hand import Refundable
 from domain.accounts.wallet import Adjustment, Deposit, Reference, Wallet
-from domain.catalogue.plan import CountryCoverage, Operator, Plan, PlanTerms, SponsorProfile
+from domain.catalogue.plan import CountryCoverage, MobileOperator, Plan, PlanTerms, SponsorProfile
 from domain.finance.month import Month
 from domain.links.link import Link
 from domain.links.plan_change import PlanChange
@@ -51,7 +51,7 @@ TERMS = PlanTerms(
     coverage_type="regional",
     sponsor_profiles=[SponsorProfile("sp-1", "Ærø", "#1F6FEB")],
     coverage=[
-        CountryCoverage("LI", [Operator("FL1", ["4G", "5G"]), Operator("Salt", [])]),
+        CountryCoverage("LI", [MobileOperator("FL1", ["4G", "5G"]), MobileOperator("Salt", [])]),
         CountryCoverage("AT", []),
     ],
 )

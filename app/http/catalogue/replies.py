@@ -153,7 +153,7 @@ def show_coverage(row: PlanRow) -> Coverage:
     return Coverage(row.id, countries, len(countries), _count_operators(row.terms))
 
 
-def show_country(code: str, operators: Iterable[plan.Operator]) -> CountryCoverage:
+def show_country(code: str, operators: Iterable[plan.MobileOperator]) -> CountryCoverage:
     """Return a country with its networks."""
     shown = [Operator(each.name, each.network_types) for each in operators]
     return CountryCoverage(code, country_name(code), shown)

@@ -408,7 +408,7 @@ def _coverage(
     plans: Sequence[PlanUsage], terms: Mapping[UUID, plan.PlanTerms]
 ) -> list[CountryCoverage]:
     """Return the countries of the active plans as bought, with their networks of today."""
-    found: dict[str, dict[str, plan.Operator]] = {}
+    found: dict[str, dict[str, plan.MobileOperator]] = {}
     for bought in (each.activation.plan for each in plans if not each.is_expired):
         today = terms.get(bought.plan_id)
         networks = {each.country_code: each.operators for each in today.coverage} if today else {}
@@ -417,12 +417,12 @@ def _coverage(
     return [show_country(code, operators.values()) for code, operators in sorted(found.items())]
 
 
-def _merge(operators: dict[str, plan.Operator], more: Sequence[plan.Operator]) -> None:
+def _merge(operators: dict[str, plan.MobileOperator], more: Sequence[plan.MobileOperator]) -> None:
     """Add networks by name; an existing one gets the generations that it lacks."""
     for each in more:
         known = operators.get(each.name)
         types = [*known.network_types, *each.network_types] if known else each.network_types
-        operators[each.name] = plan.Operator(each.name, [*dict.fromkeys(types)])
+        operators[each.name] = plan.MobileOperator(each.name, [*dict.fromkeys(types)])
 
 
 ACTIVATION_ID: Final = UUID("c3a1f6d2-58e4-5b7c-8f02-6a9d4e1b7c30")

@@ -9,7 +9,7 @@ import pytest
 
 from domain.catalogue import checked_json, plan_file
 from domain.catalogue.checked_json import FileRefused
-from domain.catalogue.plan import CountryCoverage, Operator, SponsorProfile
+from domain.catalogue.plan import CountryCoverage, MobileOperator, SponsorProfile
 from domain.catalogue.plan_file import (
     PlanEntry,
     PlanRules,
@@ -58,7 +58,7 @@ def test_a_plan_with_all_its_members_is_read() -> None:
         SponsorProfile("sp-1", "Profile sp-1", "#1F6FEB"),
         SponsorProfile("sp-2", "Profile sp-2", "#1F6FEB"),
     ]
-    assert terms.coverage == [CountryCoverage("XK", [Operator("Ipko", [])])]
+    assert terms.coverage == [CountryCoverage("XK", [MobileOperator("Ipko", [])])]
 
 
 @pytest.mark.parametrize("absent", [None, ...], ids=["null", "absent"])

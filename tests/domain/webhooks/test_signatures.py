@@ -8,11 +8,11 @@ import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from domain.cause import utc_now
-from domain.webhooks.signatures import Signer
+from domain.webhooks.signatures import WebhookSigner
 
 ENDPOINT, OTHER = UUID(int=1), UUID(int=2)
 BODY = '{"type":"link.activated","timestamp":"2026-11-23T15:00:00Z","data":{"ü":1}}'
-signer = Signer(lambda: b"k" * 32)
+signer = WebhookSigner(lambda: b"k" * 32)
 
 
 def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
@@ -27,7 +27,7 @@ def headers(*generations: int, message_id: str = "msg-1") -> dict[str, str]:
 
 def test_a_secret_differs_by_endpoint_generation_and_key_and_is_told_again() -> None:
     secrets = {signer.secret(*of) for of in product((ENDPOINT, OTHER), (1, 2))}
-    secrets.add(Signer(lambda: b"K" * 32).secret(ENDPOINT, 1))
+    secrets.add(WebhookSigner(lambda: b"K" * 32).secret(ENDPOINT, 1))
     assert len(secrets) == 5
     assert signer.secret(ENDPOINT, 1) == signer.secret(ENDPOINT, 1)
     assert all(len(b64decode(each.removeprefix("whsec_"))) == 32 for each in secrets)

@@ -21,7 +21,7 @@ import pytest
 
 from app.http.docs import GUIDES
 from domain.cause import utc_now
-from domain.webhooks.signatures import Signer
+from domain.webhooks.signatures import WebhookSigner
 from tests.app.cli.serving import Serving
 from tests.app.cli.shell import Shell
 from tests.app.http.conftest import MakeService
@@ -164,7 +164,7 @@ def test_the_linters_of_partners_find_nothing(make_service: MakeService, node: N
 
 @pytest.mark.slow
 def test_the_library_of_receivers_in_javascript_verifies_webhooks(node: Node) -> None:
-    signer, endpoint = Signer(lambda: b"k" * 32), uuid4()
+    signer, endpoint = WebhookSigner(lambda: b"k" * 32), uuid4()
     body, now = '{"type":"webhook.test","data":{"name":"Zoë"}}', int(utc_now().timestamp())
 
     def case(secret: int, *generations: int, said: str = body, at: int = now) -> dict[str, object]:

@@ -9,7 +9,7 @@ import pytest
 
 from app.http.edge.replies import format_time
 from app.http.links.replies import show_link, show_status
-from domain.catalogue.plan import CountryCoverage, Operator, PlanTerms
+from domain.catalogue.plan import CountryCoverage, MobileOperator, PlanTerms
 from domain.links import network
 from domain.links.bought_plan import BoughtPlan
 from domain.links.readings import LinkReading, PlanUsage, plans_of
@@ -19,7 +19,7 @@ from tests.domain.build_links import ACTIVE, CHANGE, bought, new_link, plan_adde
 WIDE, NARROW = bought(name="Wide"), msgspec.structs.replace(bought(name="Narrow"), countries=["AT"])
 
 
-def terms(**countries: list[Operator]) -> PlanTerms:
+def terms(**countries: list[MobileOperator]) -> PlanTerms:
     return PlanTerms(
         name="Any",
         provider_plan_id="any",
@@ -81,9 +81,9 @@ def test_without_an_activation_code_there_are_no_addresses() -> None:
 
 
 def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
-    a1, magenta = Operator("A1", ["4G"]), Operator("Magenta", ["3G", "4G"])
-    wide = terms(DE=[Operator("O2", ["4G"])], AT=[a1, magenta])
-    narrow = terms(AT=[Operator("Drei", ["5G"]), Operator("A1", ["5G", "4G"])])
+    a1, magenta = MobileOperator("A1", ["4G"]), MobileOperator("Magenta", ["3G", "4G"])
+    wide = terms(DE=[MobileOperator("O2", ["4G"])], AT=[a1, magenta])
+    narrow = terms(AT=[MobileOperator("Drei", ["5G"]), MobileOperator("A1", ["5G", "4G"])])
     union = coverage(reading(WIDE, NARROW), (WIDE, wide), (NARROW, narrow))
     assert union == {
         "AT": {"A1": ["4G", "5G"], "Magenta": ["3G", "4G"], "Drei": ["5G"]},
@@ -93,7 +93,7 @@ def test_coverage_is_the_union_of_the_plans_sorted_by_country() -> None:
 
 
 def test_countries_are_those_that_were_bought() -> None:
-    today = terms(AT=[Operator("A1", ["4G"])], FR=[Operator("SFR", ["4G"])])
+    today = terms(AT=[MobileOperator("A1", ["4G"])], FR=[MobileOperator("SFR", ["4G"])])
     assert coverage(reading(WIDE), (WIDE, today)) == {"AT": {"A1": ["4G"]}, "DE": {}}
     assert coverage(reading(WIDE)) == {"AT": {}, "DE": {}}
 
