@@ -14,8 +14,9 @@ Status = Literal["active", "suspended", "inactive"]
 SCOPES = ("lookup", "plans", "links", "wallet", "webhooks", "deposits")
 # Given only to a machine-to-machine client, and only where its list names them.
 NAMED_ONLY = frozenset({"deposits"})
-FIRST = ["lookup", "plans", "links", "wallet"]  # All that there were; such a list counts as none.
-# Of a day (UTC), for a partner changes it by itself, and each change is kept for ever.
+# The scopes of the first release. Whoever has exactly these was registered without a list.
+FIRST_SCOPES = ["lookup", "plans", "links", "wallet"]
+# Changes on one day (UTC): a partner makes them without us, and the log keeps each for ever.
 THRESHOLDS_MAX = 20
 SECRETS_MAX = 2  # The new secret and the one that it replaces, so that a rotation needs no outage.
 
@@ -256,7 +257,7 @@ class ApiClient(Root):
             api_client_id(client_id),
             client_id=client_id,
             organization_id=organization_id,
-            scopes=list(scopes) or FIRST,
+            scopes=list(scopes) or FIRST_SCOPES,
             secret_hash=secret_hash,
         )
 
@@ -284,7 +285,9 @@ def granted(listed: list[str]) -> list[str]:
 
     A client without a list also has the scopes that were added after it was made.
     """
-    return [each for each in SCOPES if each not in NAMED_ONLY] if listed == FIRST else listed
+    if listed != FIRST_SCOPES:
+        return listed
+    return [each for each in SCOPES if each not in NAMED_ONLY]
 
 
 def api_client_id(client_id: str) -> UUID:

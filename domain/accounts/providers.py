@@ -75,7 +75,7 @@ class Drained:
 
 
 class Drains:
-    """What the log says about these providers, as of the last look; asking it asks nobody."""
+    """What the log says about these providers as of the last look; only `look` reads the log."""
 
     def __init__(self, log: Log, names: Collection[str]) -> None:
         self._log = log

@@ -84,7 +84,7 @@ def shown(path: Path) -> str:
     return written
 
 
-def told(place: str, problems: Iterable[Problem]) -> list[str]:
+def lines_of(place: str, problems: Iterable[Problem]) -> list[str]:
     """Return a line for each problem at a place."""
     return [": ".join(part for part in (place, shown(path), why) if part) for path, why in problems]
 
@@ -96,7 +96,7 @@ def read_file(data: bytes, check: Check[T]) -> T:
     try:
         return check(parse(data))
     except Wrong as wrong:
-        raise FileRefused(told(FILE, wrong.problems)) from None
+        raise FileRefused(lines_of(FILE, wrong.problems)) from None
 
 
 def members(
@@ -231,7 +231,7 @@ def one_of(*choices: T) -> Check[T]:
     return check
 
 
-def twins(items: Iterable[tuple[Path, object]]) -> list[Problem]:
+def repeated(items: Iterable[tuple[Path, object]]) -> list[Problem]:
     """Find each item that equals an earlier one; items come with their paths."""
     first: dict[object, Path] = {}
     return [

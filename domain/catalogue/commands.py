@@ -51,7 +51,7 @@ class Catalogue:
     def sync(
         self, supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause, *, dry_run: bool
     ) -> Synced:
-        """Bring the plans that a network supplies, all or none; with `dry_run` only say what for.
+        """Take over the plans that a network supplies, all or none; `dry_run` changes nothing.
 
         Raises NotPossible for an empty list, which would call every plan withdrawn.
         """

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from domain.accounts.organization import Organization
-from domain.catalogue.checked_json import FileRefused, Path, Problem, Wrong, told
+from domain.catalogue.checked_json import FileRefused, Path, Problem, Wrong, lines_of
 from domain.catalogue.plan import Plan, PlanKey, plan_id
 from domain.catalogue.plan_file import PlanEntry
 from domain.errors import Conflict
@@ -39,7 +39,7 @@ def match(log: Log, known: PlansByKey, entries: Sequence[PlanEntry]) -> list[Mat
                 matches.append(matching.of(entry))
             except Wrong as wrong:
                 problems += wrong.problems
-        lines += told(entry.place, problems)
+        lines += lines_of(entry.place, problems)
     if lines:
         raise FileRefused(lines)
     return matches

@@ -219,7 +219,7 @@ class Plan(Root):
         """
         terms = self.terms.at(cause.at)
         if terms.loses(price_micros) and not below_cost:
-            raise NotPossible(below(terms.cost))
+            raise NotPossible(why_below_cost(terms.cost))
         if starts_at is None:
             was_unpriced = terms.unpriced
             changed = replace(
@@ -267,7 +267,7 @@ class Plan(Root):
             self.record(self.OrganizationIncluded, cause, organization_id=organization_id)
 
 
-def below(cost: Cost | None) -> str:
+def why_below_cost(cost: Cost | None) -> str:
     """Say why a price is refused that loses money."""
     assert cost is not None
     taken = f"{format_amount(cost.amount_micros)} {cost.currency}"

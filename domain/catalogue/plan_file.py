@@ -16,14 +16,14 @@ from domain.catalogue.checked_json import (
     every,
     flag,
     identifier,
+    lines_of,
     members,
     moment,
     one_of,
     read_file,
+    repeated,
     some,
     text,
-    told,
-    twins,
     whole,
 )
 from domain.catalogue.plan import (
@@ -36,9 +36,9 @@ from domain.catalogue.plan import (
     PlanKey,
     PlanTerms,
     SponsorProfile,
-    below,
     coverage_type_of,
     key_of,
+    why_below_cost,
 )
 from domain.cost import Cost
 from domain.money import CURRENCIES
@@ -101,7 +101,7 @@ def read_plan_file(data: bytes, rules: PlanRules) -> list[PlanEntry]:
             entries.append(_entry(index, plan, rules))
         except Wrong as wrong:
             name = plan.get("name") if isinstance(plan, dict) else None
-            lines += told(_place(index, name), wrong.problems)
+            lines += lines_of(_place(index, name), wrong.problems)
     if lines:
         raise FileRefused(lines)
     return entries
@@ -163,8 +163,8 @@ def _contradictions(said: Mapping[str, Any]) -> list[Problem]:
     countries = (each.country_code for each in said["coverage"])
     profiles = (each.id for each in said["sponsor_profiles"])
     problems = [
-        *twins((("coverage", i, "country_code"), code) for i, code in enumerate(countries)),
-        *twins((("sponsor_profiles", i, "id"), each) for i, each in enumerate(profiles)),
+        *repeated((("coverage", i, "country_code"), code) for i, code in enumerate(countries)),
+        *repeated((("sponsor_profiles", i, "id"), each) for i, each in enumerate(profiles)),
     ]
     if said["organization_id"] is not None and said["excluded_organizations"]:
         message = "must be empty beside an organization_id, since nobody else sees the plan"
@@ -195,7 +195,7 @@ def _losses(terms: PlanTerms) -> list[Problem]:
     ]
     if not terms.unpriced:
         prices.insert(0, (("retail_price",), terms.retail_price_micros))
-    return [(path, below(terms.cost)) for path, price in prices if terms.loses(price)]
+    return [(path, why_below_cost(terms.cost)) for path, price in prices if terms.loses(price)]
 
 
 def _unless_simulated(network: str) -> str | None:

@@ -21,14 +21,14 @@ from domain.catalogue.checked_json import (
     Wrong,
     every,
     identifier,
+    lines_of,
     members,
     moment,
     one_of,
     read_file,
+    repeated,
     some,
     text,
-    told,
-    twins,
 )
 from domain.catalogue.plan import SIMULATED, PlanTerms, SponsorProfile
 from domain.catalogue.plan_file import PROFILE
@@ -88,7 +88,7 @@ class LinkImport:
                     _refuse("organization_id", "is no organization")
                 found = self._take(entry, catalogue, cause, sealed=not dry_run)
             except Wrong as wrong:
-                lines += told(_place(index), wrong.problems)
+                lines += lines_of(_place(index), wrong.problems)
             else:
                 made += [found] if found is not None else []
         if lines:
@@ -193,20 +193,22 @@ def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
         try:
             said = check(each)
         except Wrong as wrong:
-            lines += told(_place(index), wrong.problems)
+            lines += lines_of(_place(index), wrong.problems)
         else:
             entries.append({**said, "network": said["network"] or networks[0]})
     if not lines:
-        lines = told(FILE, [*_twins(entries, "iccid"), *_twins(entries, "endpoint_id")])
+        lines = lines_of(FILE, [*_repeated(entries, "iccid"), *_repeated(entries, "endpoint_id")])
     if lines:
         raise FileRefused(lines)
     return entries
 
 
-def _twins(entries: Sequence[Mapping[str, Any]], name: str) -> list[Problem]:
+def _repeated(entries: Sequence[Mapping[str, Any]], name: str) -> list[Problem]:
     """Find what two links of a network cannot share."""
     given = [(index, each) for index, each in enumerate(entries) if each[name] is not None]
-    return twins((("links", index, name), (each["network"], each[name])) for index, each in given)
+    return repeated(
+        (("links", index, name), (each["network"], each[name])) for index, each in given
+    )
 
 
 def _list_of_links(value: Any) -> list[Any]:

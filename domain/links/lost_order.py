@@ -23,7 +23,7 @@ from domain.log.log import Log
 
 # How much earlier than ours a network may stamp an order: it counts whole seconds, by its clock.
 APART = timedelta(seconds=2)
-
+# The same where our reference tells an order: then the network's clock need not be right.
 WIDE = timedelta(hours=1)
 
 

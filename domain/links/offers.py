@@ -46,7 +46,7 @@ def check_currency(terms: PlanTerms, currency: str) -> None:
 
 
 def find_payer(log: Log, organization_id: UUID, amount_micros: int, at: datetime) -> Wallet | None:
-    """Find the wallet that is to pay; raises SpendingLimit, for a limit is reported first."""
+    """Find the wallet that is to pay; raises SpendingLimit, because limits are reported first."""
     wallet = log.find(Wallet, wallet_id(organization_id)) if amount_micros else None
     if wallet is not None:
         wallet.refuse_overspending(amount_micros, at)

@@ -15,7 +15,8 @@ from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
 
 CALL_S = 5.0  # For one call of the network, and for the request before this one to end.
-WITHIN_S = 4 * CALL_S  # For a whole request: it waits once and makes three calls, or is beaten.
+# For a whole request: it waits once and makes three calls, unless others keep changing the link.
+WITHIN_S = 4 * CALL_S
 UNCHANGED = "the status is unchanged"
 
 Target = Literal["active", "suspended"]

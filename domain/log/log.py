@@ -424,7 +424,7 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
 
     def _see(self, position: int) -> int:
-        # Otherwise what the earlier server had is still being compared.
+        # Until a new server was compared with the earlier one, that one's position stays.
         if self.answered() == self.server:
             self._seen = max(self._seen, position)
         return position

@@ -63,7 +63,7 @@ class AnswerRules:
     process is asked each time, because that costs less than the cache. `tell` is called with each
     source and how many numbers it has answered. `costs` are those of one lookup by the name of the
     provider; what a provider tells itself goes first. `concurrency` calls of jobs are under way at
-    once; `carry` lets other threads know what they are for.
+    once; with `carry` the log lines of other threads say what they are for.
     """
 
     cache_ttl: timedelta

@@ -35,7 +35,10 @@ class WebhookMessage(NamedTuple):
 
 
 class Look:
-    """Looks up what an event does not carry itself; for one batch of events, as it remembers."""
+    """Looks up what an event does not carry itself.
+
+    It remembers what it has read, so each batch of events gets a new one.
+    """
 
     def __init__(self, log: Log) -> None:
         self.log = log

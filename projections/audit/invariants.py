@@ -85,7 +85,7 @@ class Continuity:
             yield f"wallet {event.originator_id} does not go on from the entry before"
 
     def check_end(self) -> list[tuple[int, str]]:
-        """Return nothing: what is announced here may be kept elsewhere."""
+        """Return nothing: only who has seen all events knows what was announced."""
         return []
 
 

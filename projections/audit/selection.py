@@ -7,7 +7,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Positions count on both ends; a time counts as `since` and no more as `until`."""
+    """A position counts at both ends. A moment counts as `since`, and as `until` no more."""
 
     organization_id: UUID | None = None
     since: datetime | int | None = None

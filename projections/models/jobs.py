@@ -135,8 +135,10 @@ class Jobs(ReadModel):
     def build(self) -> Sequence[Table]:
         """Define the tables and the statements that run often."""
         self.jobs, self.settlements, self.counted = self._rows(), self._parts(), self._tallies()
-        self._one, self._counts = _statements(self.jobs, self.settlements)
         columns = self.jobs.c
+        self._one = HotStatement(_whole_job(self.jobs, self.settlements))
+        own = columns.id == bindparam("job"), columns.organization_id == bindparam("organization")
+        self._counts = HotStatement(select(*(columns[name] for name in _COUNTERS)).where(*own))
         # Built once, because the sweep runs both each second.
         open_jobs = select(columns.id, columns.moved_at).where(columns.finished_at.is_(None))
         page = open_jobs.order_by(columns.moved_at, columns.id).limit(bindparam("most"))
@@ -164,12 +166,7 @@ class Jobs(ReadModel):
             finished_at,
             Column("month", String, nullable=False),
             Column("box", LargeBinary, nullable=False),
-            self.index(
-                "jobs_unfinished",
-                "moved_at",
-                "id",
-                where=finished_at.is_(None),
-            ),
+            self.index("jobs_unfinished", "moved_at", "id", where=finished_at.is_(None)),
             # A page finds its rows in these alone, and reads no job that it does not show.
             self.index("jobs_listed", "organization_id", "position", "month"),
             self.index("jobs_by_status", "organization_id", "status", "position", "month"),
@@ -428,14 +425,7 @@ def _moved_counts(
     ]
 
 
-def _statements(jobs: Table, settlements: Table) -> tuple[HotStatement, HotStatement]:
-    """Return the statement that reads a whole job, and the one that reads only its counters."""
-    own = jobs.c.id == bindparam("job"), jobs.c.organization_id == bindparam("organization")
-    counters = select(*(jobs.c[name] for name in _COUNTERS)).where(*own)
-    return HotStatement(_statement(jobs, settlements)), HotStatement(counters)
-
-
-def _statement(jobs: FromClause, settlements: FromClause) -> Select[Any]:
+def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
     """Select the counters beside each settlement; the first row has the numbers as well.
 
     One statement, so that all parts are of the same moment; the numbers come once, as they are

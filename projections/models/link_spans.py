@@ -32,12 +32,7 @@ class LinkSpans(ReadModel):
             Column("from_at", BigInteger, nullable=False),
             until_at,
             self.index("link_spans_by_organization", "organization_id", "from_at"),
-            self.index(
-                "link_spans_lasting",
-                "link_id",
-                unique=True,
-                where=until_at.is_(None),
-            ),
+            self.index("link_spans_lasting", "link_id", unique=True, where=until_at.is_(None)),
         )
         columns = self.rows.c
         # Built once, because every batch with links runs both.

@@ -66,12 +66,7 @@ class FeeBook(ReadModel):
             Column("due_at", BigInteger, nullable=False),
             charged_at,
             self.index("monthly_fees_by_month", "organization_id", "month", unique=True),
-            self.index(
-                "monthly_fees_owed",
-                "organization_id",
-                "month",
-                where=charged_at.is_(None),
-            ),
+            self.index("monthly_fees_owed", "organization_id", "month", where=charged_at.is_(None)),
         )
         return [self.rows]
 

@@ -32,7 +32,8 @@ Dimension = Literal["day", "month", "kind", "plan"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 SUMS = ("charges", "charged_micros", "refunds", "refunded_micros")
 DAY_CHARS = len("2026-11-21")
-# Constants, for PostgreSQL takes parameters for different expressions where it groups.
+# Constants in the text of the statement: two parameters are two expressions to PostgreSQL, and then
+# it would not find what is selected among what is grouped.
 FIRST, LENGTH = literal_column("1", Integer), literal_column("7", Integer)
 
 
