@@ -118,11 +118,17 @@ class HotStatement:
 
 def run(connection: Connection, hot: HotStatement, **values: Any) -> Any:
     """Run a statement on a connection, within its transaction if it has one; return a cursor."""
-    text, fixed = hot.of(connection.dialect)
     with driver_of(connection) as driver:
-        if connection.dialect.name == "sqlite":
-            return driver.execute(text, {**fixed, **_all_on_sqlite(values)})
-        return driver.execute(text, {**fixed, **values}, binary=True)
+        return _execute(driver, connection.dialect, hot, values)
+
+
+def _execute(driver: Any, dialect: Dialect, hot: HotStatement, values: Mapping[str, Any]) -> Any:
+    text, fixed = hot.of(dialect)
+    if dialect.name == "sqlite":
+        bound = {name: _on_sqlite(value) for name, value in values.items()}
+        return driver.execute(text, {**fixed, **bound})
+    # In text form PostgreSQL would send bytes at twice their length.
+    return driver.execute(text, {**fixed, **values}, binary=True)
 
 
 class Drivers(Protocol):
@@ -138,29 +144,19 @@ class HotReads:
 
     def __init__(self, engine: Engine, kept: "ThreadConnections") -> None:
         self._dialect = engine.dialect
-        self._is_file = engine.dialect.name == "sqlite"
-        # In text form PostgreSQL would send bytes at twice their length.
-        self._form: Mapping[str, bool] = {} if self._is_file else {"binary": True}
-        self._drivers = kept if self._is_file else cast("Drivers", engine.pool)
+        is_sqlite = engine.dialect.name == "sqlite"
+        self._drivers = kept if is_sqlite else cast("Drivers", engine.pool)
         self._error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     def rows(self, hot: HotStatement, values: Mapping[str, Any]) -> Sequence[Sequence[Any]] | None:
         """Return all rows, or None if the driver failed: an ordinary read then raises the error."""
-        text, fixed = hot.of(self._dialect)
         try:
             with self._drivers.lent() as driver:
-                bound = {**fixed, **self._bound(values)}
-                found: Sequence[Sequence[Any]] = driver.execute(
-                    text, bound, **self._form
-                ).fetchall()
+                cursor = _execute(driver, self._dialect, hot, values)
+                found: Sequence[Sequence[Any]] = cursor.fetchall()
                 return found
         except self._error:
             return None
-
-    def _bound(self, values: Mapping[str, Any]) -> Mapping[str, Any]:
-        if not self._is_file:
-            return values
-        return _all_on_sqlite(values)
 
 
 class ThreadConnections:
@@ -200,10 +196,6 @@ class ThreadConnections:
 def as_id(value: UUID | str) -> UUID:
     """Return an id as the driver gave it; SQLite's gives text."""
     return UUID(value) if isinstance(value, str) else value
-
-
-def _all_on_sqlite(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {name: _on_sqlite(value) for name, value in values.items()}
 
 
 def _on_sqlite(value: Any) -> Any:
