@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from domain.accounts.organization import FIRST, ApiClient, api_client_id, granted
+from domain.accounts.organization import FIRST_SCOPES, ApiClient, api_client_id, granted
 from tests.app.cli.shell import Shell
 
 
@@ -19,7 +19,7 @@ def test_a_client_of_an_organization_has_all_scopes_unless_some_are_named(shell:
     organization = shell.new_organization()
     made = shell.json("client", "create", "--org", organization)
     assert [*made] == ["client_id", "client_secret", "organization", "scopes"]
-    assert (made["organization"], made["scopes"]) == (str(organization), granted(FIRST))
+    assert (made["organization"], made["scopes"]) == (str(organization), granted(FIRST_SCOPES))
     scopes = ["--scope", "wallet", "--scope", "lookup", "--scope", "wallet"]
     some = shell.json("client", "create", "--org", organization, *scopes)
     assert some["scopes"] == ["wallet", "lookup"]

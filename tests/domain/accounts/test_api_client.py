@@ -1,6 +1,6 @@
 """An API client: two secrets at most, scopes, and a revocation that is final."""
 
-from domain.accounts.organization import FIRST, NAMED_ONLY, SCOPES, ApiClient, api_client_id
+from domain.accounts.organization import FIRST_SCOPES, NAMED_ONLY, SCOPES, ApiClient, api_client_id
 from domain.errors import NotPossible
 from tests.domain.build import ORGANIZATION, cause
 from tests.story import Story, fact
@@ -31,13 +31,13 @@ def test_a_client_is_known_by_its_name_and_its_secret_by_its_hash() -> None:
 
 def test_a_client_without_a_list_of_scopes_has_all_that_need_no_naming() -> None:
     everything = [each for each in SCOPES if each not in NAMED_ONLY]
-    registered().then(fact(ApiClient.Registered, scopes=FIRST), scopes=everything)
+    registered().then(fact(ApiClient.Registered, scopes=FIRST_SCOPES), scopes=everything)
 
 
 def test_a_list_of_exactly_the_first_scopes_is_that_of_a_client_without_a_list() -> None:
     """So it was written before there were others."""
-    assert registered(*FIRST).aggregate.scopes == registered().aggregate.scopes
-    for fewer_or_more in (FIRST[:3], [*FIRST, "webhooks"], ["webhooks"]):
+    assert registered(*FIRST_SCOPES).aggregate.scopes == registered().aggregate.scopes
+    for fewer_or_more in (FIRST_SCOPES[:3], [*FIRST_SCOPES, "webhooks"], ["webhooks"]):
         assert registered(*fewer_or_more).aggregate.scopes == fewer_or_more
 
 

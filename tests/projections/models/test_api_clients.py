@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from domain.accounts.organization import FIRST, ApiClient, granted
+from domain.accounts.organization import FIRST_SCOPES, ApiClient, granted
 from projections.models.api_clients import ApiClientRow
 from tests.installation import Process, SetClock
 
@@ -38,7 +38,7 @@ def test_a_registered_client_is_read_back(process: Process) -> None:
 
 def test_a_machine_to_machine_client_has_no_organization_and_all_scopes(process: Process) -> None:
     found = row(process, process.client(None))
-    assert (found.organization_id, found.scopes) == (None, granted(FIRST))
+    assert (found.organization_id, found.scopes) == (None, granted(FIRST_SCOPES))
     assert "webhooks" in found.scopes  # Which is not in what is stored.
 
 
