@@ -68,9 +68,8 @@ from app.settings import (
 )
 from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
-from app.watch.logging import carried, note_cause
+from app.watch.logging import WorkLog, carried, note_cause
 from app.watch.metrics import Metrics
-from app.watch.work_log import WorkLog
 from domain.accounts.billing import MonthlyBilling
 from domain.accounts.commands import Accounts
 from domain.accounts.committer import Committer

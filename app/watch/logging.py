@@ -1,4 +1,7 @@
-"""Log lines of this process: text for people, JSON for machines; never a number or a secret."""
+"""Log lines of this process: text for people, JSON for machines; never a number or a secret.
+
+Each message that a worker has handled is one line and one count.
+"""
 
 import json
 import logging
@@ -10,10 +13,13 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from inspect import signature
 from types import TracebackType
 from typing import Any, Literal, TextIO, TypeVar
 
 import msgspec
+from dramatiq import Broker, Middleware
+from dramatiq.broker import MessageProxy
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -56,15 +62,27 @@ _OTHERS = re.compile(
 
 _ORDINARY = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
-_work = threading.local()
+
+def _no_request() -> str | None:
+    return None
 
 
-_of_request: Callable[[], str | None] = str  # "" until logging is configured.
+_of_request: Callable[[], str | None] = _no_request  # Set by `configure_logging`.
+
+
+class _Work(threading.local):
+    """What this thread works on, and since when on `time.perf_counter`; None between two works."""
+
+    facts: dict[str, Any] | None = None
+    began_s: float | None = None
+
+
+_work = _Work()
 
 
 def request_id_here() -> str | None:
     """Return the id of the request that this thread answers or works for, if it is known."""
-    return getattr(_work, "facts", {}).get("request_id") or _of_request()
+    return (_work.facts or {}).get("request_id") or _of_request()
 
 
 def begin_work(**facts: Any) -> None:
@@ -72,22 +90,16 @@ def begin_work(**facts: Any) -> None:
     _work.facts, _work.began_s = facts, time.perf_counter()
 
 
-def work_began_s() -> float:
-    """Return when the work of this thread began, in seconds of `time.perf_counter`."""
-    began_s: float = getattr(_work, "began_s", time.perf_counter())
-    return began_s
-
-
 def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
     """Set which request the work of this thread is for; `read` is called only if there is work."""
-    facts = getattr(_work, "facts", None)
+    facts = _work.facts
     if facts is not None and "request_id" not in facts:
         facts.update(read())
 
 
 def carried(run: Callable[[A], R]) -> Callable[[A], R]:
     """Return `run` for other threads: there its lines and calls are about the work of this one."""
-    facts = getattr(_work, "facts", None)
+    facts = _work.facts
 
     def there(argument: A) -> R:
         if facts is None:
@@ -103,7 +115,46 @@ def carried(run: Callable[[A], R]) -> Callable[[A], R]:
 
 def end_work() -> None:
     """Add no facts to lines any more."""
-    vars(_work).clear()
+    _work.facts = _work.began_s = None
+
+
+Tell = Callable[[str, str, float], None]  # Actor, outcome, seconds.
+
+
+class WorkLog(Middleware):
+    """Adds the work to the log lines of its thread; `tell` is called at the end of each message."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+
+    def before_process_message(self, broker: Broker, message: MessageProxy) -> None:
+        actor = broker.actors.get(message.actor_name)  # Another release may know other actors.
+        names = () if actor is None else signature(actor.fn).parameters
+        ids = dict(zip(names, message.args, strict=False))  # Messages carry only ids of ours.
+        begin_work(command=message.actor_name, **ids)
+
+    def after_process_message(
+        self,
+        broker: Broker,  # noqa: ARG002  # The signature is the library's.
+        message: MessageProxy,
+        *,
+        result: Any = None,  # noqa: ARG002  # As above.
+        exception: BaseException | None = None,
+    ) -> None:
+        self._end(message, "done" if exception is None else "failed", exception)
+
+    def after_skip_message(self, broker: Broker, message: MessageProxy) -> None:  # noqa: ARG002  # As above.
+        self._end(message, "skipped", None)
+
+    def _end(self, message: MessageProxy, outcome: str, error: BaseException | None) -> None:
+        now_s = time.perf_counter()
+        seconds = now_s - (_work.began_s or now_s)  # Not begun: the message was skipped before.
+        facts = {"outcome": outcome, "duration_ms": round(seconds * 1000, 1)}
+        if error is not None:
+            facts["error"] = type(error).__name__
+        logging.getLogger("app.work").info("worked", extra=facts)
+        end_work()
+        self._tell(message.actor_name, outcome, seconds)
 
 
 def mask(text: str) -> str:
@@ -246,7 +297,7 @@ class About(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         request_id = self._current()
-        facts = dict(getattr(_work, "facts", {}))
+        facts = dict(_work.facts or {})
         if request_id is not None:
             facts["request_id"] = request_id
         for name, value in facts.items():
@@ -256,7 +307,7 @@ class About(logging.Filter):
 
 
 def configure_logging(
-    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = lambda: None
+    log_format: Literal["text", "json"], request_id: Callable[[], str | None] = _no_request
 ) -> None:
     """Send the lines of this process to standard error, each with the request that it is about.
 

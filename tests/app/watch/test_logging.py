@@ -183,6 +183,7 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     for name in ("_srcfile", "logThreads", "logProcesses", "logMultiprocessing"):
         monkeypatch.setattr(logging, name, getattr(logging, name))
+    monkeypatch.setattr(observability, "_of_request", lambda: None)  # Is set back afterwards.
     configure_logging("json", lambda: "request-7")
     yield stream
     logging.captureWarnings(capture=False)
