@@ -1,7 +1,6 @@
 """Decides who is calling, for which organization: by one indexed row, or by the log itself."""
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
@@ -201,21 +200,20 @@ class Authorizer:
         self,
         client_id: str,
         claimed: UUID | None,
-        named: Sequence[str],
+        named: str | None,
         granted: frozenset[str],
         scope: str,
     ) -> Caller:
         """Return who is calling.
 
-        `claimed` is the organization of the token; without it the `named` header values count, for
-        approved machine-to-machine clients only. Raises Unauthorized for a revoked client and for a
-        claim that is not the client's own, then the refusals of the organization, then
+        `claimed` is the organization of the token. Without it the `named` one of the header counts,
+        for approved machine-to-machine clients only. Raises Unauthorized for a revoked client and
+        for a claim that is not the client's own, then the refusals of the organization, then
         InsufficientScope.
         """
-        wanted = claimed if claimed is not None else _single_uuid(named)
+        wanted = claimed if claimed is not None else _uuid_of(named)
         state = self._state(client_id, wanted)
-        if state.revoked is not False:
-            raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
+        _require_client(state)
         if claimed is not None and claimed != state.bound_to:
             raise Unauthorized(OTHERS)
         if claimed is None and state.bound_to is not None:
@@ -229,8 +227,7 @@ class Authorizer:
         if state.status != "active":
             raise OrganizationInactive
         if scope not in granted:
-            message = f"The access token lacks the scope {scope}."
-            raise InsufficientScope(message)
+            raise _lacking(scope)
         price_micros, enabled = state.price_micros, state.lookup_enabled
         return Caller(client_id, wanted, price_micros, enabled, state.rate_limit)
 
@@ -242,11 +239,9 @@ class Authorizer:
         Raises Unauthorized for a revoked client, and InsufficientScope for any other, too.
         """
         state = self._state(client_id, None)
-        if state.revoked is not False:
-            raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
+        _require_client(state)
         if claimed is not None or state.bound_to is not None or scope not in granted:
-            message = f"The access token lacks the scope {scope}."
-            raise InsufficientScope(message)
+            raise _lacking(scope)
 
     def _state(self, client_id: str, organization_id: UUID | None) -> _State:
         asked, memory = (client_id, organization_id), self._memory
@@ -284,6 +279,15 @@ class Authorizer:
             lookup_enabled=organization is None or organization.lookup_enabled,
             rate_limit=None if organization is None else organization.rate_limit_per_minute,
         )
+
+
+def _require_client(state: _State) -> None:
+    if state.revoked is not False:
+        raise Unauthorized(REVOKED if state.revoked else NO_CLIENT)
+
+
+def _lacking(scope: str) -> InsufficientScope:
+    return InsufficientScope(f"The access token lacks the scope {scope}.")
 
 
 def _state_of(row: _Row) -> _State:
@@ -330,18 +334,16 @@ def _statement(
     )
 
 
-def _header_problem(values: Sequence[str]) -> str:
-    """Return why the values of the header do not name an organization."""
-    if not any(value.strip() for value in values):
+def _header_problem(named: str | None) -> str:
+    """Return why the header does not name an organization."""
+    if named is None or not named.strip():
         return NO_HEADER
     # WSGI joins the values of a repeated header.
-    return HEADER_TWICE if "," in ",".join(values) else NOT_A_UUID
+    return HEADER_TWICE if "," in named else NOT_A_UUID
 
 
-def _single_uuid(values: Sequence[str]) -> UUID | None:
-    if len(values) != 1:
-        return None
-    text = values[0].strip()
+def _uuid_of(named: str | None) -> UUID | None:
+    text = (named or "").strip()
     try:
         parsed = UUID(text)
     except ValueError:

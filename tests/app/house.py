@@ -1,6 +1,5 @@
 """One organization with its clients, which authorization lets in or refuses."""
 
-from collections.abc import Sequence
 from uuid import UUID
 
 from app.security.authorization import Caller
@@ -31,10 +30,10 @@ class House:
     ) -> Caller:
         """Let the client of the organization in; its token claims that one unless told."""
         return self.process.authorizer.authorize(
-            self.client_id, claimed or self.organization_id, [], granted, scope
+            self.client_id, claimed or self.organization_id, None, granted, scope
         )
 
-    def authorize_machine(self, named: Sequence[str], scope: str = "lookup") -> Caller:
+    def authorize_machine(self, named: str | None, scope: str = "lookup") -> Caller:
         return self.process.authorizer.authorize(self.machine_id, None, named, ALL, scope)
 
     def move_to(self, status: Status) -> None:

@@ -58,9 +58,8 @@ def caller_of(
 ) -> Caller:
     """Return the caller that these headers name, or raise the refusal as `authenticate` does."""
     claims = _claims_of(container, authorization)
-    named = [] if organization is None else [organization]
     return container.authorizer.authorize(
-        claims.client_id, claims.organization_id, named, claims.scopes, scope
+        claims.client_id, claims.organization_id, organization, claims.scopes, scope
     )
 
 

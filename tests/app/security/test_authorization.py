@@ -65,7 +65,7 @@ def test_an_unknown_client_is_refused(house: House, pace: Pace) -> None:
 def test_an_unknown_organization_is_refused(house: House, pace: Pace) -> None:
     pace(house)
     with pytest.raises(OrganizationNotFound):
-        house.authorize_machine([str(uuid4())])
+        house.authorize_machine(str(uuid4()))
 
 
 @paces
@@ -73,7 +73,7 @@ def test_an_id_of_something_else_is_no_organization(house: House, pace: Pace) ->
     pace(house)
     stream = house.process.log.read(house.process.log.head() - 1, 1)[0].event.originator_id
     with pytest.raises(OrganizationNotFound):
-        house.authorize_machine([str(stream)])
+        house.authorize_machine(str(stream))
 
 
 @paces
@@ -89,7 +89,7 @@ def test_an_organization_that_is_not_active_is_refused(
     with pytest.raises(refusal):
         house.authorize()
     with pytest.raises(refusal):
-        house.authorize_machine([str(house.organization_id)])
+        house.authorize_machine(str(house.organization_id))
     house.move_to("active")
     pace(house)
     assert house.authorize().client_id == house.client_id
@@ -121,14 +121,14 @@ def test_the_client_counts_before_the_organization_and_that_before_the_scope(
     house.revoke(house.machine_id)
     pace(house)
     with pytest.raises(Unauthorized):
-        house.authorize_machine([])
+        house.authorize_machine(None)
 
 
 @paces
 def test_a_machine_names_its_organization(house: House, pace: Pace) -> None:
     pace(house)
     for named in (str(house.organization_id), f" {str(house.organization_id).upper()}\t"):
-        assert house.authorize_machine([named]).organization_id == house.organization_id
+        assert house.authorize_machine(named).organization_id == house.organization_id
 
 
 @paces
@@ -136,18 +136,17 @@ def test_a_machine_that_names_none_or_two_or_nonsense_is_refused(house: House, p
     pace(house)
     right = str(house.organization_id)
     for named in (
-        [],
-        [""],
-        [" "],
-        [right, right],
-        [right, ""],
-        [f"{right},{right}"],
-        [right[:-1]],
-        [f"{{{right}}}"],
-        [right.replace("-", "")],
-        [f"urn:uuid:{right}"],
-        ["nonsense"],
-        [right.replace("-", "‑")],  # noqa: RUF001  # Hyphens of another kind are the point.
+        None,
+        "",
+        " ",
+        f"{right},",
+        f"{right},{right}",
+        right[:-1],
+        f"{{{right}}}",
+        right.replace("-", ""),
+        f"urn:uuid:{right}",
+        "nonsense",
+        right.replace("-", "‑"),  # noqa: RUF001  # Hyphens of another kind are the point.
     ):
         with pytest.raises(OrganizationNotFound):
             house.authorize_machine(named)
@@ -172,6 +171,6 @@ def test_a_client_of_an_organization_cannot_name_another_one(house: House, pace:
     authorize = house.process.authorizer.authorize
     for named in (other, house.organization_id):
         with pytest.raises(OrganizationNotFound):
-            authorize(house.client_id, None, [str(named)], ALL, "lookup")
-    caller = authorize(house.client_id, house.organization_id, [str(other)], ALL, "lookup")
+            authorize(house.client_id, None, str(named), ALL, "lookup")
+    caller = authorize(house.client_id, house.organization_id, str(other), ALL, "lookup")
     assert caller.organization_id == house.organization_id

@@ -110,7 +110,7 @@ def test_a_row_is_read_once_while_it_is_believed(
     monkeypatch.setattr(house.process.log, "find", None)
     let_in(house, 5)
     assert len(reads) == 1
-    house.authorize_machine([str(house.organization_id)])
+    house.authorize_machine(str(house.organization_id))
     assert len(reads) == 2, "of another client nothing was known"
 
 
