@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from app.bootstrap.container import Container
-from app.security.keys import SigningKeysError, load_or_make_pepper
+from app.security.key_file import SigningKeysError
+from app.security.keys import load_or_make_pepper
 from app.security.secrets import SecretHasher
 from app.security.tokens import LEEWAY_S
 from domain.accounts.organization import ApiClient, api_client_id

@@ -13,7 +13,7 @@ from app.bootstrap.schema import NewerSchema
 from app.cli.rights import authorize
 from app.processes.backup import NoBackup
 from app.processes.migrate import CannotMigrate, is_migrated, lost_events
-from app.security.keys import SigningKeysError
+from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from domain.accounts.organization import Organization

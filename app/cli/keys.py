@@ -10,7 +10,7 @@ from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list
 from app.cli.rights import authorize
 from app.processes.migrate import is_migrated
-from app.security.keys import SigningKeysError
+from app.security.key_file import SigningKeysError
 from projections.audit.checkpoint import key_id_of, verifier_key
 
 

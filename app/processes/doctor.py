@@ -12,7 +12,7 @@ from app.bootstrap.providers import BY_ORDER, NETWORKS
 from app.processes.demo import DEMO_CLIENT_ID
 from app.processes.providers import NEVER_RUN, check
 from app.processes.readiness import what_is_missing
-from app.security.keys import SigningKeysError
+from app.security.key_file import SigningKeysError
 from app.settings import Settings, WrongSetting, secrets_open_to_all
 from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED

@@ -26,17 +26,6 @@ from app.security.key_file import (
 from domain.at_once import may_wait
 from domain.cause import Clock
 
-__all__ = [
-    "Algorithm",
-    "Key",
-    "KeyRing",
-    "ListedKey",
-    "Pepper",
-    "SigningKeysError",
-    "WebhookKey",
-    "load_or_make_pepper",
-]
-
 State = Literal["signing", "verifying", "retired"]
 
 LOOK_S = 1.0  # A look takes milliseconds; nobody waits longer for that of another thread.

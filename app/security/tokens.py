@@ -16,7 +16,8 @@ from uuid import UUID, uuid4
 from jose import jwk, jwt
 from jose.exceptions import JWTClaimsError, JWTError
 
-from app.security.keys import Key, KeyRing, SigningKeysError
+from app.security.key_file import Key, SigningKeysError
+from app.security.keys import KeyRing
 from domain import strict_json
 from domain.at_once import may_wait
 from domain.cause import Clock

@@ -21,7 +21,7 @@ from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_pro
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.http.edge.replies import failure
 from app.http.edge.request import request_context
-from app.security.keys import SigningKeysError
+from app.security.key_file import SigningKeysError
 from app.watch.trouble import trouble_of
 from domain.errors import Conflict, Refused, ServiceUnavailable
 

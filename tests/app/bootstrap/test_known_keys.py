@@ -12,7 +12,8 @@ from app.adapters.stores.notes import Notes
 from app.bootstrap.known_keys import ensure_keys, lost_keys, note_keys, note_pepper
 from app.cli.installation import cause_of
 from app.cli.root import cli
-from app.security.keys import FIRST, WEBHOOK_KEY, SigningKeysError
+from app.security.key_file import SigningKeysError
+from app.security.keys import FIRST, WEBHOOK_KEY
 from app.watch.database_clock import DatabaseClock
 from domain.accounts.organization import api_client_id
 from domain.webhooks.commands import Draft

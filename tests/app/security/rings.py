@@ -6,7 +6,8 @@ import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from app.security.keys import Algorithm, KeyRing
+from app.security.key_file import Algorithm
+from app.security.keys import KeyRing
 
 ROOT = Path(__file__).parents[3]
 RETIRE_AFTER_S = 3630

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.security.key_file import key_path
-from app.security.keys import Algorithm, KeyRing
+from app.security.key_file import Algorithm, key_path
+from app.security.keys import KeyRing
 from app.security.tokens import (
     EXPIRED,
     MALFORMED,

@@ -6,7 +6,8 @@ from stat import S_IMODE
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from app.security.keys import Algorithm, KeyRing, SigningKeysError, load_or_make_pepper
+from app.security.key_file import Algorithm, SigningKeysError
+from app.security.keys import KeyRing, load_or_make_pepper
 from tests.app.security.rings import ALGORITHMS, HandClock, ring_of
 
 

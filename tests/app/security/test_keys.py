@@ -8,8 +8,8 @@ from threading import Event
 import pytest
 
 from app.security import keys
-from app.security.key_file import RECHECK, SETTLE
-from app.security.keys import KeyRing, SigningKeysError
+from app.security.key_file import RECHECK, SETTLE, SigningKeysError
+from app.security.keys import KeyRing
 from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
