@@ -1,6 +1,7 @@
 """Replies of the front itself: `/livez`, and problems with requests that it passes to nobody."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from http import HTTPStatus
 from uuid import UUID, uuid4
 
 import msgspec
@@ -42,8 +43,8 @@ class OwnReplies:
             return None
         request_id = self._request_id(request.headers)
         self._note(request.method, LIVEZ, 200, request_id)
-        start = head("200 OK", headers_of(ALIVE, request_id), request, keep=keep)
-        return start if request.method == "HEAD" else start + ALIVE
+        reply = reply_in_json(200, ALIVE, request_id, request, keep=keep)
+        return reply.removesuffix(ALIVE) if request.method == "HEAD" else reply
 
     def problem(self, problem: Problem, target: bytes, headers: Headers) -> bytes:
         """Return a reply after which the connection closes; parts of the request may be missing."""
@@ -55,9 +56,8 @@ class OwnReplies:
             timestamp = format_time(self._clock())
             meta = ReplyMeta(timestamp=timestamp, response_time_ms=0.0, request_id=request_id)
             body = msgspec.json.encode(failure_body(problem, meta))
-        status = f"{problem.status} {problem.phrase}"
-        named = [*headers_of(body, request_id), *problem.headers.items()]
-        return head(status, named, None, keep=False) + body
+        more = problem.headers.items()
+        return reply_in_json(problem.status, body, request_id, None, keep=False, more=more)
 
     def _request_id(self, headers: Headers) -> str:
         given = [value for name, value in headers if name.lower() == b"x-request-id"]
@@ -68,12 +68,22 @@ class OwnReplies:
         note_answer(self._count, method, route, status, duration_ms=0.0, request_id=request_id)
 
 
-def headers_of(body: bytes, request_id: str) -> list[tuple[str, str]]:
-    """Return the headers that every reply in JSON has."""
-    return [
+def reply_in_json(  # noqa: PLR0913  # Each is a part of the reply.
+    status: int,
+    body: bytes,
+    request_id: str,
+    request: Request | None,
+    *,
+    keep: bool,
+    more: Iterable[tuple[str, str]] = (),
+) -> bytes:
+    """Return the bytes of a reply in JSON; `more` are headers that not every reply has."""
+    headers = [
         ("Content-Type", "application/json"),
         ("Content-Length", str(len(body))),
         ("X-Request-Id", request_id),
         ("X-Content-Type-Options", "nosniff"),
         ("Cache-Control", "no-store"),
+        *more,
     ]
+    return head(f"{status} {HTTPStatus(status).phrase}", headers, request, keep=keep) + body

@@ -59,11 +59,6 @@ class Problem:
     retry_after_s: int | None = None
 
     @property
-    def phrase(self) -> str:
-        """The name that HTTP gives to the status."""
-        return HTTPStatus(self.status).phrase
-
-    @property
     def headers(self) -> dict[str, str]:
         """The header that says when to try again; none if that would not help."""
         if not self.retryable:

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
@@ -16,10 +17,10 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.http.edge.callers import admit, caller_of
-from app.http.edge.calling import Request, head, log_place
+from app.http.edge.calling import Request, log_place
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
-from app.http.edge.own_replies import headers_of
+from app.http.edge.own_replies import reply_in_json
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import count_of, note_answer, request_id_of
@@ -156,12 +157,11 @@ class LookupAtOnce:
         except Exception as error:  # noqa: BLE001  # A bug of ours.
             log_place(logger, error)
             return self._problem(INTERNAL)
-        return self._whole("200 OK", 200, lookup_reply(result, self._facts()))
+        return self._whole(200, lookup_reply(result, self._facts()))
 
     def _problem(self, problem: Problem) -> bytes:
         body = failure_body(problem, ReplyMeta(**self._facts()))
-        status = f"{problem.status} {problem.phrase}"
-        return self._whole(status, problem.status, body, problem.headers)
+        return self._whole(problem.status, body, problem.headers)
 
     def _facts(self) -> dict[str, Any]:
         """Return the fields of `meta` that every reply has."""
@@ -172,24 +172,26 @@ class LookupAtOnce:
         }
 
     def _whole(
-        self, status: str, code: int, body: object, more: Mapping[str, str] | None = None
+        self, status: int, body: object, headers: Mapping[str, str] = MappingProxyType({})
     ) -> bytes:
-        encoded = msgspec.json.encode(body)
-        headers = headers_of(encoded, self.request_id)
-        if self.admission is not None:
-            headers += self.admission.headers().items()
-        if more:
-            headers += more.items()
+        limits = self.admission.headers() if self.admission is not None else {}
         note_answer(
             self.by.count,
             self.request.method,
             LOOKUP,
-            code,
+            status,
             duration_ms=self._elapsed_ms(),
             request_id=self.request_id,
             organization_id=self.organization_id,
         )
-        return head(status, headers, self.request, keep=self.request.keep) + encoded
+        return reply_in_json(
+            status,
+            msgspec.json.encode(body),
+            self.request_id,
+            self.request,
+            keep=self.request.keep,
+            more=[*limits.items(), *headers.items()],
+        )
 
     def _elapsed_ms(self) -> float:
         return round((time.perf_counter() - self.began_s) * 1000, 1)
