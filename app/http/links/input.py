@@ -28,7 +28,7 @@ TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
 NOT_A_FLAG = "Must be true or false."
 RESPOND_ASYNC = "respond-async"
 _QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.
-NAMELESS = "No control characters; empty or null: it has no name."
+LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
 
 
@@ -77,12 +77,6 @@ def _repeats(ids: list[Any]) -> dict[Any, Any]:
     }
 
 
-def check_name(name: str) -> None:
-    """Refuse control characters, which no list could show; any script and sign is allowed."""
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
-        raise ValidationError(NO_CONTROLS)
-
-
 class LinkQuery(PageQuery):
     """Which links to list; an empty filter counts as absent."""
 
@@ -105,38 +99,58 @@ class LinkQuery(PageQuery):
     )
 
 
-class LinkBody(Schema):
-    """The link to create."""
+def name_field(description: str, *, required: bool = False) -> fields.String:
+    """Return a field for a name that a partner gives.
 
-    plan_id = Id(
-        required=True,
-        metadata=described("The plan that it begins with."),
-    )
-    # Without a default: generators of TypeScript demand each field that has one.
-    name = fields.String(
+    It has no default: generators of TypeScript demand each field that has one.
+    """
+    return fields.String(
+        required=required,
         allow_none=True,
-        validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
-        metadata=described("How you want to call it. " + NAMELESS, pattern=NAME_PATTERN),
+        validate=[validate.Length(max=NAME_CHARS_MAX), _check_name],
+        metadata=described(description, pattern=NAME_PATTERN),
     )
 
+
+def _check_name(name: str) -> None:
+    """Refuse control characters, which no list could show; any script and sign is allowed."""
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+        raise ValidationError(NO_CONTROLS)
+
+
+class _Named(Schema):
     @post_load
     def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
         """Treat an empty name as no name."""
         return data | {"name": data.get("name") or None}
 
 
-class CreateQuery(Schema):
-    """Whether the link is to be made."""
+class LinkBody(_Named):
+    """The link to create."""
 
-    dry_run = fields.Boolean(
+    plan_id = Id(
+        required=True,
+        metadata=described("The plan that it begins with."),
+    )
+    name = name_field(LINK_NAME)
+
+
+def _flag(description: str) -> fields.Boolean:
+    return fields.Boolean(
         load_default=False,
         truthy={"true", "1"},
         falsy={"false", "0"},
         error_messages={"invalid": NOT_A_FLAG},
-        metadata=described(
-            "Whether only to check the request and to tell the price: nothing is made, taken or "
-            "kept, and `Idempotency-Key` and `Prefer` are ignored."
-        ),
+        metadata=described(description),
+    )
+
+
+class CreateQuery(Schema):
+    """Whether the link is to be made."""
+
+    dry_run = _flag(
+        "Whether only to check the request and to tell the price: nothing is made, taken or "
+        "kept, and `Idempotency-Key` and `Prefer` are ignored."
     )
 
 
@@ -159,20 +173,10 @@ def is_waited_for(prefer: str) -> bool:
     return RESPOND_ASYNC not in {re.split("[;=]", each)[0].strip() for each in named}
 
 
-class RenameBody(Schema):
+class RenameBody(_Named):
     """The new name of a link."""
 
-    name = fields.String(
-        required=True,
-        allow_none=True,
-        validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
-        metadata=described("How you want to call it. " + NAMELESS, pattern=NAME_PATTERN),
-    )
-
-    @post_load
-    def read_empty_as_none(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Treat an empty name as no name."""
-        return {"name": data["name"] or None}
+    name = name_field(LINK_NAME, required=True)
 
 
 class LinkPlansBody(Schema):
@@ -225,13 +229,7 @@ class QrQuery(Schema):
 class StatusQuery(Schema):
     """How recent a network status must be."""
 
-    live = fields.Boolean(
-        load_default=False,
-        truthy={"true", "1"},
-        falsy={"false", "0"},
-        error_messages={"invalid": NOT_A_FLAG},
-        metadata=described("Whether to ask the network now, whatever is stored."),
-    )
+    live = _flag("Whether to ask the network now, whatever is stored.")
 
 
 class NoBody(Schema):

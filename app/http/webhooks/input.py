@@ -8,7 +8,7 @@ from marshmallow import Schema, ValidationError, fields, post_load, validate
 from app.http.edge.input import described
 from app.http.edge.replies import one_of
 from app.http.edge.request import container
-from app.http.links.input import NAME_CHARS_MAX, check_name
+from app.http.links.input import name_field
 from domain.webhooks.destination import URL_CHARS_MAX, NotAllowed, read_destination
 from domain.webhooks.messages import TYPES
 
@@ -79,15 +79,7 @@ def _events() -> Types:
     return Types(allow_none=True, metadata=described(about, **rules))
 
 
-def _description() -> fields.String:
-    return fields.String(
-        allow_none=True,
-        validate=[validate.Length(max=NAME_CHARS_MAX), check_name],
-        metadata=described(
-            "Your own words for it, without control characters; empty or null: none.",
-            pattern=r"^[^\x00-\x1f\x7f-\x9f]*$",
-        ),
-    )
+_DESCRIPTION = "Your own words for it, without control characters; empty or null: none."
 
 
 class _Body(Schema):
@@ -102,7 +94,7 @@ class WebhookBody(_Body):
 
     url = _url(required=True)
     events = _events()
-    description = _description()
+    description = name_field(_DESCRIPTION)
 
 
 class WebhookChanges(_Body):
@@ -110,7 +102,7 @@ class WebhookChanges(_Body):
 
     url = _url(required=False)
     events = _events()
-    description = _description()
+    description = name_field(_DESCRIPTION)
     enabled = Flag(
         metadata=described(
             "Whether it is told what happens. What happened meanwhile is not made up for."
