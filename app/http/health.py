@@ -1,6 +1,6 @@
 """Health: whether lookups can be served, and the probes for process managers."""
 
-from typing import Annotated, Final
+from typing import Annotated, Final, NamedTuple
 
 from flask import Response
 from msgspec import Struct, to_builtins
@@ -116,14 +116,14 @@ def readyz() -> Response:
     old reads beat none.
     """
     away, no_keys = _missing_log(), missing_keys(container())
-    migrated, failed, missing = (False, [], [away]) if away is not None else _read_models()
-    missing += [no_keys] if no_keys is not None else []
+    found = _read_models() if away is None else _ReadModels(is_migrated=False, failed=[], why=away)
+    missing = [each for each in (found.why, no_keys) if each is not None]
     readiness = Readiness(
         ok=not missing,
         database=away is None,
-        migrated=migrated,
+        migrated=found.is_migrated,
         missing=missing,
-        failed_read_models=failed,
+        failed_read_models=found.failed,
         signing_keys=no_keys is None,
         clock_offset_seconds=round(container().time.offset_s, 3),
     )
@@ -139,15 +139,22 @@ def _missing_log() -> str | None:
     return None
 
 
-def _read_models() -> tuple[bool, list[str], list[str]]:
-    """Return whether all read models are built by this version, which have stopped, and why."""
+class _ReadModels(NamedTuple):
+    """Whether all are built by this version, which have stopped; `why` they are not built."""
+
+    is_migrated: bool
+    failed: list[str]
+    why: str | None
+
+
+def _read_models() -> _ReadModels:
     parts = container()
     try:
         known = parts.positions.all(parts.views)
     except Exception as error:  # noqa: BLE001 - Most likely a table is missing.
-        return False, [], [outages().note(error)]
+        return _ReadModels(is_migrated=False, failed=[], why=outages().note(error))
     places = [known.get(model.name) for model in parts.models]
     versions = [model.version for model in parts.models]
-    migrated = [place.version for place in places if place is not None] == versions
+    is_migrated = [place.version for place in places if place is not None] == versions
     failed = [place.name for place in places if place is not None and place.failure]
-    return migrated, failed, [] if migrated else [NOT_MIGRATED]
+    return _ReadModels(is_migrated, failed, None if is_migrated else NOT_MIGRATED)

@@ -72,10 +72,8 @@ class RateLimits:
         """Count a request. Who is over the limit costs no statement until the minute ends."""
         if len(self._minutes) >= KNOWN_MAX:
             self._minutes = {}
-        minute, now_s = (
-            self._minutes.setdefault(organization_id, _Minute()),
-            self._clock().timestamp(),
-        )
+        minute = self._minutes.setdefault(organization_id, _Minute())
+        now_s = self._clock().timestamp()
         if not minute.lock.acquire(blocking=False):
             may_wait()
             if not minute.lock.acquire(timeout=WAIT_S):

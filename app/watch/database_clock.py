@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from threading import Event
+from typing import NamedTuple
 
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -21,6 +22,14 @@ SLIP_S = 0.5  # How far the wall clock may drift from monotonic time without any
 OFF_MAX_S = 1.0  # Beyond this an operator must know.
 
 logger = logging.getLogger(__name__)
+
+
+class _Measurement(NamedTuple):
+    """Both clocks of this machine when the offset was measured, and the offset."""
+
+    wall: datetime
+    monotonic_s: float
+    offset: timedelta
 
 
 class DatabaseClock:
@@ -42,16 +51,15 @@ class DatabaseClock:
         self._monotonic = monotonic
         self._server = server  # Another server has another clock.
         self._asked_of: str | None = None
-        self._measured: tuple[datetime, float] | None = None
-        # Both clocks when the offset was measured; one value, because many threads read it.
-        self._found: tuple[datetime, float, timedelta] | None = None
+        self._last: _Measurement | None = None  # One value, because many threads read it.
+        self._is_confirmed = False  # No attempt has failed since.
         self._tried_s: float | None = None
         self._warned = False
 
     @property
     def offset(self) -> timedelta:
         """Return how far the database's clock is ahead of this machine's, as last measured."""
-        return self._found[2] if self._found is not None else timedelta(0)
+        return self._last.offset if self._last is not None else timedelta(0)
 
     def __call__(self) -> datetime:
         """Return the present moment.
@@ -60,14 +68,13 @@ class DatabaseClock:
         measured again. Otherwise tokens would be refused and deadlines would pass within that
         second.
         """
-        found, now = self._found, self._local()
-        if found is None:
+        last, now = self._last, self._local()
+        if last is None:
             return now
-        wall, then_s, offset = found
-        passed = timedelta(seconds=self._monotonic() - then_s)
-        if abs((now - wall - passed).total_seconds()) > SLIP_S:
-            now = wall + passed
-        return now + offset
+        passed_s = self._monotonic() - last.monotonic_s
+        if _slip_s(now - last.wall, passed_s) > SLIP_S:
+            now = last.wall + timedelta(seconds=passed_s)
+        return now + last.offset
 
     @property
     def offset_s(self) -> float:
@@ -82,7 +89,7 @@ class DatabaseClock:
     def measure_if_due(self) -> None:
         """Measure if the last measurement no longer holds."""
         since_s = MEASURE_S if self._tried_s is None else self._monotonic() - self._tried_s
-        wait_s = MEASURE_S if self._measured is not None else RETRY_S
+        wait_s = MEASURE_S if self._is_confirmed else RETRY_S
         if since_s >= wait_s or self._was_set() or self._is_another():
             self.measure()
 
@@ -98,7 +105,7 @@ class DatabaseClock:
             told = self._ask()
         except Exception as error:  # noqa: BLE001 - Whatever the error; others report what is wrong with the database.
             logger.debug("the database could not be asked for its time: %s", type(error).__name__)
-            self._measured = None
+            self._is_confirmed = False
             return
         after, ended_s = self._local(), self._monotonic()
         if told is None or _slip_s(after - before, ended_s - begun_s) > SLIP_S:
@@ -107,18 +114,17 @@ class DatabaseClock:
         offset = self.offset
         if not least <= offset <= most:
             offset = least + (most - least) / 2
-        self._found = after, ended_s, offset
-        self._measured = after, ended_s
+        self._last, self._is_confirmed = _Measurement(after, ended_s, offset), True
         self._say()
 
     def _is_another(self) -> bool:
         return self._server() != self._asked_of
 
     def _was_set(self) -> bool:
-        if self._measured is None:
+        last = self._last
+        if last is None or not self._is_confirmed:
             return False
-        wall, passed_s = self._measured
-        return _slip_s(self._local() - wall, self._monotonic() - passed_s) > SLIP_S
+        return _slip_s(self._local() - last.wall, self._monotonic() - last.monotonic_s) > SLIP_S
 
     def _say(self) -> None:
         is_off = abs(self.offset_s) > OFF_MAX_S

@@ -88,7 +88,7 @@ class FrontThread(Protocol):
         """Wake the thread."""
 
 
-class Reply(Protocol):
+class ReplyWriter(Protocol):
     """Where a reply is written to."""
 
     @property
@@ -122,7 +122,7 @@ class RequestThreads:
         self._at_once = at_once
         self._at_once_left = AT_ONCE_MAX
         self._postponed: dict[Pending, float] = {}  # Since when each one waits.
-        self._begun: list[tuple[Reply, Request, Pending]] = []  # In this round.
+        self._begun: list[tuple[ReplyWriter, Request, Pending]] = []  # In this round.
         self._base = {
             "SCRIPT_NAME": "",
             "SERVER_NAME": str(server[0]),
@@ -134,11 +134,11 @@ class RequestThreads:
             "wsgi.multiprocess": many,
             "wsgi.run_once": False,
         }
-        self._queue: SimpleQueue[tuple[Reply, Request] | None] = SimpleQueue()
+        self._queue: SimpleQueue[tuple[ReplyWriter, Request] | None] = SimpleQueue()
         for number in range(HTTP_THREADS):
             Thread(target=self._run, name=f"http-{number}", daemon=True).start()
 
-    def take(self, reply: Reply, request: Request) -> bool:
+    def take(self, reply: ReplyWriter, request: Request) -> bool:
         """Have a request answered; False when too many wait. Called by the front's thread."""
         if self._begin_at_once(reply, request):
             return True
@@ -151,7 +151,7 @@ class RequestThreads:
         """Allow `AT_ONCE_MAX` more requests to be answered in the front's thread."""
         self._at_once_left = AT_ONCE_MAX
 
-    def look(self, now_s: float) -> None:
+    def expire(self, now_s: float) -> None:
         """End work that has waited too long for its outcome."""
         for pending, since_s in [*self._postponed.items()]:
             pending.expire(now_s - since_s)
@@ -168,7 +168,7 @@ class RequestThreads:
                 log_place(logger, error)
                 reply.answered(b"", keep=False)
 
-    def _begin_at_once(self, reply: Reply, request: Request) -> bool:
+    def _begin_at_once(self, reply: ReplyWriter, request: Request) -> bool:
         if self._at_once is None or not self._at_once_left:
             return False
         pending = self._at_once(request)
@@ -179,7 +179,7 @@ class RequestThreads:
         self._begun.append((reply, request, pending))
         return True
 
-    def _end(self, reply: Reply, request: Request, pending: Pending, _: object) -> None:
+    def _end(self, reply: ReplyWriter, request: Request, pending: Pending, _: object) -> None:
         if self._postponed.pop(pending, None) is None:
             return  # It had expired.
         try:
@@ -213,7 +213,7 @@ class RequestThreads:
 class _Call:
     """One call of the application."""
 
-    def __init__(self, reply: Reply, request: Request) -> None:
+    def __init__(self, reply: ReplyWriter, request: Request) -> None:
         self.reply = reply
         self.request = request
         self._status = ""

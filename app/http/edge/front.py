@@ -45,7 +45,7 @@ HEAD_BYTES_MAX = 64 * 1024  # Also the limit of what may stand between two parts
 HEADERS_MAX = 100
 # Bytes of all connections together: twice what the threads can take.
 HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
-LOOK_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
+RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
 # Idle connections closed at once, the longest idle first, because finding them is expensive.
@@ -208,7 +208,7 @@ class Connection:
                 self._enter(_State.READING if self._begun else _State.IDLE, EVENT_READ)
                 return
 
-    def look(self, now_s: float) -> None:
+    def expire(self, now_s: float) -> None:
         """Cut off what has taken too long."""
         age_s, stopping = now_s - self.since_s, self.front.stopping
         match self.state:
@@ -455,7 +455,7 @@ class Front:
             for key, mask in self._selector.select(TICK_S):
                 self._guarded(key.data, mask)
             self.threads.end_round()
-            if self._more_bytes > LOOK_BYTES:
+            if self._more_bytes > RECOUNT_BYTES:
                 self._bound_bodies()
             now_s = time.monotonic()
             if self.stopping and ends_s == float("inf"):
@@ -463,7 +463,7 @@ class Front:
                 self._stop_listening()
             if self.stopping or now_s - looked_s > TICK_S:
                 looked_s = now_s
-                self._look(now_s)
+                self._expire(now_s)
             if self.stopping and (not self._connections or now_s > ends_s):
                 break
         self._end()
@@ -583,10 +583,10 @@ class Front:
             total -= held[each]
             self._guarded(each.cut_off, UNAVAILABLE)
 
-    def _look(self, now_s: float) -> None:
-        self.threads.look(now_s)
+    def _expire(self, now_s: float) -> None:
+        self.threads.expire(now_s)
         for each in list(self._connections):
-            self._guarded(each.look, now_s)
+            self._guarded(each.expire, now_s)
         if not self._listens and not self.stopping:
             self._accept_on()
 

@@ -247,7 +247,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Load a part of the request as a further argument of the view; `needed` as in `loader`."""
         made = schema()
         load = loader(made, location, needed)
-        documented = self.doc()  # A body without fields is not told of: nothing is to be sent.
+        documented = self.doc()  # Nothing is to be sent where there are no fields.
         if made.fields:
             documented = _documentation(super().arguments(made, location=location, **options))
         if made.fields and location == "json":

@@ -185,7 +185,7 @@ def test_the_document_tells_what_the_front_replies_at_each_operation(
         monkeypatch.setattr(front, "read_s", 0.5)
     if status == 503:  # Every byte is one too many.
         monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 0)
-        monkeypatch.setattr(front_module, "LOOK_BYTES", 0)
+        monkeypatch.setattr(front_module, "RECOUNT_BYTES", 0)
     document = described(service.app.extensions[DOCUMENT][""])
     operations = {
         (path, method): operation

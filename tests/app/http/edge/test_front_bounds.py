@@ -62,7 +62,7 @@ class Served:
 def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
     """Serve with bounds that are small enough to be met."""
     monkeypatch.setattr(front_module, "HELD_BYTES_MAX", 4 * BODY_BYTES_MAX)
-    monkeypatch.setattr(front_module, "LOOK_BYTES", BODY_BYTES_MAX // 4)
+    monkeypatch.setattr(front_module, "RECOUNT_BYTES", BODY_BYTES_MAX // 4)
     monkeypatch.setattr(front_module, "CONNECTIONS_MAX", HTTP_THREADS + 20)
     monkeypatch.setattr(front_module, "ROOM_MADE", 5)
     made = Served()
