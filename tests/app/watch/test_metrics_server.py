@@ -12,7 +12,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from prometheus_client.core import Metric
 
-from app.watch.endpoint import MetricsReply, MetricsServer, Need, pages
+from app.watch.metrics_server import MetricsReply, MetricsServer, Need, pages
 from tests.installation import wait_until
 
 Get = Callable[..., tuple[int, str]]
