@@ -11,8 +11,8 @@ from app.processes.runtime import Role, Runtime
 from app.processes.stopping import stop_on_signals
 from app.settings import WrongSetting
 from app.watch.database_clock import CLOCK_OFFSET, ClockOffset
-from app.watch.metrics_server import MetricsServer, Need, pages
 from app.watch.gauges import WITH_BROKER, ProcessName
+from app.watch.metrics_server import MetricsServer, Need, pages
 
 logger = logging.getLogger(__name__)
 

@@ -36,9 +36,7 @@ TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
 LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
-GUIDES = (
-    "https://api.example/docs"  # Where the guides are in that text; replaced by where they are.
-)
+GUIDES = "https://api.example/docs"  # Stands in that text for where the guides really are.
 
 SCOPES = {
     "lookup": "Look up phone numbers.",

@@ -300,7 +300,8 @@ def tagged(
 ) -> Response:
     """Reply with data that change exactly when `state` does, or with 304; both have `headers`.
 
-    `data` is called only if the client does not have them; Kept is JSON already.
+    `data` returns them, and is called only if the client does not have them. Kept data are JSON
+    already.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
@@ -314,7 +315,7 @@ def tagged(
         )
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    # Of a 304 too, which does not know how long the reply would be.
+    # A 304 says this too: it does not know whether the reply would be long enough to compress.
     response.headers["Vary"] = "Authorization, X-Organization-Id, Accept-Encoding"
     return response
 

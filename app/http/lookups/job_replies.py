@@ -1,4 +1,7 @@
-"""The replies about bulk jobs, made without a step for each field of an item; with an example."""
+"""The replies about bulk jobs, with examples.
+
+What is known of a number is passed on as it is stored, because a job may hold a thousand of them.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
