@@ -72,7 +72,7 @@ def a_lost_order_is_settled_before_the_network_shows_it(patch: pytest.MonkeyPatc
 PLANTS: Mapping[Plant, Sequence[int]] = {
     an_esim_keeps_no_record_of_who_holds_it: (0,),
     an_order_is_adopted_though_it_is_older_than_the_intent: (1,),
-    an_order_is_placed_again_as_soon_as_none_is_seen: (3,),
+    an_order_is_placed_again_as_soon_as_none_is_seen: (14,),
     a_lost_order_is_settled_before_the_network_shows_it: (6,),
 }
 
