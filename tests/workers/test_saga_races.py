@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import partial
-from typing import ClassVar
+from itertools import product
+from typing import Any, ClassVar
 from uuid import UUID
 
 import pytest
@@ -31,11 +32,8 @@ ANY_WAY = [
 DEATH = "the end of the worker"
 RIVALS = ["the waiter", "the waiter, late", "a worker", "a worker that dies", "a reader"]
 # A worker's commit and a death show what a database makes of any rival's commit or of none.
-AT_COMMITS = [
-    DEATH,
-    "a worker",
-    *(pytest.param(each, marks=pytest.mark.any_database) for each in RIVALS if each != "a worker"),
-]
+ON_BOTH = [DEATH, "a worker"]
+WHENS: tuple[When, ...] = ("before", "after")
 
 
 class Saga(ABC):
@@ -192,7 +190,33 @@ class Change(Saga):
         self.lab.see(self.lab.plan_change(saga_id).link_id)
 
 
-@pytest.fixture(params=[Creation, Change], ids=lambda each: each.__name__)
+SAGAS = [Creation, Change]
+
+
+def table(kinds: list[str], whens: tuple[When, ...] = WHENS) -> list[Any]:
+    """Return every rival, moment and way of each saga; a third of them is for `make test`.
+
+    That third has each rival at each moment, on each way and in each saga. The others are for
+    `make soak`: the simulation lets the same come together, and finds the bugs that are planted.
+    """
+    cells = product(enumerate(SAGAS), enumerate(kinds), enumerate(whens), enumerate(WAYS))
+    found = []
+    for (saga, made), (rival, kind), (moment, when), (way, chosen) in cells:
+        marks = []
+        is_on_both = kind in ON_BOTH and chosen == "done"
+        if not is_on_both:
+            marks.append(pytest.mark.any_database)
+        if way != (saga + rival + moment) % len(WAYS) and not is_on_both:
+            marks.append(pytest.mark.soak)
+        name = f"{made.__name__}-{kind}-{when}-{chosen}"
+        found.append(pytest.param(made, kind, when, chosen, marks=marks, id=name))
+    return found
+
+
+in_a_saga = partial(pytest.mark.parametrize, ("saga", "kind", "when", "way"), indirect=["saga"])
+
+
+@pytest.fixture(params=SAGAS, ids=lambda each: each.__name__)
 def saga(lab: Lab, request: pytest.FixtureRequest) -> Saga:
     made: Saga = request.param(lab)
     return made
@@ -208,9 +232,7 @@ def change(lab: Lab) -> Change:
     return Change(lab)
 
 
-@pytest.mark.parametrize("way", ANY_WAY)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("kind", AT_COMMITS)
+@in_a_saga(table([DEATH, *RIVALS]))
 def test_somebody_else_or_the_end_may_come_between_any_two_commits(
     lab: Lab, saga: Saga, kind: str, when: When, way: str
 ) -> None:
@@ -243,13 +265,12 @@ def test_a_kill_ends_a_life_and_not_the_thread_of_its_committer(lab: Lab) -> Non
 
 
 @sqlite_only("commits decide who wins, and those are tried on both; the reads are many")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("kind", RIVALS)
+@in_a_saga(table(RIVALS, ("after",)))
 def test_somebody_else_may_come_between_any_two_reads(
-    lab: Lab, saga: Saga, kind: str, way: str
+    lab: Lab, saga: Saga, kind: str, when: When, way: str
 ) -> None:
     for saga_id, number in saga.at_each(lab.reads, way):
-        lab.reads.at(number, "after", saga.rival(saga_id, kind))
+        lab.reads.at(number, when, saga.rival(saga_id, kind))
         saga.work(saga_id)
         lab.reads.pause()
         lab.settle()
@@ -257,9 +278,7 @@ def test_somebody_else_may_come_between_any_two_reads(
 
 
 @sqlite_only("who comes during a call has no transaction to meet")
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("kind", RIVALS)
+@in_a_saga(table(RIVALS))
 def test_somebody_else_may_come_during_any_call(
     lab: Lab, saga: Saga, kind: str, when: When, way: str
 ) -> None:
