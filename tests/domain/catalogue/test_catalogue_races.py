@@ -99,9 +99,8 @@ def test_a_table_that_is_behind_the_log_decides_nothing(process: Process) -> Non
 
 
 @pytest.mark.any_database
-@pytest.mark.slow
-def test_ten_thousand_plans_are_one_import(process: Process) -> None:
-    count = 10_000
+@pytest.mark.parametrize("count", [300, pytest.param(10_000, marks=pytest.mark.soak)])
+def test_many_plans_are_one_import(process: Process, count: int) -> None:
     plans = [plan(f"Plan {number}") for number in range(count)]
     assert import_plans(process, *plans) == Imported(count, 0, 0)
     assert process.log.head() == count

@@ -12,7 +12,7 @@ from tests.projections.histories import Life, write_row
 from tests.projections.looking import register, tables
 
 
-@pytest.mark.parametrize("seed", [21, 22])
+@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.any_database)])
 def test_a_history_that_was_lived_has_no_failure(process: Process, seed: int) -> None:
     life = Life(process, seed)
     life.go_on(80)
@@ -29,6 +29,7 @@ def test_an_empty_log_is_right(process: Process) -> None:
     assert (report.ok, report.events, report.position) == (True, 0, 0)
 
 
+@pytest.mark.any_database
 def test_progress_is_told_batch_by_batch(process: Process) -> None:
     register(process, BATCH_EVENTS_MAX + 1)
     reached: list[tuple[int, int]] = []
@@ -37,6 +38,7 @@ def test_progress_is_told_batch_by_batch(process: Process) -> None:
     assert reached == [(BATCH_EVENTS_MAX, head), (head, head)]
 
 
+@pytest.mark.any_database
 def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(
     process: Process,
 ) -> None:
@@ -59,6 +61,7 @@ def test_only_so_many_failures_are_listed(process: Process) -> None:
     assert not report.ok
 
 
+@pytest.mark.any_database
 def test_read_models_of_a_broken_log_are_not_looked_at(process: Process) -> None:
     forger = Forger(process)
     forger.write(forger.charge_for(forger.lookup()))

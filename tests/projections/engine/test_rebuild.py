@@ -1,5 +1,6 @@
 """A rebuilt read model is what the live one is, and nothing else is left of its making."""
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -30,6 +31,8 @@ from tests.projections.looking import (
     tables,
 )
 
+SEEDS = 4 if os.environ.get("SOAK") == "1" else 2
+
 
 def rebuild_them(process: Process) -> None:
     parts = process.log, process.views, process.positions
@@ -48,7 +51,8 @@ def end_books(process: Process) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.rounds
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_rebuild_equals_what_was_projected_live(process: Process, seed: int) -> None:
     life = Life(process, seed)
     for _ in range(6):
