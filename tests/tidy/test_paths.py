@@ -4,11 +4,14 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from tests.tidy.source import ROOT
 
 TIMEOUT_S = 60
 
 
+@pytest.mark.slow
 def test_it_finds_what_a_request_passes_on_every_thread() -> None:
     told = subprocess.run(
         [sys.executable, "-m", "tests.tidy.paths", "--list"],

@@ -19,6 +19,7 @@ def worker(installation: Installation, provider: CountingProvider) -> Process:
     return installation.process(provider=provider)
 
 
+@pytest.mark.any_database
 def test_every_item_is_answered_about_its_own_number(installation: Installation) -> None:
     work, provider = Work(installation, numbers(SLICE_ITEMS + 2)), CountingProvider()
     process = worker(installation, provider)
@@ -56,6 +57,7 @@ def test_a_job_of_several_slices_finishes_with_its_last_one(installation: Instal
     work.check()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("slice_index", [1, 99, -1])
 def test_a_slice_that_the_job_does_not_have_is_no_work(
     installation: Installation, slice_index: int
@@ -66,6 +68,7 @@ def test_a_slice_that_the_job_does_not_have_is_no_work(
     work.check()
 
 
+@pytest.mark.any_database
 def test_a_job_that_does_not_exist_is_no_work(process: Process) -> None:
     process.bulk_lookup.work(uuid4(), 0)
     assert process.log.head() == 0
@@ -82,6 +85,7 @@ def test_items_that_fail_are_refunded_exactly(installation: Installation) -> Non
     work.check()
 
 
+@pytest.mark.any_database
 def test_an_outage_fails_every_item_and_gives_all_money_back(installation: Installation) -> None:
     work, provider = Work(installation, numbers(5)), CountingProvider()
     provider.all_down = True
@@ -92,6 +96,7 @@ def test_an_outage_fails_every_item_and_gives_all_money_back(installation: Insta
     work.check()
 
 
+@pytest.mark.any_database
 def test_a_number_that_answers_at_the_second_call_is_an_answer(
     installation: Installation,
 ) -> None:
@@ -124,6 +129,7 @@ def test_five_starts_without_an_end_fail_the_slice_and_a_sixth_never_begins(
     work.check()
 
 
+@pytest.mark.any_database
 def test_a_provider_that_raises_what_its_port_does_not_know_costs_an_attempt_only(
     installation: Installation,
 ) -> None:
@@ -140,6 +146,7 @@ def test_a_provider_that_raises_what_its_port_does_not_know_costs_an_attempt_onl
     work.check()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("down", [[], numbers(2)], ids=["all answered", "two failed"])
 def test_a_free_job_moves_no_money(installation: Installation, down: list[str]) -> None:
     work = Work(installation, numbers(4), price_micros=0)
@@ -149,6 +156,7 @@ def test_a_free_job_moves_no_money(installation: Installation, down: list[str]) 
     work.check()
 
 
+@pytest.mark.any_database
 def test_numbers_that_were_erased_fail_and_are_refunded(installation: Installation) -> None:
     work, provider = Work(installation, numbers(3)), CountingProvider()
     next_month = month_of(work.process.clock() + timedelta(days=31))
@@ -182,6 +190,7 @@ def try_to_work(process: Process, work: Work) -> None:
         assert work.job.finished_at is None
 
 
+@pytest.mark.any_database
 def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) -> None:
     work = Work(installation, numbers(2))
     suspend(work.process, work.organization_id)
@@ -190,6 +199,7 @@ def test_an_accepted_job_runs_on_after_a_suspension(installation: Installation) 
     work.check()
 
 
+@pytest.mark.any_database
 def test_what_an_earlier_job_has_learned_is_asked_again_by_others_only(
     installation: Installation,
 ) -> None:

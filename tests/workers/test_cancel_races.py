@@ -122,6 +122,7 @@ class Race:
         return "cancelled in part" if job.cancelled_count not in {0, ITEMS} else self.told.pop()
 
 
+@pytest.mark.slow
 @pytest.mark.rounds
 @pytest.mark.any_database
 @pytest.mark.parametrize("first", range(0, SEEDS, GROUP))

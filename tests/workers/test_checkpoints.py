@@ -71,6 +71,7 @@ def test_only_events_that_are_old_enough_are_signed(process: Process, clock: Set
     assert process.checkpoints.make().signed.checkpoint.size == 303
 
 
+@pytest.mark.any_database
 def test_one_is_made_at_each_interval_and_soon_after_a_close(
     process: Process, clock: SetClock
 ) -> None:
@@ -92,6 +93,7 @@ def test_one_is_made_at_each_interval_and_soon_after_a_close(
     assert process.checkpoint_store.covering(closed_at + 1) is None
 
 
+@pytest.mark.any_database
 def test_a_clock_that_was_set_back_stops_nothing(process: Process, clock: SetClock) -> None:
     register(process, 1)
     clock.forward(seconds=LAG_S)
@@ -148,6 +150,7 @@ def test_each_one_reaches_the_sink_once_it_is_there(process: Process, clock: Set
     assert (newest.number, newest.delivered_at) == (second.number, clock())
 
 
+@pytest.mark.any_database
 def test_one_that_is_refused_for_ever_holds_up_no_newer_one(
     process: Process, clock: SetClock
 ) -> None:

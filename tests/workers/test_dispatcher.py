@@ -43,6 +43,7 @@ def position(process: Process) -> int:
     return place_of(process, NAME).position
 
 
+@pytest.mark.any_database
 def test_a_job_becomes_one_message_per_slice(
     process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
 ) -> None:
@@ -52,6 +53,7 @@ def test_a_job_becomes_one_message_per_slice(
     assert position(process) == process.log.head()
 
 
+@pytest.mark.any_database
 def test_what_asks_for_no_work_is_passed(
     process: Process, dispatcher: Dispatcher, queue: Queue
 ) -> None:
@@ -63,6 +65,7 @@ def test_what_asks_for_no_work_is_passed(
     assert queue.messages == []
 
 
+@pytest.mark.any_database
 def test_a_position_does_not_move_before_the_broker_has_everything(
     process: Process, dispatcher: Dispatcher, queue: Queue, organization_id: UUID
 ) -> None:
@@ -131,6 +134,7 @@ def test_a_first_start_is_at_the_head_and_asks_for_a_sweep(
     assert position(process) == process.log.head()
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("organization_id")
 def test_a_first_start_whose_sweep_fails_is_made_again(process: Process, queue: Queue) -> None:
     asked: list[int] = []
@@ -150,6 +154,7 @@ def test_a_first_start_whose_sweep_fails_is_made_again(process: Process, queue: 
     assert position(process) == process.log.head()
 
 
+@pytest.mark.any_database
 def test_a_first_start_on_an_empty_log_misses_nothing(process: Process, queue: Queue) -> None:
     dispatcher = dispatcher_of(process, queue)
     drain(dispatcher)
@@ -207,6 +212,7 @@ def test_a_dispatcher_whose_position_was_deleted_starts_again_at_the_head(
     assert position(process) == process.log.head()
 
 
+@pytest.mark.any_database
 def test_an_event_that_cannot_be_decoded_is_reported_and_not_passed(
     process: Process, dispatcher: Dispatcher
 ) -> None:

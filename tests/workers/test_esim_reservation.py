@@ -91,6 +91,7 @@ def test_an_esim_that_is_held_back_for_a_failed_link_is_nobodys(lab: Lab) -> Non
     check(lab)
 
 
+@pytest.mark.any_database
 def test_the_last_money_pays_for_one_link_and_touches_no_other_esim(lab: Lab) -> None:
     asked = [lab.request(lab.plan("eu-1", "300.00")) for _ in range(3)]
     links = [lab.work(link_id) for link_id in asked]
@@ -113,6 +114,7 @@ def test_the_last_money_at_the_same_moment_pays_for_one_link(lab: Lab) -> None:
     check(lab)
 
 
+@pytest.mark.any_database
 def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab) -> None:
     rich, poor = (lab.request(lab.plan("eu-1", "300.00")) for _ in range(2))
     lab.network.after("available_esims", lambda: lab.other_process().provisioning.work(rich))
@@ -122,12 +124,14 @@ def test_money_that_goes_while_an_esim_is_looked_for_is_not_taken_twice(lab: Lab
     check(lab)
 
 
+@pytest.mark.any_database
 def test_a_wallet_that_is_not_there_refuses_what_has_a_price(lab: Lab) -> None:
     lab.organization_id = lab.process.organization("", "No wallet")
     paid, free = lab.create(), lab.create(price="0")
     assert outcomes(lab, [paid, free]) == [BillingNotConfigured.code, "active"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("empty", [1, 2])
 def test_the_first_sponsor_profile_that_has_an_esim_is_used(lab: Lab, empty: int) -> None:
     iccid = free_iccids(lab, 1)[0]
@@ -140,6 +144,7 @@ def test_the_first_sponsor_profile_that_has_an_esim_is_used(lab: Lab, empty: int
     assert (link.sponsor_profile.name, link.sponsor_profile.color) == (names[empty].upper(), "#fff")
 
 
+@pytest.mark.any_database
 def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab) -> None:
     one, two = free_iccids(lab, 2)
     show(lab, {"a": [[one]], "b": [[two]]})
@@ -149,12 +154,14 @@ def test_a_sponsor_profile_whose_esims_are_all_held_is_as_good_as_empty(lab: Lab
     check(lab)
 
 
+@pytest.mark.any_database
 def test_a_plan_without_a_sponsor_profile_takes_any_esim(lab: Lab) -> None:
     link = lab.work(lab.request(lab.plan(sponsors=())))
     assert (link.stage, link.sponsor_profile) == (Stage.ACTIVE, None)
     check(lab)
 
 
+@pytest.mark.any_database
 def test_a_network_that_fails_at_the_second_sponsor_profile_fails_the_link(lab: Lab) -> None:
     show(lab, {})
     lab.network.before("available_esims", int, Unavailable())
@@ -165,6 +172,7 @@ def test_a_network_that_fails_at_the_second_sponsor_profile_fails_the_link(lab: 
     check(lab)
 
 
+@pytest.mark.any_database
 def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)
@@ -177,6 +185,7 @@ def test_a_stock_without_end_of_which_all_is_held_is_given_up(lab: Lab) -> None:
     check(lab)
 
 
+@pytest.mark.any_database
 def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: Lab) -> None:
     link_id = lab.request()
 
@@ -191,6 +200,7 @@ def test_a_deadline_that_passes_while_an_esim_is_looked_for_takes_nothing(lab: L
     check(lab)
 
 
+@pytest.mark.any_database
 def test_the_time_of_each_look_is_what_is_left_of_the_deadline(lab: Lab) -> None:
     iccid = free_iccids(lab, 1)[0]
     lab.only(iccid)

@@ -100,6 +100,7 @@ def test_organizations_take_turns_whoever_came_first_and_whatever_a_message_name
     assert check_log(process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_slice_that_is_newer_than_the_read_model_is_worked_on_by_its_own_message(
     process: Process,
 ) -> None:
@@ -265,6 +266,7 @@ def test_what_a_provider_holds_back_rests_and_the_others_are_answered_once(
     assert sum(RESTS, timedelta()).total_seconds() > HOLD_S_MAX
 
 
+@pytest.mark.any_database
 def test_a_slice_that_a_provider_lets_through_bit_by_bit_is_answered_whole(
     installation: Installation, clock: SetClock
 ) -> None:
@@ -321,6 +323,7 @@ def test_one_organization_holds_half_of_the_threads_and_loses_no_message(
     assert check_log(process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_what_only_its_message_tells_of_is_not_lost_beyond_the_share(
     installation: Installation,
 ) -> None:
@@ -376,6 +379,7 @@ def test_a_backlog_of_one_organization_does_not_hold_up_anothers_job(
         runtime.stop()
 
 
+@pytest.mark.any_database
 @pytest.mark.server
 def test_nor_does_it_with_a_worker_on_rabbitmq(
     request: pytest.FixtureRequest, installation: Installation

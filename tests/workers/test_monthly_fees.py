@@ -85,6 +85,7 @@ def test_missed_months_are_charged_oldest_first_and_wait_for_a_deposit(
     assert failures(process) == []
 
 
+@pytest.mark.any_database
 def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
     process: Process, clock: SetClock
 ) -> None:
@@ -106,6 +107,7 @@ def test_missed_months_are_reckoned_each_as_of_its_own_first_instant(
     ]
 
 
+@pytest.mark.any_database
 def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
     process: Process, clock: SetClock
 ) -> None:
@@ -119,6 +121,7 @@ def test_a_short_balance_is_tried_again_a_day_later_and_not_before(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_a_process_that_starts_again_tries_at_once(
     installation: Installation, process: Process, clock: SetClock
 ) -> None:
@@ -129,6 +132,7 @@ def test_a_process_that_starts_again_tries_at_once(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
     process: Process, clock: SetClock
 ) -> None:
@@ -150,6 +154,7 @@ def test_a_later_month_is_frozen_at_its_time_and_waits_for_the_older_one(
     assert failures(process) == []
 
 
+@pytest.mark.any_database
 def test_a_fee_without_a_wallet_is_owed_until_there_is_one(
     process: Process, clock: SetClock
 ) -> None:
@@ -162,6 +167,7 @@ def test_a_fee_without_a_wallet_is_owed_until_there_is_one(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     process: Process, clock: SetClock
 ) -> None:
@@ -173,6 +179,7 @@ def test_what_is_owed_is_charged_though_the_organization_was_suspended_since(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_who_cannot_pay_holds_up_nobody_else(process: Process, clock: SetClock) -> None:
     poor, rich = customer(process, balance="0"), customer(process)
     assert tick(process, clock, "2026-02-01 00:01") == 1
@@ -180,6 +187,7 @@ def test_who_cannot_pay_holds_up_nobody_else(process: Process, clock: SetClock) 
     assert charged(process, rich) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_a_wait_that_lies_beyond_a_day_is_of_a_clock_that_was_set_back(
     process: Process, clock: SetClock
 ) -> None:
@@ -190,6 +198,7 @@ def test_a_wait_that_lies_beyond_a_day_is_of_a_clock_that_was_set_back(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_a_clock_that_goes_back_a_month_and_forth_again_charges_nothing_twice(
     process: Process, clock: SetClock
 ) -> None:
@@ -209,6 +218,7 @@ def test_only_so_many_organizations_have_their_turn_in_one_tick(
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
+@pytest.mark.any_database
 def test_only_so_much_is_written_in_one_tick_however_many_owe(
     process: Process, clock: SetClock
 ) -> None:
@@ -222,6 +232,7 @@ def test_only_so_much_is_written_in_one_tick_however_many_owe(
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
+@pytest.mark.any_database
 def test_those_who_cannot_pay_leave_their_turns_to_the_others(
     process: Process, clock: SetClock
 ) -> None:
@@ -291,6 +302,7 @@ def test_what_is_owed_is_told_to_operators_without_a_word_about_the_customer(
     assert caplog.messages[1:] == ["monthly fees were charged: 1"]
 
 
+@pytest.mark.any_database
 def test_a_balance_that_covers_it_exactly_is_enough(process: Process, clock: SetClock) -> None:
     organization_id = customer(process, fee="0.000001", balance="0.000001")
     tick(process, clock, "2026-02-01 00:01")
@@ -332,7 +344,15 @@ def run_other(other: Process, clock: SetClock) -> Callable[[], object]:
 @pytest.mark.usefixtures("quiet")
 @pytest.mark.parametrize(
     "place",
-    ["fee_book.newest", "link_spans.active_at", "log.append", "log.get", "committer.commit"],
+    [
+        # What comes before a read or between reads does not depend on the database.
+        *(
+            pytest.param(each, marks=pytest.mark.any_database)
+            for each in ("fee_book.newest", "link_spans.active_at", "log.get")
+        ),
+        "log.append",
+        "committer.commit",
+    ],
 )
 def test_another_process_may_do_all_of_it_in_between(
     process: Process,
@@ -413,6 +433,7 @@ def test_a_process_that_is_killed_leaves_the_rest_to_the_next(
     assert failures(other) == []
 
 
+@pytest.mark.any_database
 def test_what_is_frozen_stays_whatever_changes_before_the_charge(
     process: Process, other: Process, organization_id: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -463,6 +484,7 @@ def test_an_unknown_outcome_is_settled_by_the_log(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
     process: Process,
     clock: SetClock,
@@ -491,6 +513,7 @@ def test_the_error_of_one_organization_stops_no_other_and_is_not_the_end(
     assert charged(process, second) == FEBRUARY
 
 
+@pytest.mark.any_database
 def test_errors_that_are_not_in_a_row_do_not_end_the_tick(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -512,6 +535,7 @@ def test_errors_that_are_not_in_a_row_do_not_end_the_tick(
     assert process.monthly_fees.run() == len(sound)
 
 
+@pytest.mark.any_database
 def test_a_fee_of_nobody_holds_up_nobody(
     process: Process, organization_id: UUID, clock: SetClock, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -527,6 +551,7 @@ def test_a_fee_of_nobody_holds_up_nobody(
     assert caplog.messages == []  # It is owed, and no error.
 
 
+@pytest.mark.any_database
 def test_a_log_that_is_gone_is_not_asked_for_every_organization(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -548,6 +573,7 @@ def test_a_log_that_is_gone_is_not_asked_for_every_organization(
     assert all(charged(process, each) == FEBRUARY for each in organizations)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("part", ["organizations", "link_spans", "monthly_fees"])
 def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     process: Process,
@@ -580,6 +606,7 @@ def test_nothing_is_frozen_while_a_read_model_that_is_needed_has_stopped(
     assert charged(process, organization_id) == FEBRUARY
 
 
+@pytest.mark.any_database
 @pytest.mark.slow
 def test_a_process_charges_at_its_start_what_fell_due_while_none_ran(
     installation: Installation, process: Process, organization_id: UUID, clock: SetClock

@@ -53,6 +53,7 @@ def swept(lab: Lab) -> Swept:
     return Swept(lab)
 
 
+@pytest.mark.any_database
 def test_a_request_that_nobody_works_on_is_asked_for_after_two_seconds(
     lab: Lab, swept: Swept
 ) -> None:
@@ -63,6 +64,7 @@ def test_a_request_that_nobody_works_on_is_asked_for_after_two_seconds(
     assert swept.run() == [link_id]
 
 
+@pytest.mark.any_database
 def test_an_intent_is_asked_for_when_it_has_run_out(lab: Lab, swept: Swept) -> None:
     arm(lab.network, "create_endpoint", FAULTS["killed before"])
     link = lab.create()
@@ -72,6 +74,7 @@ def test_an_intent_is_asked_for_when_it_has_run_out(lab: Lab, swept: Swept) -> N
     assert swept.run() == [link.id]
 
 
+@pytest.mark.any_database
 def test_a_change_is_asked_for_with_a_message_of_its_own(lab: Lab, swept: Swept) -> None:
     link = lab.create()
     change_id = lab.request_change(link.id, [], [lab.plan("t1", "1.00")])
@@ -81,6 +84,7 @@ def test_a_change_is_asked_for_with_a_message_of_its_own(lab: Lab, swept: Swept)
     assert swept.sent.messages == [Message("work_plan_change", "provision", (str(change_id),))]
 
 
+@pytest.mark.any_database
 def test_what_has_ended_is_never_asked_for(lab: Lab, swept: Swept) -> None:
     lab.create()
     lab.create("sandbox-no-endpoint")
@@ -102,6 +106,7 @@ def test_what_stays_undone_is_asked_for_ever_more_seldom(lab: Lab, swept: Swept)
     assert gaps == [2, 4, 8, 10, 10, 10, 10]
 
 
+@pytest.mark.any_database
 def test_what_has_moved_on_does_not_wait_as_what_it_was(lab: Lab, swept: Swept) -> None:
     arm(lab.network, "create_endpoint", FAULTS["killed before"])
     link = lab.create()
@@ -124,6 +129,7 @@ def test_what_is_longest_overdue_comes_first_and_the_rest_at_the_next_tick(
     assert [swept.run(work_max=3) for _ in range(4)] == [asked[:3], asked[3:6], asked[6:], []]
 
 
+@pytest.mark.any_database
 def test_work_that_never_ends_does_not_keep_others_from_their_turn(lab: Lab, swept: Swept) -> None:
     asked = [lab.request() for _ in range(9)]
     lab.clock.forward(seconds=2)
@@ -138,6 +144,7 @@ def test_work_that_never_ends_does_not_keep_others_from_their_turn(lab: Lab, swe
     assert sorted(turns) == sorted(asked)
 
 
+@pytest.mark.any_database
 def test_a_queue_with_a_backlog_is_not_filled_further(lab: Lab, swept: Swept) -> None:
     link_id = lab.request()
     lab.clock.forward(seconds=2)
@@ -155,6 +162,7 @@ def test_at_boot_everything_is_asked_for_whatever_its_moment(lab: Lab, swept: Sw
     assert Swept(lab).run(everything=True) == [link_id]
 
 
+@pytest.mark.any_database
 def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, swept: Swept) -> None:
     first = lab.request()
     lab.clock.forward(hours=2)
@@ -165,6 +173,7 @@ def test_a_clock_that_was_set_back_holds_nothing_up(lab: Lab, swept: Swept) -> N
     assert swept.run() == [first]
 
 
+@pytest.mark.any_database
 def test_work_that_keeps_waiting_hides_no_new_work(lab: Lab, swept: Swept) -> None:
     waiting = {lab.request() for _ in range(3)}
     lab.clock.forward(seconds=2)

@@ -71,6 +71,7 @@ def until_used(lab: Lab, link: Link, percent: float) -> None:
         lab.clock.forward(minutes=5)
 
 
+@pytest.mark.any_database
 def test_what_nobody_asks_for_is_known_and_told(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -87,6 +88,7 @@ def test_what_nobody_asks_for_is_known_and_told(lab: Lab) -> None:
     assert told(lab, link.id) == ["link.installed", "link.first_used"]
 
 
+@pytest.mark.any_database
 def test_each_share_of_a_plan_is_told_once_and_in_order(lab: Lab) -> None:
     link = lab.create()
     for percent, expected in [(49, []), (50, [50]), (95, [50, 80]), (100, [50, 80, 100])]:
@@ -101,6 +103,7 @@ def test_each_share_of_a_plan_is_told_once_and_in_order(lab: Lab) -> None:
     assert shares(lab, link.id) == [50, 80, 100]
 
 
+@pytest.mark.any_database
 def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -121,6 +124,7 @@ def test_the_end_of_a_plan_is_told_a_day_before_though_the_network_is_away(lab: 
     assert told(lab, link.id).count("link.expiry_near") == 1
 
 
+@pytest.mark.any_database
 def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -148,6 +152,7 @@ def test_a_link_that_cannot_be_read_keeps_no_other_from_being_told(
     assert "link.expiry_near" in told(lab, broken)
 
 
+@pytest.mark.any_database
 def test_an_end_that_has_passed_is_near_no_more(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -172,6 +177,7 @@ def test_who_has_just_read_a_link_saves_a_call(lab: Lab) -> None:
     assert lab.network.count("usage") == asked + 1
 
 
+@pytest.mark.any_database
 def test_a_reader_tells_what_the_clock_would_tell(lab: Lab) -> None:
     link = lab.create()
     until_used(lab, link, 80)
@@ -182,6 +188,7 @@ def test_a_reader_tells_what_the_clock_would_tell(lab: Lab) -> None:
     assert told(lab, link.id).count("link.installed") == 1
 
 
+@pytest.mark.any_database
 def test_without_background_reading_nothing_is_told(lab: Lab) -> None:
     lab.installation.environment["READINGS_REFRESH_S"] = "0"
     link = lab.create()
@@ -206,6 +213,7 @@ def test_a_link_that_has_ended_is_never_read_again(lab: Lab) -> None:
     assert told(lab, link.id)[-1] == "link.ended"
 
 
+@pytest.mark.any_database
 def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
     link = lab.create()
     settle(lab)
@@ -217,6 +225,7 @@ def test_a_link_that_is_suspended_is_read_too(lab: Lab) -> None:
     assert lab.link(link.id).status == "active"
 
 
+@pytest.mark.any_database
 def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     lab.create()
     lab.clock.forward(days=30)
@@ -227,6 +236,7 @@ def test_a_link_whose_plans_are_over_is_read_less_often(lab: Lab) -> None:
     assert settle(lab) == 1
 
 
+@pytest.mark.any_database
 def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -> None:
     lab.create()
     lab.network.before("usage", NoSuchEndpoint("gone"))
@@ -236,6 +246,7 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
     assert lab.process.reading_ages() == {"simulated": 0.0}
 
 
+@pytest.mark.any_database
 def test_a_link_without_an_answer_has_another_turn_and_its_age_goes_on(lab: Lab) -> None:
     link = lab.create()
     settle(lab)
@@ -252,6 +263,7 @@ def test_a_link_without_an_answer_has_another_turn_and_its_age_goes_on(lab: Lab)
     assert usage.as_of == lab.clock()
 
 
+@pytest.mark.any_database
 def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
     for _ in range(UNANSWERED_MAX + 2):
         lab.create()
@@ -268,6 +280,7 @@ def test_a_network_that_is_away_is_left_alone_for_a_while(lab: Lab) -> None:
     assert lab.network.count("usage") == asked + UNANSWERED_MAX + 2
 
 
+@pytest.mark.any_database
 def test_a_drained_network_is_read_on(lab: Lab) -> None:
     link = lab.create()
     lab.process.drains.switch("simulated", lab.process.cause(), drained=True)
@@ -353,6 +366,7 @@ def test_a_fact_that_another_writer_has_kept_out_is_told_soon(lab: Lab) -> None:
     assert shares(lab, link.id) == [50]
 
 
+@pytest.mark.any_database
 def test_a_status_that_is_asked_for_meanwhile_is_not_overwritten(lab: Lab) -> None:
     link = lab.create()
     lab.clock.forward(hours=1)
@@ -362,6 +376,7 @@ def test_a_status_that_is_asked_for_meanwhile_is_not_overwritten(lab: Lab) -> No
     assert "link.status_seen" not in told(lab, link.id)
 
 
+@pytest.mark.any_database
 def test_an_end_that_comes_meanwhile_is_the_last_word(lab: Lab) -> None:
     link = lab.create()
     until_used(lab, link, 80)
@@ -395,6 +410,7 @@ def threads(background: BackgroundReading) -> Iterator[None]:
             each.join(20)
 
 
+@pytest.mark.any_database
 def test_a_network_that_hangs_holds_up_no_other(lab: Lab) -> None:
     opened, links = Event(), [lab.create() for _ in range(6)]
     lab.clock.forward(hours=1)

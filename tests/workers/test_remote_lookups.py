@@ -157,6 +157,7 @@ def assert_nothing_is_told(process: Process, caplog: pytest.LogCaptureFixture) -
         assert word.encode() not in stored
 
 
+@pytest.mark.slow
 @sqlite_only(ABOUT_THE_PROVIDER)
 @pytest.mark.parametrize(
     "sweep",

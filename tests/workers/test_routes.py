@@ -15,6 +15,7 @@ def recorded(process: Process) -> list[Event]:
     return [each.event for each in process.log.read(0, 10_000)]
 
 
+@pytest.mark.any_database
 def test_every_slice_of_a_new_job_is_asked_for(process: Process) -> None:
     organization_id = process.organization()
     for count, slices in ((1, 1), (SLICE_ITEMS, 1), (SLICE_ITEMS + 1, 2), (1_000, 4)):
@@ -25,6 +26,7 @@ def test_every_slice_of_a_new_job_is_asked_for(process: Process) -> None:
         ]
 
 
+@pytest.mark.any_database
 def test_a_message_carries_ids_and_nothing_of_a_person(process: Process) -> None:
     life = Life(process, seed=31)
     life.go_on(60)
@@ -37,6 +39,7 @@ def test_a_message_carries_ids_and_nothing_of_a_person(process: Process) -> None
             assert isinstance(argument, int) or str(UUID(argument)) == argument
 
 
+@pytest.mark.any_database
 def test_only_events_of_the_table_ask_for_work(process: Process) -> None:
     life = Life(process, seed=32)
     life.go_on(60)

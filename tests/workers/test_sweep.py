@@ -43,6 +43,7 @@ def run(process: Process, sweep: Sweep, idle: timedelta = IDLE) -> int:
     return sweep.run(idle)
 
 
+@pytest.mark.any_database
 def test_a_job_is_asked_for_again_after_a_minute_without_movement(
     process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -54,6 +55,7 @@ def test_a_job_is_asked_for_again_after_a_minute_without_movement(
     assert queue.taken() == [(job_id, 0), (job_id, 1)]
 
 
+@pytest.mark.any_database
 def test_only_open_slices_are_asked_for(
     process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -66,6 +68,7 @@ def test_only_open_slices_are_asked_for(
     assert queue.taken() == [(job_id, 1)]
 
 
+@pytest.mark.any_database
 def test_a_job_that_ended_since_it_was_projected_is_left_alone(
     process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -127,6 +130,7 @@ def test_the_wait_between_two_sweeps_of_a_job_doubles_up_to_its_bound(
     assert len(queue.messages) == len(at)
 
 
+@pytest.mark.any_database
 def test_a_job_that_moves_begins_anew(
     process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -142,6 +146,7 @@ def test_a_job_that_moves_begins_anew(
     assert run(process, sweep) == 1
 
 
+@pytest.mark.any_database
 def test_nothing_is_swept_while_the_queue_is_long(
     process: Process, sweep: Sweep, queue: Queue, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -153,6 +158,7 @@ def test_nothing_is_swept_while_the_queue_is_long(
     assert run(process, sweep) == 1
 
 
+@pytest.mark.any_database
 def test_a_sweep_counts_nothing(
     process: Process, sweep: Sweep, organization_id: UUID, clock: SetClock
 ) -> None:

@@ -60,6 +60,7 @@ def create_link(process: Process, organization_id: UUID) -> object:
     return process.link_create.run(request, process.cause())
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("ask", [look_up, create_job, create_link])
 def test_a_process_set_to_another_currency_takes_no_money(
     process: Process, euros: Process, ask: Ask
@@ -72,6 +73,7 @@ def test_a_process_set_to_another_currency_takes_no_money(
     assert check_log(process.log).ok
 
 
+@pytest.mark.any_database
 def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) -> None:
     organization_id = process.organization("100.00")
     sold = plan(id=str(uuid4()))
@@ -83,6 +85,7 @@ def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) 
         process.link_create.run(request, process.cause())
 
 
+@pytest.mark.any_database
 def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Process) -> None:
     organization_id = customer(process)
     history = process.log.history(organization_id)
@@ -93,6 +96,7 @@ def test_a_fee_is_not_frozen_in_another_currency(process: Process, euros: Proces
     assert events(process)["MonthlyFee.Due"] == 0
 
 
+@pytest.mark.any_database
 def test_no_payment_comes_in_another_currency(process: Process, euros: Process) -> None:
     organization_id = process.organization("1.00")
     with pytest.raises(ConfigError):
@@ -153,12 +157,14 @@ def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
     assert events(process)["Ledger.Opened"] == 1
 
 
+@pytest.mark.any_database
 def test_the_audit_finds_a_wallet_of_another_currency(process: Process) -> None:
     process.organization()
     process.log.append(Wallet.open(uuid4(), "EUR", process.cause()))
     assert "EUR is not the currency of this log" in check_log(process.log).failures[0].reason
 
 
+@pytest.mark.any_database
 def test_the_audit_finds_a_ledger_of_another_currency(process: Process) -> None:
     process.log.append(Wallet.open(uuid4(), "USD", process.cause()))
     process.log.append(Ledger.open("EUR", process.cause()))

@@ -84,6 +84,7 @@ def test_entries_around_midnight_count_as_the_audit_counts_them(
     assert check_log(asker.process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
     installation: Installation,
 ) -> None:
@@ -107,6 +108,7 @@ def test_a_charge_of_the_next_month_while_a_limit_is_set_begins_that_month(
     assert check_log(asker.process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Process) -> None:
     organization_id = process.organization("1.00")
     for micros in (50_000, None):
@@ -118,6 +120,7 @@ def test_setting_a_limit_again_changes_nothing_and_ending_it_ends_it(process: Pr
     assert check_log(process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_limit_that_is_raised_keeps_what_was_spent(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -132,6 +135,7 @@ def test_a_limit_that_is_raised_keeps_what_was_spent(
     assert check_log(asker.process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     organization_id = process.organization("")
     limit(process, organization_id, 7)
@@ -143,6 +147,7 @@ def test_a_wallet_that_is_opened_later_has_the_limit(process: Process) -> None:
     assert check_log(process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_limit_that_a_process_of_the_release_before_has_dropped_is_named_and_set_again(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -203,6 +208,7 @@ def test_fifty_threads_of_two_processes_never_go_past_the_limit(
     assert check_log(asker.process.log).failures == []
 
 
+@pytest.mark.any_database
 def test_a_failed_item_of_a_job_gives_its_room_back(
     installation: Installation, provider: CountingProvider
 ) -> None:

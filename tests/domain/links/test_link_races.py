@@ -80,6 +80,7 @@ def beaten(counted: list[None]) -> Callable[..., None]:
     return lose
 
 
+@pytest.mark.any_database
 def test_a_request_that_others_always_beat_to_the_end_of_its_link_gives_up(
     new_buyer: NewBuyer,
 ) -> None:
@@ -93,6 +94,7 @@ def test_a_request_that_others_always_beat_to_the_end_of_its_link_gives_up(
     buyer.check()
 
 
+@pytest.mark.any_database
 def test_a_request_that_others_always_beat_to_the_end_of_its_change_gives_up(buyer: Buyer) -> None:
     workers, tries = buyer.hire(), list[None]()
     link = buyer.own()
@@ -104,6 +106,7 @@ def test_a_request_that_others_always_beat_to_the_end_of_its_change_gives_up(buy
     assert len(tries) == RACES_MAX
 
 
+@pytest.mark.any_database
 def test_a_change_that_always_comes_second_gives_up_long_before_its_deadline(
     buyer: Buyer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

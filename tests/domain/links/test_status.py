@@ -70,6 +70,7 @@ def expect(buyer: Buyer, link: Link, status: LinkStatus) -> None:
     buyer.check()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_network_is_told_once_and_the_status_is_that_of_the_reply(
     buyer: Buyer, link: Link, target: Target
@@ -82,6 +83,7 @@ def test_the_network_is_told_once_and_the_status_is_that_of_the_reply(
     expect(buyer, link, target)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target) -> None:
     assert link.endpoint_id is not None
@@ -92,6 +94,7 @@ def test_an_inactive_link_can_be_either(buyer: Buyer, link: Link, target: Target
     expect(buyer, link, target)
 
 
+@pytest.mark.any_database
 def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
     buyer: Buyer, link: Link
 ) -> None:
@@ -103,6 +106,7 @@ def test_a_status_that_the_network_has_already_is_noted_and_nothing_is_told(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_network_that_cannot_be_read_is_told_all_the_same(
     buyer: Buyer, link: Link, target: Target
@@ -113,6 +117,7 @@ def test_a_network_that_cannot_be_read_is_told_all_the_same(
     expect(buyer, link, target)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("error", [Unavailable("down"), Rejected("no"), OutcomeUnknown("late")])
 @pytest.mark.parametrize("target", TARGETS)
 def test_what_the_network_did_not_do_leaves_the_status_unchanged(
@@ -131,6 +136,7 @@ def test_what_the_network_did_not_do_leaves_the_status_unchanged(
     assert buyer.switch(link.id, target).status == target
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_lost_reply_is_no_failure(buyer: Buyer, link: Link, target: Target) -> None:
     begun(buyer, link, target)
@@ -154,6 +160,7 @@ def test_an_outcome_that_cannot_be_looked_up_is_settled_later(
     expect(buyer, link, "active" if when == "before" else "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("target", TARGETS)
@@ -177,6 +184,7 @@ def killed_after_it_was_suspended(buyer: Buyer, link: Link) -> None:
     assert (buyer.link(link.id).status, at_network(buyer, link)) == ("active", "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 def test_a_reactivation_that_fails_is_not_told_as_done(
     buyer: Buyer, link: Link, clock: SetClock
@@ -190,6 +198,7 @@ def test_a_reactivation_that_fails_is_not_told_as_done(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 def test_what_a_dead_process_left_open_stays_open_while_nobody_can_be_asked(
     buyer: Buyer, link: Link
@@ -204,6 +213,7 @@ def test_what_a_dead_process_left_open_stays_open_while_nobody_can_be_asked(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 def test_what_is_done_already_is_told_as_it_is_though_its_sender_died(
     buyer: Buyer, link: Link
@@ -213,6 +223,7 @@ def test_what_is_done_already_is_told_as_it_is_though_its_sender_died(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 @pytest.mark.usefixtures("short_calls")
 def test_a_suspension_that_comes_while_another_request_looks_is_not_overlooked(
     buyer: Buyer, link: Link
@@ -234,6 +245,7 @@ def test_a_suspension_that_comes_while_another_request_looks_is_not_overlooked(
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 def test_a_slow_request_does_not_close_the_intent_of_the_one_after_it(
     buyer: Buyer, link: Link, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -270,6 +282,7 @@ def test_a_request_waits_for_the_one_before_it(buyer: Buyer, link: Link) -> None
     expect(buyer, link, "active")
 
 
+@pytest.mark.any_database
 def test_a_request_that_is_still_under_way_lets_no_other_one_through(
     buyer: Buyer, link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +342,7 @@ class Slow:
         return called
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("races", "told"), [(0, 1), (2, 0), (3, 0)])
 def test_a_request_ends_in_its_time_though_each_call_takes_all_of_its_own(
     buyer: Buyer, link: Link, patience: Patience, races: int, told: int
@@ -364,6 +378,7 @@ def test_those_who_race_for_both_leave_log_and_network_of_one_mind(
     expect(buyer, link, at_network(buyer, link))
 
 
+@pytest.mark.any_database
 def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -> None:
     def note() -> None:
         current = buyer.link(link.id)
@@ -375,6 +390,7 @@ def test_what_others_note_meanwhile_does_not_disturb(buyer: Buyer, link: Link) -
     expect(buyer, link, "suspended")
 
 
+@pytest.mark.any_database
 def test_a_request_that_finds_no_place_asks_nobody(buyer: Buyer, link: Link) -> None:
     full = buyer.open()
     full.waiting = WatchedPlaces(0)

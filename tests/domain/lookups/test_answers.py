@@ -63,6 +63,7 @@ def desk(process: Process) -> Desk:
     return Desk(process)
 
 
+@pytest.mark.any_database
 def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
     first = desk.answers.one(ORGANIZATION, NUMBER)
     desk.clock.now += DAY
@@ -73,6 +74,7 @@ def test_an_answer_is_kept_as_long_as_its_time_to_live(desk: Desk) -> None:
     assert (third.source, third.as_of) == ("live", desk.clock.now)
 
 
+@pytest.mark.any_database
 def test_a_cache_hit_does_not_lengthen_the_life_of_an_answer(desk: Desk) -> None:
     desk.answers.one(ORGANIZATION, NUMBER)
     desk.clock.forward(hours=23)
@@ -87,12 +89,14 @@ def test_an_answer_is_kept_for_its_own_organization(desk: Desk) -> None:
     assert desk.sources(NUMBER, OTHER, organization_id=uuid4()) == ["live", "live"]
 
 
+@pytest.mark.any_database
 def test_a_cache_that_is_off_keeps_nothing(make: Callable[..., Desk]) -> None:
     off = make(ttl=timedelta(0))
     assert [off.answers.one(ORGANIZATION, NUMBER).source for _ in range(2)] == ["live", "live"]
     assert make().answers.one(ORGANIZATION, NUMBER).source == "live"
 
 
+@pytest.mark.any_database
 def test_a_provider_in_this_process_is_asked_every_time(
     make: Callable[..., Desk], process: Process
 ) -> None:
@@ -103,6 +107,7 @@ def test_a_provider_in_this_process_is_asked_every_time(
     assert not process.lookup_cache.find(ORGANIZATION, [OTHER], desk.clock())
 
 
+@pytest.mark.any_database
 def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(
     make: Callable[..., Desk],
 ) -> None:
@@ -114,6 +119,7 @@ def test_a_live_answer_has_a_cost_and_one_of_the_cache_has_none(
     assert asked_of([kept]) == []
 
 
+@pytest.mark.any_database
 def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..., Desk]) -> None:
     desk = make(cost=Cost(8_000, "EUR"))
     desk.provider.besides = (None, None, True)
@@ -127,6 +133,7 @@ def test_an_answer_that_holds_nothing_to_pay_for_costs_nothing(make: Callable[..
     ]
 
 
+@pytest.mark.any_database
 def test_a_cost_that_is_not_known_is_not_made_up(desk: Desk) -> None:
     answer = desk.answers.one(ORGANIZATION, NUMBER)
     assert answer.cost is None
@@ -143,6 +150,7 @@ def test_an_answer_may_not_be_older_than_asked_for(desk: Desk) -> None:
     assert desk.answers.one(ORGANIZATION, NUMBER, timedelta(days=365)).source == "cache"
 
 
+@pytest.mark.any_database
 def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., Desk]) -> None:
     short = make(ttls={"counting": timedelta(hours=1)})
     short.answers.one(ORGANIZATION, NUMBER)
@@ -158,6 +166,7 @@ def test_an_answer_is_kept_as_long_as_its_provider_allows(make: Callable[..., De
     assert long.answers.one(ORGANIZATION, OTHER).source == "cache"
 
 
+@pytest.mark.any_database
 def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
     make: Callable[..., Desk],
 ) -> None:
@@ -173,12 +182,14 @@ def test_what_a_provider_tells_besides_is_kept_and_its_cost_goes_first(
     assert asked_of([live, other]) == [both]
 
 
+@pytest.mark.any_database
 def test_a_number_that_is_never_cached_is_asked_every_time(desk: Desk) -> None:
     for _ in range(2):
         assert desk.sources("+15005550001") == ["live"]
     assert len(desk.provider.asked) == 2
 
 
+@pytest.mark.any_database
 def test_one_makes_one_call_and_an_outage_is_not_kept(desk: Desk) -> None:
     desk.provider.all_down = True
     with pytest.raises(NumberLookupUnavailable):
@@ -189,6 +200,7 @@ def test_one_makes_one_call_and_an_outage_is_not_kept(desk: Desk) -> None:
     assert desk.answers.one(ORGANIZATION, NUMBER).source == "live"
 
 
+@pytest.mark.any_database
 def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> None:
     desk.provider.down = {OTHER}
     assert desk.sources(NUMBER, OTHER) == ["live", None]
@@ -198,6 +210,7 @@ def test_many_ask_again_with_growing_pauses_for_what_is_missing(desk: Desk) -> N
     assert 0.2 <= second <= 0.6
 
 
+@pytest.mark.any_database
 def test_what_nobody_knows_is_asked_once(desk: Desk) -> None:
     desk.provider.bug = NotAnswered()
     assert desk.sources(NUMBER, OTHER) == [None, None]
@@ -214,6 +227,7 @@ def test_many_keep_the_order_of_what_was_asked(desk: Desk) -> None:
     assert desk.answers.many(ORGANIZATION, []) == []
 
 
+@pytest.mark.any_database
 def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound(
     desk: Desk,
 ) -> None:
@@ -237,6 +251,7 @@ def test_calls_of_all_slices_to_a_remote_provider_run_side_by_side_up_to_a_bound
     assert sorted(desk.provider.asked) == wanted
 
 
+@pytest.mark.any_database
 def test_behind_a_long_slice_another_waits_for_one_round_only(desk: Desk) -> None:
     gate = Event()
     desk.provider.meanwhile = lambda: gate.wait(PATIENCE_S)

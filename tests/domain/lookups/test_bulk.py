@@ -46,6 +46,7 @@ def test_the_numbers_are_kept_sealed_and_in_order(asker: Asker) -> None:
     assert msgspec.json.decode(clear, type=PersonalNumbers).phone_numbers == wanted
 
 
+@pytest.mark.any_database
 def test_a_balance_that_is_short_accepts_nothing(installation: Installation) -> None:
     asker = poor(installation, "0.049999")
     with pytest.raises(InsufficientBalance) as refused:
@@ -57,6 +58,7 @@ def test_a_balance_that_is_short_accepts_nothing(installation: Installation) -> 
     asker.check()
 
 
+@pytest.mark.any_database
 def test_without_a_wallet_only_free_jobs_are_accepted(installation: Installation) -> None:
     asker = poor(installation, "")
     with pytest.raises(BillingNotConfigured):

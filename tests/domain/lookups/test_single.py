@@ -38,6 +38,7 @@ def test_an_answer_and_its_charge_are_one_commit(asker: Asker) -> None:
     asker.check()
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("provider", [CountingProvider(), CountingProvider(remote=True)])
 def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     installation: Installation, provider: CountingProvider
@@ -53,6 +54,7 @@ def test_an_answer_says_where_it_came_from_and_is_charged_every_time(
     asker.check()
 
 
+@pytest.mark.any_database
 def test_an_outage_takes_nothing_and_is_not_remembered(
     asker: Asker, provider: CountingProvider
 ) -> None:
@@ -66,6 +68,7 @@ def test_an_outage_takes_nothing_and_is_not_remembered(
     assert asker.look_up().lookup.answer.source == "live"
 
 
+@pytest.mark.any_database
 def test_a_balance_that_is_short_spares_the_provider(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -126,6 +129,7 @@ def test_money_that_was_paid_in_elsewhere_counts_though_the_held_wallet_does_not
     assert asker.balance_micros == 0
 
 
+@pytest.mark.any_database
 def test_without_a_wallet_only_free_lookups_are_answered(
     installation: Installation, provider: CountingProvider
 ) -> None:
@@ -138,6 +142,7 @@ def test_without_a_wallet_only_free_lookups_are_answered(
     asker.check()
 
 
+@pytest.mark.any_database
 def test_a_free_lookup_leaves_a_wallet_alone(asker: Asker) -> None:
     asker.look_up(price_micros=0, key="key-1")
     assert asker.look_up(price_micros=0, key="key-1").replayed
@@ -145,6 +150,7 @@ def test_a_free_lookup_leaves_a_wallet_alone(asker: Asker) -> None:
     asker.check()
 
 
+@pytest.mark.any_database
 def test_paid_lookups_under_way_are_bounded(
     installation: Installation, provider: CountingProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -41,6 +41,7 @@ def test_an_endpoint_reads_back_as_it_was_registered(process: Process) -> None:
     assert [each.id for each in process.webhooks.all(owner)] == [endpoint.id]
 
 
+@pytest.mark.any_database
 def test_no_event_holds_an_address_in_clear(process: Process) -> None:
     owner = process.organization()
     endpoint = made(process, owner)
@@ -63,6 +64,7 @@ def test_the_erasure_of_months_leaves_an_address_and_its_key_ends_it(process: Pr
         )
 
 
+@pytest.mark.any_database
 def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
     process: Process,
 ) -> None:
@@ -82,6 +84,7 @@ def test_an_endpoint_changes_only_so_often_a_day_so_that_its_stream_stays_short(
     assert (endpoint.disabled, endpoint.changes.times) == (None, 1)
 
 
+@pytest.mark.any_database
 def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     owner, cause = process.organization(), process.cause()
     listed, ids = WebhookList.open(owner, cause), [uuid4() for _ in range(CHANGES_MAX)]
@@ -94,6 +97,7 @@ def test_an_organization_registers_only_so_many_a_day(process: Process) -> None:
     assert listed.endpoint_ids == ids[:1]
 
 
+@pytest.mark.any_database
 def test_another_organization_sees_none_of_it(process: Process) -> None:
     owner, other = process.organization(), process.organization(name="Other")
     endpoint, cause = made(process, owner), process.cause()
@@ -112,6 +116,7 @@ def test_another_organization_sees_none_of_it(process: Process) -> None:
     assert webhooks.all(other) == []
 
 
+@pytest.mark.any_database
 def test_a_key_makes_one_endpoint_and_stands_for_one_request(process: Process) -> None:
     owner, other = process.organization(), process.organization(name="Other")
     first, was_made = process.webhooks.register(draft(owner, "k"), process.cause())
@@ -153,6 +158,7 @@ def test_twelve_at_once_make_ten_and_twelve_with_one_key_make_one(
     assert process.webhooks.register(draft(crowded), process.cause())
 
 
+@pytest.mark.any_database
 def test_a_change_keeps_what_it_does_not_name_and_leaves_no_event_for_nothing(
     process: Process,
 ) -> None:
@@ -174,6 +180,7 @@ def test_a_change_keeps_what_it_does_not_name_and_leaves_no_event_for_nothing(
     assert change(Changes(enabled=True)).disabled is None
 
 
+@pytest.mark.any_database
 def test_a_deleted_endpoint_is_gone_and_deleting_it_again_changes_nothing(
     process: Process,
 ) -> None:
@@ -188,6 +195,7 @@ def test_a_deleted_endpoint_is_gone_and_deleting_it_again_changes_nothing(
         process.webhooks.change(owner, endpoint.id, Changes(enabled=True), process.cause())
 
 
+@pytest.mark.any_database
 def test_two_secrets_sign_for_a_day_after_a_rotation(installation: Installation) -> None:
     clock = SetClock()
     process = installation.process(clock)
@@ -216,6 +224,7 @@ def test_a_key_rotates_once_and_for_one_endpoint(process: Process) -> None:
         process.webhooks.rotate_secret(owner, other.id, "k", process.cause())
 
 
+@pytest.mark.any_database
 def test_a_key_asks_for_one_delivery_again_and_a_disabled_endpoint_is_asked_for_nothing(
     process: Process,
 ) -> None:

@@ -42,6 +42,7 @@ def sample() -> list[Change]:
     return [fields[turn % len(fields)] for turn, fields in enumerate(of_kind.values())]
 
 
+@pytest.mark.slow
 @sqlite_only("make soak does all of it on both")
 def test_a_change_of_each_kind_of_event_is_found_with_its_position(lab: Lab) -> None:
     for change in sample():

@@ -50,12 +50,14 @@ def test_endpoints_that_come_and_go_by_commands_are_right(process: Process, owne
     assert found(process) == []
 
 
+@pytest.mark.any_database
 def test_an_endpoint_outside_the_list_is_named(process: Process, owner: UUID) -> None:
     new = registered(process, owner)
     forge(process, *events_of(new))
     assert found(process) == [f"the list of {owner} does not follow endpoint {new.id}"]
 
 
+@pytest.mark.any_database
 def test_a_deletion_that_leaves_the_list_is_named(process: Process, owner: UUID) -> None:
     first = process.webhooks.all(owner)[0]
     first.delete(process.cause())
@@ -63,6 +65,7 @@ def test_a_deletion_that_leaves_the_list_is_named(process: Process, owner: UUID)
     assert found(process) == [f"the list of {owner} does not follow endpoint {first.id}"]
 
 
+@pytest.mark.any_database
 def test_a_list_that_changes_alone_is_named(process: Process, owner: UUID) -> None:
     alone = listed(process, owner)
     alone.remove(alone.endpoint_ids[0], process.cause())
@@ -71,6 +74,7 @@ def test_a_list_that_changes_alone_is_named(process: Process, owner: UUID) -> No
     assert found(process) == [f"the list of {owner} changes without its endpoint"] * 2
 
 
+@pytest.mark.any_database
 def test_an_eleventh_endpoint_is_named(
     process: Process, owner: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

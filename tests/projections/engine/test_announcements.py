@@ -37,6 +37,7 @@ OMISSIONS: dict[Callable[[Forger], int], str] = {
 }
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("omission", "reason"), OMISSIONS.items(), ids=[each.__name__ for each in OMISSIONS]
 )
@@ -77,6 +78,7 @@ def a_deposit(forger: Forger, friend: Wallet) -> int:
     return forger.write(deposited)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("booking", [a_charge, a_refund, a_deposit])
 def test_a_booking_in_the_wallet_of_somebody_else_is_found(
     forger: Forger, booking: Callable[[Forger, Wallet], int]
@@ -85,6 +87,7 @@ def test_a_booking_in_the_wallet_of_somebody_else_is_found(
     assert [failure.position for failure in forger.failures()] == [position]
 
 
+@pytest.mark.any_database
 def test_a_price_in_another_currency_than_the_wallet_is_found(forger: Forger) -> None:
     lookup = forger.lookup()
     assert lookup.price is not None
@@ -94,11 +97,13 @@ def test_a_price_in_another_currency_than_the_wallet_is_found(forger: Forger) ->
     assert [failure.position for failure in forger.failures()] == [position]
 
 
+@pytest.mark.any_database
 def test_an_adjustment_of_an_earlier_release_needs_no_reason_but_its_own(forger: Forger) -> None:
     forger.write(forger.adjusted(-300_000), forger.adjusted(100_000))
     assert forger.failures() == []
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "change",
     [
@@ -117,16 +122,19 @@ def test_an_adjustment_that_differs_from_its_correction_is_found(
     forger.expect(forger.write(entry), "has no correction that names it")
 
 
+@pytest.mark.any_database
 def test_an_adjustment_without_its_correction_is_found(forger: Forger) -> None:
     _, entry = forger.adjustment(-100_000)
     forger.expect(forger.write(entry), "has no correction that names it")
 
 
+@pytest.mark.any_database
 def test_a_correction_that_was_not_booked_is_found(forger: Forger) -> None:
     made, _ = forger.adjustment(-100_000)
     forger.expect(forger.write(made), "was announced and not booked")
 
 
+@pytest.mark.any_database
 def test_a_correction_may_not_be_booked_as_one_of_an_earlier_release(forger: Forger) -> None:
     made, entry = forger.adjustment(-100_000)
     old = forged(entry, reference=Reference("adjustment", str(entry.transaction_id)))
@@ -143,12 +151,14 @@ def test_adjustments_are_right_as_operators_make_them(forger: Forger) -> None:
     assert forger.failures() == []
 
 
+@pytest.mark.any_database
 def test_an_adjustment_below_zero_is_found(forger: Forger) -> None:
     deeper = {"amount_micros": -1_000_001, "balance_micros": -1}
     position = forger.write(forger.adjusted(-1_000_000, **deeper))
     assert [failure.position for failure in forger.failures()] == [position]
 
 
+@pytest.mark.any_database
 def test_one_charge_does_not_pay_for_two_things(forger: Forger) -> None:
     first, second = forger.lookup(), forger.lookup()
     position = forger.write(first)

@@ -45,6 +45,7 @@ def test_it_moves_while_nothing_happens(
     assert {lag.caught_up_at for lag in all_lags(process)} == {clock.now}
 
 
+@pytest.mark.any_database
 def test_it_does_not_write_at_every_look(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -55,6 +56,7 @@ def test_it_does_not_write_at_every_look(
     assert caught_up_at(process) == before
 
 
+@pytest.mark.any_database
 def test_it_moves_under_steady_load(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:
@@ -79,6 +81,7 @@ def test_it_stands_still_while_more_waits_than_one_batch(
     assert caught_up_at(process) == clock.now
 
 
+@pytest.mark.any_database
 def test_it_stands_still_for_a_model_that_has_stopped(
     process: Process, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,6 +99,7 @@ def test_it_stands_still_for_a_model_that_has_stopped(
     assert caught_up_at(process) == clock.now
 
 
+@pytest.mark.any_database
 def test_it_moves_on_after_the_clock_was_set_back(
     process: Process, projector: Projector, clock: SetClock
 ) -> None:

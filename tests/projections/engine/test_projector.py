@@ -32,6 +32,7 @@ def test_the_log_is_projected_in_batches(process: Process) -> None:
     assert len(rows(process)["organizations"]) == 2 * BATCH_EVENTS_MAX + 1
 
 
+@pytest.mark.any_database
 def test_a_position_names_the_event_that_was_projected_last(process: Process) -> None:
     (organization_id,) = register(process, 1)
     process.projector.catch_up()
@@ -39,6 +40,7 @@ def test_a_position_names_the_event_that_was_projected_last(process: Process) ->
     assert (place.position, place.stream_id, place.stream_version) == (1, organization_id, 1)
 
 
+@pytest.mark.any_database
 def test_catching_up_may_stop_short_of_the_head(process: Process) -> None:
     register(process, BATCH_EVENTS_MAX + 1)
     process.projector.catch_up(until=1)
@@ -47,6 +49,7 @@ def test_catching_up_may_stop_short_of_the_head(process: Process) -> None:
     assert process.projector.behind(BATCH_EVENTS_MAX + 1)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("times", [1, 3])
 def test_catching_up_waits_out_what_passes(
     process: Process, monkeypatch: pytest.MonkeyPatch, times: int
@@ -57,6 +60,7 @@ def test_catching_up_waits_out_what_passes(
     assert set(places(process).values()) == {1}
 
 
+@pytest.mark.any_database
 def test_catching_up_ends_when_the_trouble_does_not(
     process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_handler_that_raises_stops_its_model_at_exactly_that_position(
     assert rows(process)["wallets"] == [(organization_id, "USD", 1_000_000, 1)]
 
 
+@pytest.mark.any_database
 def test_a_model_that_has_stopped_is_reported(process: Process, projector: Projector) -> None:
     told: list[tuple[str, str]] = []
     projector.on_failure = lambda name, failure: told.append((name, failure))
@@ -111,6 +112,7 @@ def test_a_failure_that_another_projector_has_overcome_is_not_reported(
     assert set(places(process).values()) == {process.log.head()}
 
 
+@pytest.mark.any_database
 def test_neither_the_log_lines_nor_the_report_show_what_was_being_written(
     process: Process, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -139,6 +141,7 @@ UNREADABLE = {
 }
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("row", UNREADABLE.values(), ids=UNREADABLE.keys())
 def test_an_event_that_cannot_be_decoded_stops_every_model_before_it(
     process: Process, row: tuple[str, bytes]
@@ -163,6 +166,7 @@ def test_a_stream_id_that_is_none_stops_every_model_before_it(process: Process) 
     assert set(failures(process)) == {model.name for model in process.models}
 
 
+@pytest.mark.any_database
 def test_what_no_model_uses_is_passed_unread_and_found_by_the_auditor(process: Process) -> None:
     register(process, 3)
     position = write_row(process, uuid4().hex, 1, "deposit.made", b"{}")
@@ -183,6 +187,7 @@ def test_a_stream_id_that_is_none_is_no_place_to_stand_at(process: Process) -> N
     assert set(failures(process)) == {model.name for model in process.models}
 
 
+@pytest.mark.any_database
 def test_all_models_go_on_when_an_event_can_be_decoded_again(process: Process) -> None:
     organization_id = process.organization("")
     (opened,) = Wallet.open(organization_id, "USD", process.cause()).collect_events()
@@ -203,6 +208,7 @@ def test_all_models_go_on_when_an_event_can_be_decoded_again(process: Process) -
     assert rows(process)["wallets"] == [(organization_id, "USD", 0, 0)]
 
 
+@pytest.mark.any_database
 def test_a_projector_leaves_a_model_of_another_version_alone(process: Process) -> None:
     # A process of the old release runs on while `migrate` of the new one has rebuilt a model.
     register(process, 1)

@@ -88,6 +88,7 @@ def test_a_damaged_row_is_found_in_every_table(full: Process, damage: Damage) ->
     assert {*named} == {*CHANGES}
 
 
+@pytest.mark.any_database
 def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
     keys = sorted([*register(full, 3)], key=str)
     full.projector.catch_up()
@@ -99,6 +100,7 @@ def test_a_lost_row_is_named_by_its_own_key(full: Process) -> None:
     ]
 
 
+@pytest.mark.any_database
 def test_many_differences_are_shown_by_the_first_ones(full: Process) -> None:
     register(full, 20)
     full.projector.catch_up()
@@ -112,6 +114,7 @@ def test_a_model_that_is_behind_is_compared_where_it_stands(full: Process) -> No
     assert found(full) == []
 
 
+@pytest.mark.any_database
 def test_a_model_that_was_never_built_or_has_stopped_is_a_failure(full: Process) -> None:
     with full.views.writing() as connection:
         full.positions.fail(connection, place_of(full, "jobs"), "a bug", full.clock())

@@ -163,6 +163,7 @@ def test_nobody_sees_the_transactions_of_others(process: Process, organization_i
 MOMENTS = st.integers(0, 6 * 3_600)  # Seconds: a request's time, on the clock of some machine.
 
 
+@pytest.mark.slow
 @given(
     moments=st.lists(MOMENTS, min_size=1, max_size=30),
     span=st.tuples(st.none() | MOMENTS, st.none() | MOMENTS),

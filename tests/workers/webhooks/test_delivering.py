@@ -64,6 +64,7 @@ def is_disabled(lab: Lab, endpoint: UUID) -> str | None:
     return None if disabled is None else disabled.reason
 
 
+@pytest.mark.any_database
 def test_what_was_accepted_is_not_told_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
     happen(lab, owner, "a")
     lab.deliver()
@@ -96,6 +97,7 @@ def test_a_failure_is_tried_again_by_the_schedule_with_the_same_id_and_then_give
     assert sum(DELAYS, timedelta()) > timedelta(days=3)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("status", [300, 302, 404, 429, 503, None])
 def test_only_a_2xx_is_a_success(lab: Lab, owner: UUID, endpoint: UUID, status: int | None) -> None:
     lab.sender.answers = [Sent(status, None, 5)]
@@ -116,6 +118,7 @@ def test_410_disables_at_once_and_cancels_what_waits(lab: Lab, owner: UUID, endp
     assert len(lab.sender.attempts) == 1
 
 
+@pytest.mark.any_database
 def test_410_of_an_address_that_was_changed_meanwhile_disables_nothing(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
 ) -> None:
@@ -160,6 +163,7 @@ def test_seven_days_of_failures_without_a_success_disable(
     assert is_disabled(lab, endpoint) is None  # The failures of before do not count.
 
 
+@pytest.mark.any_database
 def test_one_success_begins_the_seven_days_anew(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
 ) -> None:
@@ -171,6 +175,7 @@ def test_one_success_begins_the_seven_days_anew(
         clock.forward(days=1)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("days", [6, 7])
 def test_a_failure_that_ends_behind_a_success_forgets_nothing_of_it(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, days: int
@@ -288,6 +293,7 @@ def test_a_worker_that_was_taken_over_writes_nothing(
     assert one(lab, owner, endpoint).status == "delivered"
 
 
+@pytest.mark.any_database
 def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,6 +354,7 @@ def test_a_redelivery_is_made_again_whatever_came_of_it_and_a_key_asks_once(
     assert one(lab, owner, endpoint).status == "delivered"
 
 
+@pytest.mark.any_database
 def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothing(
     lab: Lab, owner: UUID, endpoint: UUID
 ) -> None:
@@ -361,6 +368,7 @@ def test_a_redelivery_for_another_endpoint_than_that_of_the_delivery_does_nothin
     assert len(lab.sender.attempts) == 1
 
 
+@pytest.mark.any_database
 def test_a_test_that_fails_is_not_made_again(lab: Lab, owner: UUID, endpoint: UUID) -> None:
     lab.sender.always = WRONG
     lab.process.webhooks.test(owner, endpoint, lab.process.cause())
@@ -386,6 +394,7 @@ def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     assert lab.sender.attempts == []
 
 
+@pytest.mark.any_database
 def test_the_secrets_in_force_sign(
     lab: Lab, owner: UUID, endpoint: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:

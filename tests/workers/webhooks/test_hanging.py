@@ -64,6 +64,7 @@ def deposited(receiver: Receiver) -> list[Got]:
     return [each for each in receiver.got["/well"] if each.type == "wallet.deposited"]
 
 
+@pytest.mark.any_database
 @pytest.mark.slow
 def test_fifty_that_hang_hold_up_neither_another_partner_nor_lookups(
     installation: Installation, receiver: Receiver

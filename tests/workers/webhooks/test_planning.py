@@ -69,6 +69,7 @@ def test_nothing_of_another_organization_is_told(lab: Lab, process: Process) -> 
     assert store.get(owner, mine, delivery.id) == delivery
 
 
+@pytest.mark.any_database
 def test_a_balance_that_falls_below_its_threshold_is_told_once(lab: Lab, process: Process) -> None:
     owner = process.organization("0.02")
     endpoint = lab.endpoint(owner, events=["wallet.low_balance"])
@@ -91,6 +92,7 @@ def test_a_balance_that_falls_below_its_threshold_is_told_once(lab: Lab, process
     assert types(lab, owner, endpoint) == ["wallet.low_balance"] * 2
 
 
+@pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_then(
     lab: Lab, process: Process
 ) -> None:
@@ -116,6 +118,7 @@ def test_a_disabled_endpoint_is_told_nothing_and_afterwards_only_what_happens_th
     assert told in lab.deliveries(owner, endpoint)
 
 
+@pytest.mark.any_database
 def test_a_test_is_told_to_its_endpoint_alone_whatever_that_wants(
     lab: Lab, process: Process
 ) -> None:
@@ -197,6 +200,7 @@ def test_a_planner_that_dies_before_its_commit_has_planned_nothing_and_is_follow
     assert len(lab.deliveries(owner, endpoint)) == 1
 
 
+@pytest.mark.any_database
 def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
     lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -251,6 +255,7 @@ def lose_it(process: Process, what: str) -> None:
         store.metadata.create_all(process.views.engine)
 
 
+@pytest.mark.any_database
 def test_without_endpoints_it_moves_on_without_reading_the_log(
     lab: Lab, process: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +299,7 @@ def test_where_another_has_begun_anew_it_follows_from_there(lab: Lab, process: P
     assert len(lab.deliveries(owner, endpoint)) == 1
 
 
+@pytest.mark.any_database
 def test_an_event_that_cannot_be_read_stops_it_and_is_shown(lab: Lab, process: Process) -> None:
     owner = process.organization()
     lab.endpoint(owner)
