@@ -1,8 +1,9 @@
 """The pages, each a function from what the query says to a template and its figures."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -14,8 +15,10 @@ from werkzeug.exceptions import BadRequest, NotFound
 from werkzeug.wrappers import Response as Reply
 
 from app.finance import plots, words
-from app.finance.downloads import csv_reply
+from app.http.edge import media
+from app.http.edge.replies import format_time
 from domain.months import next_month
+from projections.engine.sql_views import SqlView
 from projections.finance.figures import Figures, Found, Wanted, as_id, balances, place_of
 from projections.finance.views import DAILY, STATEMENTS, TOTALS, TRANSACTIONS
 from projections.models.transactions import KINDS
@@ -120,7 +123,7 @@ class Pages:
         wanted = self._wanted()
         if hint := _without_organization(wanted):
             raise BadRequest(hint)
-        return csv_reply("transactions", TRANSACTIONS, self._figures.every_entry(wanted))
+        return _csv_reply("transactions", TRANSACTIONS, self._figures.every_entry(wanted))
 
     def story(self, transaction_id: UUID) -> str:
         entry = self._figures.entry(transaction_id)
@@ -146,7 +149,7 @@ class Pages:
     def days_csv(self) -> Response:
         since, owner = self._today() - timedelta(days=_period() - 1), _id("organization")
         view = TOTALS if owner is None else DAILY
-        return csv_reply("days", view, iter(self._figures.days(owner, since)))
+        return _csv_reply("days", view, iter(self._figures.days(owner, since)))
 
     def statements(self) -> str:
         month, page = self._month(), _number("page") or 1
@@ -166,7 +169,7 @@ class Pages:
 
     def statements_csv(self) -> Response:
         month = self._month()
-        return csv_reply(f"statements-{month}", STATEMENTS, self._figures.every_statement(month))
+        return _csv_reply(f"statements-{month}", STATEMENTS, self._figures.every_statement(month))
 
     def statement(self, organization_id: UUID) -> str:
         month = self._month()
@@ -291,6 +294,20 @@ class Period:
     def bar_days(self) -> int:
         """How many days a bar has: a year of daily bars would flicker."""
         return 1 if self.length <= DAILY_BARS_MAX else WEEK
+
+
+def _csv_reply(name: str, view: SqlView, rows: Iterator[Found]) -> Response:
+    """Return a download with the columns of a view.
+
+    The first rows are read before the reply begins, so that an error is still told as one.
+    """
+    first = [*islice(rows, media.ROWS_OF_A_BLOCK)]
+    cells = ([_cell(each) for each in row] for row in chain(first, rows))
+    return media.csv_reply([*view.columns], cells, f"{name}.csv")
+
+
+def _cell(value: object) -> object:
+    return format_time(value) if isinstance(value, datetime) else value
 
 
 def _month_of(day: date) -> str:

@@ -8,13 +8,20 @@ from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, Dialect, Table, Uuid
-from sqlalchemy.dialects import postgresql
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 
 Row = Mapping[str, Any]
 _POSTGRESQL: Dialect = postgresql.dialect()  # type: ignore[no-untyped-call]  # of the library
 NONE = frozenset[str]()
 MANY_ROWS = 4  # For fewer rows one statement with values takes half the time of a COPY.
+
+
+def insert_into(table: Table, dialect: Dialect) -> postgresql.Insert | sqlite.Insert:
+    """Return an INSERT of this database, to which `on_conflict_do_update` can be added."""
+    if dialect.name == "postgresql":
+        return postgresql.insert(table)
+    return sqlite.insert(table)
 
 
 def insert_many(connection: Connection, table: Table, rows: Sequence[Row]) -> None:

@@ -15,10 +15,9 @@ from sqlalchemy.exc import DisconnectionError
 from sqlalchemy.pool import PoolProxiedConnection
 
 from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
-from app.adapters.postgres.connection import DURABLE, BoundedConnection
+from app.adapters.postgres.connection import DURABLE, BoundedConnection, fault_of_sessions
 from app.adapters.postgres.lock import SessionLock, key_of
 from app.adapters.postgres.pool import FixedPool
-from app.adapters.postgres.sessions import fault_of_sessions
 from app.adapters.postgres.turns import PostgresTurns
 from app.adapters.postgres.waker import CHANNEL, WORK_CHANNEL, PostgresWaker
 from domain.errors import NotPossible

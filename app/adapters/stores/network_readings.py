@@ -20,7 +20,6 @@ from sqlalchemy import (
     or_,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.adapters.stores.faults import Faults
 from app.adapters.stores.number_parts import NumberParts
@@ -28,6 +27,7 @@ from domain.links.network import NetworkReading, NetworkStatus, Usage
 from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement, OneOf, as_id, run
 from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import insert_into
 
 _USAGE = msgspec.json.Decoder(Usage)
 _STATUS = msgspec.json.Decoder(NetworkStatus)
@@ -55,7 +55,7 @@ class SqlReadings:
             Column("status", LargeBinary),
             Column("status_as_of", BigInteger),
         )
-        self.parts = NumberParts(self._rows, database.engine.dialect.name)
+        self.parts = NumberParts(self._rows, database.engine.dialect)
         columns = self._rows.c
         # Built once, because every read of a link runs it.
         found = select(columns.link_id, columns.msisdn, columns.usage, columns.status)
@@ -126,11 +126,11 @@ class SqlReadings:
 
     def _upsert(self, *part: str) -> HotStatement:
         """Return the statement for these columns; the last one tells which of two is newer."""
-        columns, dialect, as_of = self._rows.c, self._database.engine.dialect.name, part[-1]
+        columns, as_of = self._rows.c, part[-1]
         given = ("link_id", "organization_id", *part)
-        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
+        insert = insert_into(self._rows, self._database.engine.dialect)
         insert = insert.values({name: bindparam(name) for name in given})
-        values = {name: insert.excluded[name] for name in part}
+        values: dict[str, Any] = {name: insert.excluded[name] for name in part}
         if "msisdn" in part:
             values["msisdn"] = func.coalesce(insert.excluded.msisdn, columns.msisdn)
         statement = insert.on_conflict_do_update(

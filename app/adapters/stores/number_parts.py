@@ -8,6 +8,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Delete,
+    Dialect,
     Insert,
     MetaData,
     Select,
@@ -19,11 +20,11 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import insert_into
 
 BATCH_LINKS = 1_000  # Each link has a dozen parts, so not all links fit into memory.
 
@@ -40,9 +41,9 @@ class NumberParts:
     The truth is the `msisdn` of the readings; these rows follow it.
     """
 
-    def __init__(self, readings: Table, dialect_name: str) -> None:
+    def __init__(self, readings: Table, dialect: Dialect) -> None:
         self.metadata = MetaData()
-        self._dialect: Any = postgresql if dialect_name == "postgresql" else sqlite
+        self._dialect = dialect
         self._readings = readings
         self._rows = Table(
             "network_number_parts",
@@ -115,10 +116,9 @@ class NumberParts:
         more = select(ends.c.organization_id, shorter, ends.c.link_id)
         ends = ends.union_all(more.where(func.length(ends.c.part) > 1))
         new = select(ends).where(ends.c.part != "")
-        made = self._dialect.insert(self._rows)
+        made = insert_into(self._rows, self._dialect)
         made = made.from_select(["organization_id", "part", "link_id"], new)
-        filled: Insert = made.on_conflict_do_nothing().returning(self._rows.c.link_id)
-        return filled
+        return made.on_conflict_do_nothing().returning(self._rows.c.link_id)
 
     def _others_of(self, wanted: ColumnElement[bool]) -> Delete:
         """Delete rows that are no suffix of these numbers; they belong to earlier numbers."""

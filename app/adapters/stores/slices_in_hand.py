@@ -16,10 +16,10 @@ from sqlalchemy import (
     select,
     text,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.hot_reads import HotStatement
+from projections.engine.inserting import insert_into
 from projections.models.open_slices import Slice
 from workers.lookup_turns import Held
 
@@ -75,13 +75,16 @@ class SqlSlicesInHand:
             "holder": held.holder,
             "until": to_micros(held.until),
         }
-        columns, dialect = self._rows.c, self._database.engine.dialect.name
-        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows).values(row)
-        statement = insert.on_conflict_do_update(
-            index_elements=["job_id", "slice_index"],
-            set_={name: row[name] for name in ("organization_id", "holder", "until")},
-            where=or_(columns.until <= to_micros(now), columns.until > to_micros(latest)),
-        ).returning(columns.slice_index)
+        columns, insert = self._rows.c, insert_into(self._rows, self._database.engine.dialect)
+        statement = (
+            insert.values(row)
+            .on_conflict_do_update(
+                index_elements=["job_id", "slice_index"],
+                set_={name: row[name] for name in ("organization_id", "holder", "until")},
+                where=or_(columns.until <= to_micros(now), columns.until > to_micros(latest)),
+            )
+            .returning(columns.slice_index)
+        )
         with self._database.writing() as connection:
             return connection.execute(statement).first() is not None
 

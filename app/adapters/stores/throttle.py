@@ -13,11 +13,11 @@ from sqlalchemy import (
     case,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from domain.cause import Clock
 from projections.engine.database import Database, to_micros
 from projections.engine.in_parts import change_in_parts
+from projections.engine.inserting import insert_into
 
 FAILURES_MAX = 5  # Wrong secrets of a client from an address within a window, before it must wait.
 # Of all clients from an address, so that trying many client ids is no way around the limit.
@@ -53,19 +53,22 @@ class SqlThrottle:
         """Count one failure of a client at an address."""
         now: datetime = self._clock()
         latest = to_micros(now + WINDOW)
-        columns, dialect = self._rows.c, self._database.engine.dialect.name
-        insert = (postgresql if dialect == "postgresql" else sqlite).insert(self._rows)
+        columns, dialect = self._rows.c, self._database.engine.dialect
         running = and_(columns.ends > to_micros(now), columns.ends <= latest)
         # One statement, so that no failure is lost between reading and writing.
         rows = [
             {"subject": each, "failures": 1, "ends": latest} for each in sorted({subject, address})
         ]
-        statement = insert.values(rows).on_conflict_do_update(
-            index_elements=["subject"],
-            set_={
-                "failures": case((running, columns.failures + 1), else_=1),
-                "ends": case((running, columns.ends), else_=latest),
-            },
+        statement = (
+            insert_into(self._rows, dialect)
+            .values(rows)
+            .on_conflict_do_update(
+                index_elements=["subject"],
+                set_={
+                    "failures": case((running, columns.failures + 1), else_=1),
+                    "ends": case((running, columns.ends), else_=latest),
+                },
+            )
         )
         with self._database.writing() as connection:
             connection.execute(statement)

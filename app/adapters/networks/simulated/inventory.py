@@ -18,13 +18,12 @@ from sqlalchemy import (
     func,
     select,
 )
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.adapters.networks.simulated.identifiers import Identifiers
 from app.adapters.networks.simulated.subscription import Subscription
 from domain.links.network import AvailableEsim
 from projections.engine.hot_reads import HotStatement, run
-from projections.engine.inserting import insert_many
+from projections.engine.inserting import insert_into, insert_many
 
 PAGE_ESIMS: Final = 50
 CHUNK_ESIMS: Final = 200  # Some milliseconds of work, once for this many creations.
@@ -126,9 +125,10 @@ class Inventory:
             }
             for serial in range(first, first + max(CHUNK_ESIMS, missing))
         ]
-        dialect = postgresql if connection.dialect.name == "postgresql" else sqlite
         # An ICCID that another sponsor profile has taken is left out.
-        connection.execute(dialect.insert(self._esims).on_conflict_do_nothing(), rows)
+        connection.execute(
+            insert_into(self._esims, connection.dialect).on_conflict_do_nothing(), rows
+        )
 
     def is_free(self, connection: Connection, iccid: str, *, lock: bool = False) -> bool | None:
         """Tell whether an eSIM is free; None if it was never made."""

@@ -11,8 +11,7 @@ import psycopg
 import pytest
 
 from app.adapters.postgres import connection as postgres_connection
-from app.adapters.postgres.connection import BoundedConnection
-from app.adapters.postgres.sessions import NO_ROOM, SHARED
+from app.adapters.postgres.connection import NO_ROOM, SHARED, BoundedConnection
 from app.processes.migrate import CannotMigrate, migrate
 from app.processes.readiness import what_is_missing
 from tests.installation import PATIENCE_S, Process, Settings, wait_until
