@@ -1,6 +1,7 @@
 """The registries of providers: who can answer lookups, and which networks links can run on.
 
-A provider is its adapter and one entry here, under the name that its setting takes.
+A provider is its adapter and an entry here, under the name that its setting takes. What else is
+known of it by its name alone stands in the sets and tables beside the registries.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -140,9 +141,30 @@ NETWORKS: Mapping[str, Callable[["Container"], EsimNetwork]] = {
     "simulated": simulated,
 }
 OURS = frozenset({"offline", "simulated"})  # They need nobody else, so a sandbox may have them.
-BY_ORDER = frozenset(
-    {"airalo", "esimgo"}
-)  # Networks that need no base plan, because they have no stock.
+# Networks that need no base plan, because they have no stock.
+BY_ORDER = frozenset({"airalo", "esimgo"})
+
+# How the fields are called in what providers tell of their prices, see docs/providers; a file with
+# other columns names them by options.
+INVOICES: Mapping[str, Mapping[str, str]] = {
+    "twilio": {
+        "by": "day",
+        "reference": "start_date",
+        "amount": "price",
+        "currency_column": "price_unit",
+    },
+    "telnyx": {
+        "by": "month",
+        "reference": "start_date",
+        "amount": "total_cost",
+        "currency_column": "currency",
+    },
+    "esimgo": {
+        "reference": "orderReference",
+        "amount": "total",
+        "currency_column": "currency",
+    },
+}
 
 
 def require_known(settings: Settings) -> None:

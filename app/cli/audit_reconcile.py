@@ -7,6 +7,7 @@ from typing import IO, Any
 
 import click
 
+from app.bootstrap.providers import INVOICES
 from app.cli.arguments import Month
 from app.cli.installation import installation
 from app.cli.output import Refusals, as_json_option, show_parts, watched
@@ -27,28 +28,6 @@ from projections.audit.reconcile import reconcile as compare
 from projections.engine.rebuild import Progress
 
 Facts = dict[str, Any]
-
-# How the fields are called in what providers tell of their prices, see docs/providers; a file with
-# other columns names them by options.
-INVOICES: Mapping[str, Facts] = {
-    "twilio": {
-        "by": "day",
-        "reference": "start_date",
-        "amount": "price",
-        "currency_column": "price_unit",
-    },
-    "telnyx": {
-        "by": "month",
-        "reference": "start_date",
-        "amount": "total_cost",
-        "currency_column": "currency",
-    },
-    "esimgo": {
-        "reference": "orderReference",
-        "amount": "total",
-        "currency_column": "currency",
-    },
-}
 
 ONE_OF_BOTH = "name the provider by --provider, or say --deposits"
 
