@@ -30,7 +30,7 @@ RATE_LIMIT_MAX = 999_999_999  # More than any process of ours answers in a minut
 PASSWORD = re.compile(r"(://[^:@/,]*:)[^,]*(?=@)|(\bpassword=)[^&,]+")
 
 EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
-# A path that no proxy rewrites, and below it the first parts of paths that are taken.
+# A path that no proxy rewrites. Below it, the first segments of our own paths.
 PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 OWN_SEGMENTS = {"v1", "number-lookup", "docs", "livez", "readyz", "networks", "openapi.json"}
 

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from app.adapters.lookups.sandbox import is_sandbox_number
+from app.adapters.lookups.sandbox import NUMBERS
 from app.bootstrap import providers
 from app.bootstrap.container import Container, part
 from app.processes.migrate import migrate
@@ -132,7 +132,7 @@ class Process(Container):
         return self._given or super().provider
 
     def answer_rules(self) -> AnswerRules:
-        return replace(super().answer_rules(), uncached=is_sandbox_number, pause=lambda _: None)
+        return replace(super().answer_rules(), uncached=NUMBERS, pause=lambda _: None)
 
     def cause(self, request_id: str = "request-1") -> Cause:
         return Cause(self.clock(), request_id)

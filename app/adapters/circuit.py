@@ -17,7 +17,8 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected, Unavail
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
-PATIENCE_S: Final = 1.0  # A failure that took longer, where another provider could be asked.
+# A failure that took longer opens the circuit by itself, where another provider can be asked.
+PATIENCE_S: Final = 1.0
 CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left alone; its thread is a daemon.
 
 P = ParamSpec("P")
@@ -175,9 +176,10 @@ class GuardedLookup:
 
 
 class GuardedNetwork:
-    """An eSIM network behind its circuit; every call but `probe` goes through it.
+    """An eSIM network behind its circuit, through which every call goes but two.
 
-    `notified` neither: it calls nobody, and a forged one says nothing about the network.
+    `probe` finds out whether the network is back. `notified` calls nobody, and a forged
+    notification says nothing about the network.
 
     An open circuit raises Unavailable, which is true: the call was not made. An unknown error is
     raised as it is, because nobody here can say that a change did not happen.

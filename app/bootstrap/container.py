@@ -24,7 +24,8 @@ from sqlalchemy import func, select
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
 from app.adapters.databases import Databases, ListeningWaker, Persistence, persistence_at
 from app.adapters.lookups.chain import ChainedLookup
-from app.adapters.lookups.sandbox import SandboxLookup, is_sandbox_number
+from app.adapters.lookups.sandbox import NUMBERS as SANDBOX_NUMBERS
+from app.adapters.lookups.sandbox import SandboxLookup
 from app.adapters.queues.in_process import InProcessBroker
 from app.adapters.queues.rabbitmq import DurableBroker
 from app.adapters.remote.api import RemoteApi, RemoteRules
@@ -340,10 +341,7 @@ class Container:
         return SqlSlicesInHand(self.stores)
 
     def _faults(self, store: str) -> Faults:
-        return Faults(store, self.persistence.place, self._note_store_error)
-
-    def _note_store_error(self, store: str) -> None:
-        self.metrics.store_failed(store)
+        return Faults(store, self.persistence.place, self.metrics.store_failed)
 
     @property
     def own_tables(self) -> list[OwnTables]:
@@ -654,7 +652,7 @@ class Container:
         settings = self.settings
         return AnswerRules(
             cache_ttl=settings.lookup_cache_ttl,
-            uncached=is_sandbox_number if settings.sandbox else _never,
+            uncached=SANDBOX_NUMBERS if settings.sandbox else (),
             pause=time.sleep,
             tell=self.metrics.looked_up,
             costs=settings.lookup_costs,
@@ -664,9 +662,10 @@ class Container:
         )
 
     def _cache_ttls(self) -> dict[str, timedelta]:
-        """Return how long answers are kept where it is not as usual: of those in a process never.
+        """Return how long answers are kept, by provider, where it is not the usual time.
 
-        Else an answer from number ranges would stand in for that of a provider that is back.
+        An answer of a provider in this process is never kept: it would still be given when the
+        remote provider, for which it has stood in, is back.
         """
         near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
         return self.settings.lookup_cache_ttls | near
@@ -1182,10 +1181,6 @@ class Container:
         for each in (*self.circuits, *self.remote_apis, *parts, *held.get("databases", ())):
             if each is not None:
                 each.close()
-
-
-def _never(_: str) -> bool:
-    return False
 
 
 def _cause_of(event: StoredEvent) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ another installation, are not taken for the first ones.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from app.adapters.stores.notes import Note
 from app.bootstrap.container import Container
 from app.security.key_file import SigningKeysError
 from app.security.keys import load_or_make_pepper
@@ -86,19 +87,18 @@ def _lost_secrets(container: Container) -> list[str]:
     return [told] if dead else []
 
 
-def _is_dead(
-    container: Container, client: ApiClientRow, peppers: Sequence[tuple[datetime, str]]
-) -> bool:
+def _is_dead(container: Container, client: ApiClientRow, peppers: Sequence[Note]) -> bool:
     """Tell whether the newest secret of a client was hashed with another pepper."""
     given = (ApiClient.Registered, ApiClient.SecretRotated)
     history = container.log.history(api_client_id(client.client_id))
     newest = [event.timestamp for event in history if isinstance(event, given)]
-    return bool(newest) and _at(peppers, newest[-1]) != peppers[-1][1]
+    return bool(newest) and _at(peppers, newest[-1]) != peppers[-1].value
 
 
-def _at(peppers: Sequence[tuple[datetime, str]], moment: datetime) -> str:
-    before = [value for at, value in peppers if at <= moment]
-    return before[-1] if before else peppers[0][1]
+def _at(notes: Sequence[Note], moment: datetime) -> str:
+    """Return what was true at a moment; the first note also counts for the time before it."""
+    before = [value for at, value in notes if at <= moment]
+    return before[-1] if before else notes[0].value
 
 
 def missing_keys(container: Container) -> str | None:

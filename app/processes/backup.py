@@ -7,7 +7,6 @@ contain.
 """
 
 import hashlib
-import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from app.bootstrap.container import Container
 from app.processes.migrate import migrate, newer_tables, table_versions
-from app.security.key_file import locked, write_file
+from app.security.key_file import locked, sync, write_file
 from app.security.keys import PEPPER, WEBHOOK_KEY
 from app.security.secrets import SecretHasher
 from domain.log.aggregate import Event, class_of
@@ -105,7 +104,7 @@ def back_up(container: Container, directory: Path) -> Manifest:
         with _told(container):
             manifest = _fill(container, draft)
         draft.rename(directory)
-        _sync(directory.parent)
+        sync(directory.parent)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return manifest
@@ -126,8 +125,8 @@ def _fill(container: Container, draft: Path) -> Manifest:
         files={str(path.relative_to(draft)): _seal(path) for path in _files(draft)},
     )
     write_file(draft / MANIFEST, msgspec.json.format(msgspec.json.encode(manifest)) + b"\n")
-    _sync(draft / KEYS)
-    _sync(draft)
+    sync(draft / KEYS)
+    sync(draft)
     return manifest
 
 
@@ -277,11 +276,3 @@ def _seal(path: Path) -> File:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256")
     return File(path.stat().st_size, digest.hexdigest())
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

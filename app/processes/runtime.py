@@ -187,7 +187,7 @@ class Runtime:
         )
 
     def _purge(self) -> object:
-        """Delete what own stores no longer need; what is much in several goes."""
+        """Delete what own stores no longer need; of much, a part now and the rest soon."""
         container = self._container
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()

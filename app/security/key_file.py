@@ -144,7 +144,12 @@ def write_file(path: Path, content: bytes) -> None:
 def _settle(directory: Path, before_ns: int) -> None:
     latest_ns = max(before_ns, directory.stat().st_mtime_ns)
     os.utime(directory, ns=(latest_ns + 1, latest_ns + 1))
-    descriptor = os.open(directory, os.O_RDONLY)
+    sync(directory)
+
+
+def sync(path: Path) -> None:
+    """Wait until the disk has a file, or the names in a directory."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

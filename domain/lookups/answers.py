@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -59,7 +59,7 @@ def _as_it_is(ask: Ask) -> Ask:
 class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
 
-    Zero keeps none; `uncached` tells which numbers always skip the cache. A provider in this
+    Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this
     process is asked each time, because that costs less than the cache. `tell` is called with each
     source and how many numbers it has answered. `costs` are those of one lookup by the name of the
     provider; what a provider tells itself goes first. `concurrency` calls of jobs are under way at
@@ -67,7 +67,7 @@ class AnswerRules:
     """
 
     cache_ttl: timedelta
-    uncached: Callable[[str], bool]
+    uncached: Collection[str]
     pause: Callable[[float], None]
     tell: Callable[[str, int], None] = lambda _source, _count: None
     costs: Mapping[str, Cost] = field(default_factory=dict)
@@ -177,7 +177,7 @@ class Answers:
 
     def _may_cache(self, number: str) -> bool:
         kept = self._provider.remote and bool(self._oldest)
-        return kept and not self._rules.uncached(number)
+        return kept and number not in self._rules.uncached
 
     def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
         """Ask in rounds, so that behind one slice another waits for a round and not for all."""

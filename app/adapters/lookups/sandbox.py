@@ -12,17 +12,13 @@ UNAVAILABLE: Final = "+15005550001"
 SLOW: Final = "+15005550002"
 MALFORMED: Final = "+15005550003"
 SECOND_ATTEMPT: Final = "+15005550004"
+# Their answers are never cached.
 NUMBERS: Final = frozenset({UNAVAILABLE, SLOW, MALFORMED, SECOND_ATTEMPT})
 
 SLOW_S: Final = 3.0
 
 # E.212 reserves 001-01 for test networks, so the answer names no real operator.
 _CARRIER: Final = Carrier(name="Sandbox Mobile", type="mobile", mcc="001", mnc="01")
-
-
-def is_sandbox_number(phone_number: str) -> bool:
-    """Tell whether this is a sandbox number; their answers are never cached."""
-    return phone_number in NUMBERS
 
 
 class Attempts(Protocol):
@@ -56,7 +52,7 @@ class SandboxLookup:
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:
         """Play a sandbox number, or return what `inner` answers."""
-        if not is_sandbox_number(phone_number):
+        if phone_number not in NUMBERS:
             return self._inner.look_up(organization_id, phone_number)
         if phone_number == UNAVAILABLE:
             message = "the sandbox plays a provider that is unavailable"

@@ -83,7 +83,7 @@ class NumberTold(msgspec.Struct):
     portability: PortingTold | None = None
 
 
-class Reading(msgspec.Struct):
+class NumberReply(msgspec.Struct):
     """The reply to a lookup."""
 
     data: NumberTold
@@ -108,7 +108,7 @@ class BalanceTold(msgspec.Struct):
     currency: str
 
 
-class BalanceReading(msgspec.Struct):
+class BalanceReply(msgspec.Struct):
     """The reply about the balance."""
 
     data: BalanceTold
@@ -141,7 +141,7 @@ class TelnyxLookup:
         reply = self._api.read("GET", "/balance", timeout_s=timeout_s)
         if reply.status != OK:
             is_refused(self.name, reply)
-        told = decode(reply, BalanceReading).data
+        told = decode(reply, BalanceReply).data
         return balance_of(told.available_credit, told.currency)
 
     def look_up(self, organization_id: UUID, phone_number: str) -> Found:  # noqa: ARG002  # Of the port.
@@ -168,7 +168,7 @@ def _no_number(reply: Reply, phone_number: str, reference: str | None) -> Found:
 
 def found_of(reply: Reply, phone_number: str, reference: str | None = None) -> Found:
     """Return the answer in a reply; an error inside of it is no answer."""
-    number = decode(reply, Reading).data
+    number = decode(reply, NumberReply).data
     require_same(NAME, phone_number, number.phone_number)
     if number.valid_number is False:
         told = Told(reference)

@@ -42,11 +42,11 @@ LOCK_LOG = "LOCK TABLE log_events IN EXCLUSIVE MODE"
 COLUMNS = "notification_id, originator_id, originator_version, topic, state"
 FILL = f"COPY log_events ({COLUMNS}) FROM STDIN (FORMAT BINARY)"
 TYPES = ("int8", "uuid", "int8", "text", "bytea")
-GAP = (
+FIND_GAP = (
     "SELECT originator_id FROM log_events GROUP BY originator_id "
     "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
 )
-GO_ON = (
+MOVE_SEQUENCE = (
     "SELECT setval(pg_get_serial_sequence('log_events', 'notification_id'), max(notification_id)) "
     "FROM log_events HAVING max(notification_id) > 0"
 )
@@ -215,9 +215,9 @@ class PostgresDatabase:
                         copy.write_row(row)
             except psycopg.errors.UniqueViolation as error:
                 raise not_whole() from error
-            if (gap := cursor.execute(GAP).fetchone()) is not None:
+            if (gap := cursor.execute(FIND_GAP).fetchone()) is not None:
                 raise not_whole(gap[0])
-            cursor.execute(GO_ON)
+            cursor.execute(MOVE_SEQUENCE)
 
     def fault(self) -> str | None:
         """Say what is wrong if a pooler shares sessions; asked until nothing is wrong."""

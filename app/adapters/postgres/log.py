@@ -32,7 +32,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from app.adapters.postgres.connection import DURABLE, ServerSilent
 from app.adapters.postgres.lock import key_of
 from app.adapters.postgres.server import LogConnection, Servers
-from app.adapters.postgres.waker import WORK_CHANNEL, tell
+from app.adapters.postgres.waker import WORK_CHANNEL, payload_of
 from domain.log.log import LogRow, NothingInserted, OtherLog, predecessors, with_news
 from workers.routes import ROUTES
 
@@ -286,7 +286,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
             byteas(event.state for event in stored_events),
             bigint(self._lock_key),
             self.channel_name.encode(),
-            tell(with_news(stored_events)).encode(),
+            payload_of(with_news(stored_events)).encode(),
             uuids(before),
             bigints(before.values()),
         ]

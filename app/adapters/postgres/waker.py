@@ -107,17 +107,17 @@ class PostgresWaker:
         while (news := server.notifies()) is not None:
             payloads.add(news.extra)
         if payloads:
-            self._appended.call(hear(payloads))
+            self._appended.call(streams_of(payloads))
 
 
-def tell(streams: Streams) -> str:
+def payload_of(streams: Streams) -> str:
     """Name the streams of a commit for those who wait for one; empty if they are too many."""
     if not streams:
         return NONE
     return ",".join(streams) if len(streams) <= STREAMS_MAX else ""
 
 
-def hear(payloads: Collection[bytes]) -> Streams | None:
+def streams_of(payloads: Collection[bytes]) -> Streams | None:
     """Return the streams that notifications name; None if one of them names none."""
     texts = (payload.decode(errors="replace") for payload in payloads)
     # The release before this one wrote ids with hyphens.

@@ -37,8 +37,8 @@ class BrokerAway(ConnectionClosed, ConnectionError):
         super().__init__(f"BROKER_URL: RabbitMQ is not available ({_reason(error)})")  # type: ignore[no-untyped-call]  # Of Dramatiq.
 
 
-class Line:
-    """Runs one operation at a time, on a channel with confirmations.
+class SharedChannel:
+    """Runs one operation at a time, for all threads, on a channel with confirmations.
 
     If the connection was lost while it was idle, the next operation notices it and is run again on
     a new connection. So every operation must be safe to run twice.

@@ -22,7 +22,7 @@ class InProcessBroker(StubBroker):
     given_up = None
 
     def __init__(self) -> None:
-        super().__init__(middleware=[Retries(), _Ending()])
+        super().__init__(middleware=[Retries(), _WakeAtEnd()])
         # Each queue has a worker of its own, and each worker adds the same middleware.
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         self.dead_letters_by_queue = defaultdict(_nothing_kept)
@@ -32,10 +32,10 @@ class InProcessBroker(StubBroker):
         if queue_name in self.queues:
             return
         self.emit_before("declare_queue", queue_name)
-        self.queues[queue_name] = Waking()
+        self.queues[queue_name] = SleepingQueue()
         self.emit_after("declare_queue", queue_name)
         delayed_name = dq_name(queue_name)
-        self.queues[delayed_name] = Waking()
+        self.queues[delayed_name] = SleepingQueue()
         self.delay_queues.add(delayed_name)
         self.emit_after("declare_delay_queue", delayed_name)
 
@@ -56,7 +56,7 @@ class InProcessBroker(StubBroker):
         return 0
 
 
-class Waking(Queue[Any]):
+class SleepingQueue(Queue[Any]):
     """A queue with one consumer, who sleeps while nothing waits and nothing is being worked on."""
 
     _has_ended = False
@@ -75,7 +75,7 @@ class Waking(Queue[Any]):
             self.not_empty.notify_all()
 
 
-class _Ending(Middleware):
+class _WakeAtEnd(Middleware):
     """Wakes the consumers of a worker that ends."""
 
     def before_worker_shutdown(self, broker: Broker, worker: Worker) -> None:

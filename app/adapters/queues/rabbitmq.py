@@ -19,7 +19,7 @@ from dramatiq.errors import ConnectionClosed
 from dramatiq.middleware import Retries
 from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
 
-from app.adapters.queues.connection import NOT_FOUND, BrokerAway, Line, publish
+from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
 from app.adapters.queues.dead_letters import DeadLetters
 from app.settings import WrongSetting
 
@@ -77,7 +77,7 @@ class DurableConsumer(_RabbitmqConsumer):
         )
 
 
-class Calm(logging.Filter):
+class SeldomLost(logging.Filter):
     """Passes Dramatiq's line on a lost connection every 15 s; many threads log it each second."""
 
     def __init__(self) -> None:
@@ -152,8 +152,8 @@ class DurableBroker(RabbitmqBroker):
         places = [parameters(each) for each in urls]
         super().__init__(confirm_delivery=True, middleware=[KeepingRetries()])
         self.parameters = places
-        self._line = Line(places)
-        self._calm = Calm()
+        self._shared = SharedChannel(places)
+        self._seldom_lost = SeldomLost()
         self.logger.addFilter(lambda record: "of the same type twice" not in record.msg)
         # pika logs six lines and two tracebacks for each failed connection; our error says the
         # same.
@@ -192,7 +192,7 @@ class DurableBroker(RabbitmqBroker):
         Dramatiq fetches two per thread. The second would wait behind a long one while other workers
         are idle, and its time to be acknowledged (30 minutes) would run.
         """
-        self._calm.listen(queue_name)
+        self._seldom_lost.listen(queue_name)
         self.declare_queue(queue_name, ensure=True)
         # Their messages are only held, for half a second.
         is_delayed = queue_name in self.delay_queues
@@ -201,14 +201,14 @@ class DurableBroker(RabbitmqBroker):
 
     def close(self) -> None:
         """Close the publishing connection; consumers close with their workers."""
-        self._line.close()
+        self._shared.close()
         super().close()
 
     def _publish(self, message: Message[Any]) -> None:
         self.declare_queue(message.queue_name, ensure=True)
         body = message.encode()
         try:
-            self._line.call(lambda channel: publish(channel, message.queue_name, body))
+            self._shared.call(lambda channel: publish(channel, message.queue_name, body))
         except UnroutableError:
             raise
         except (NackError, AMQPChannelError) as error:
@@ -217,7 +217,7 @@ class DurableBroker(RabbitmqBroker):
     def _count(self, queue: str) -> int:
         """Count without declaring the queue; one that does not exist holds nothing."""
         try:
-            asked = self._line.call(lambda channel: channel.queue_declare(queue, passive=True))
+            asked = self._shared.call(lambda channel: channel.queue_declare(queue, passive=True))
         except ChannelClosedByBroker as error:
             if error.reply_code == NOT_FOUND:
                 return 0
@@ -237,7 +237,7 @@ class DurableBroker(RabbitmqBroker):
 
     def _declare(self, queue: str, arguments: dict[str, Any]) -> None:
         try:
-            self._line.call(
+            self._shared.call(
                 lambda channel: channel.queue_declare(queue, durable=True, arguments=arguments)
             )
         except ChannelClosedByBroker as error:

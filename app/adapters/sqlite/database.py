@@ -18,6 +18,7 @@ from sqlalchemy.pool import QueuePool
 from app.adapters.databases import Databases, LogEnd, not_empty, not_whole
 from app.adapters.sqlite.lock import FileLock
 from app.adapters.sqlite.waker import SqliteWaker
+from app.security.key_file import sync
 from domain.accounts.turns import NoTurns
 from domain.log.log import Stored
 from domain.log.signal import Signal
@@ -67,7 +68,7 @@ FILL = (
     "INSERT INTO stored_events (rowid, originator_id, originator_version, topic, state) "
     "VALUES (?, ?, ?, ?, ?)"
 )
-GAP = (
+FIND_GAP = (
     "SELECT originator_id FROM stored_events GROUP BY originator_id "
     "HAVING min(originator_version) <> 1 OR max(originator_version) <> count(*) LIMIT 1"
 )
@@ -210,10 +211,10 @@ class SqliteFiles:
                 draft.unlink(missing_ok=True)  # Left behind by a killed restore.
                 draft.touch(mode=0o600)
                 shutil.copyfile(copy, draft)
-                _sync(draft)
+                sync(draft)
             for _, file, draft in reversed(placed):
                 draft.rename(file)
-            _sync(self.path.parent)
+            sync(self.path.parent)
         return True
 
     def fill_log(self, rows: Iterable[Stored]) -> None:
@@ -228,7 +229,7 @@ class SqliteFiles:
                 log.executemany(FILL, values)
             except sqlite3.IntegrityError as error:
                 raise not_whole() from error
-            if (gap := log.execute(GAP).fetchone()) is not None:
+            if (gap := log.execute(FIND_GAP).fetchone()) is not None:
                 raise not_whole(UUID(gap[0]))
             log.execute("COMMIT")
 
@@ -269,7 +270,7 @@ def _copy_database(file: Path, copy: Path) -> None:
         raise OSError(errno.EIO, str(error), str(copy)) from error
     if found != "ok":
         raise OSError(errno.EIO, "the database is damaged", str(file))
-    _sync(copy)
+    sync(copy)
 
 
 def _end_of(log: Path) -> LogEnd:
@@ -282,11 +283,3 @@ def _end_of(log: Path) -> LogEnd:
 
 def _draft_of(file: Path) -> Path:
     return file.with_name(f"{file.name}.restoring")
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

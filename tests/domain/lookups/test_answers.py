@@ -40,7 +40,7 @@ class Desk:
         self.pauses: list[float] = []
         rules = AnswerRules(
             ttl,
-            lambda number: number == "+15005550001",
+            {"+15005550001"},
             self.pauses.append,
             costs={} if cost is None else {self.provider.name: cost},
             cache_ttls=ttls or {},

@@ -43,7 +43,8 @@ AREAS_PER_PAGE = 20
 CATALOGUE_PAGES_MAX = 100
 
 OK = HTTPStatus.OK
-DONE = range(200, 300)  # Of a change; one that tells nothing else may have been done all the same.
+# Of a change. It may have been made even if the rest of the reply cannot be read.
+DONE = range(200, 300)
 MAINTENANCE = 13  # Of the operator: "try again later".
 UNEXPECTED = 53  # "Something unexpected happened": it may have been done.
 OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Our account or address is refused.

@@ -47,7 +47,7 @@ CATALOGUE_PER_PAGE = 50
 CATALOGUE_PAGES_MAX = 400
 ASSIGNMENTS_MAX = 200  # The most that one reply lists.
 
-DONE = range(200, 300)  # Of a change; what else it tells, its reader judges.
+DONE = range(200, 300)  # Of a change; whoever reads the body judges what it says.
 NO_SUCH_ESIM = {
     HTTPStatus.BAD_REQUEST,
     HTTPStatus.FORBIDDEN,

@@ -10,7 +10,7 @@ import pytest
 from app.adapters.postgres import waker as postgres_waker
 from app.adapters.postgres.connection import BoundedConnection
 from app.adapters.postgres.database import PostgresDatabase, conninfo
-from app.adapters.postgres.waker import CHANNEL, STREAMS_MAX, PostgresWaker, hear, tell
+from app.adapters.postgres.waker import CHANNEL, STREAMS_MAX, PostgresWaker, payload_of, streams_of
 from domain.log.signal import Signal
 from tests.installation import PATIENCE_S, Process, numbers, postgresql_only, wait_until
 from tests.projections.histories import create_job
@@ -103,10 +103,13 @@ def test_what_came_before_anybody_listened_is_looked_for(waker: PostgresWaker) -
 
 def test_a_commit_names_the_streams_that_somebody_may_wait_for() -> None:
     one, other = uuid4().hex, uuid4().hex
-    assert hear({tell({one}).encode(), tell({other, one}).encode()}) == {one, other}
-    assert hear({tell(()).encode(), tell({one}).encode()}) == {one}
-    assert hear({tell(()).encode()}) == set()
-    assert hear({tell([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
+    assert streams_of({payload_of({one}).encode(), payload_of({other, one}).encode()}) == {
+        one,
+        other,
+    }
+    assert streams_of({payload_of(()).encode(), payload_of({one}).encode()}) == {one}
+    assert streams_of({payload_of(()).encode()}) == set()
+    assert streams_of({payload_of([uuid4().hex] * (STREAMS_MAX + 1)).encode()}) is None
 
 
 def test_a_wait_without_a_commit_is_bounded(waker: PostgresWaker, database_url: str) -> None:
@@ -213,17 +216,17 @@ def test_a_closed_one_leaves_no_connection(waker: PostgresWaker, database_url: s
 
 def test_the_streams_of_a_commit_are_told_unless_they_are_too_many() -> None:
     streams = {uuid4().hex for _ in range(STREAMS_MAX)}
-    told = tell(streams).encode()
+    told = payload_of(streams).encode()
     assert len(told) < 8_000, "that is all that the server takes"
-    assert hear([told]) == streams
-    assert hear([told, tell({*streams, uuid4().hex}).encode()]) is None
+    assert streams_of([told]) == streams
+    assert streams_of([told, payload_of({*streams, uuid4().hex}).encode()]) is None
 
 
 def test_what_the_release_before_tells_is_understood_and_what_nobody_tells_harms_nobody() -> None:
     first, second = uuid4(), uuid4()
-    assert hear([f"{first},{second}".encode()]) == {first.hex, second.hex}
-    assert hear([first.hex.encode(), b"nonsense \xff"]) is not None
-    assert hear([b""]) is None
+    assert streams_of([f"{first},{second}".encode()]) == {first.hex, second.hex}
+    assert streams_of([first.hex.encode(), b"nonsense \xff"]) is not None
+    assert streams_of([b""]) is None
 
 
 def test_it_says_whether_it_listens(waker: PostgresWaker, database_url: str) -> None:

@@ -211,11 +211,11 @@ def test_many_threads_publish_and_count_at_once(bench: Bench) -> None:
 def test_an_idle_connection_lives_longer_than_its_heartbeats(url: str) -> None:
     bench = durable(f"{url}?heartbeat=1")
     bench.publish("a")
-    line = bench.broker._line._connection  # noqa: SLF001  # Whether it is still the same.
+    line = bench.broker._shared._connection  # noqa: SLF001  # Whether it is still the same.
     began = time.monotonic()
     wait_until(lambda: time.monotonic() - began > 3)
     bench.publish("b")
-    assert bench.broker._line._connection is line  # noqa: SLF001  # As above.
+    assert bench.broker._shared._connection is line  # noqa: SLF001  # As above.
     bench.broker.close()
 
 

@@ -6,7 +6,7 @@ from threading import Event, Thread
 import dramatiq
 import pytest
 
-from app.adapters.queues.in_process import InProcessBroker, Waking
+from app.adapters.queues.in_process import InProcessBroker, SleepingQueue
 from app.processes.runtime import Messages, WaitingWorker
 from tests.installation import PATIENCE_S
 
@@ -62,7 +62,7 @@ def test_a_message_that_has_to_wait_comes_at_its_time(broker: InProcessBroker) -
 
 
 def test_a_consumer_looks_only_while_something_is_in_hand() -> None:
-    queue = Waking()
+    queue = SleepingQueue()
     queue.put("in hand")
     assert queue.get() == "in hand"
     with pytest.raises(Empty):
@@ -73,8 +73,8 @@ def test_a_consumer_looks_only_while_something_is_in_hand() -> None:
         queue.get(timeout=0.001)
 
 
-@pytest.mark.parametrize("kind", [Messages, Waking])
-def test_nobody_looks_up_while_there_is_nothing(kind: type[Messages | Waking]) -> None:
+@pytest.mark.parametrize("kind", [Messages, SleepingQueue])
+def test_nobody_looks_up_while_there_is_nothing(kind: type[Messages | SleepingQueue]) -> None:
     messages, got = kind(), list[object]()
     waits = list[float | None]()
     real = messages.not_empty.wait
