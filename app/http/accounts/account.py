@@ -10,7 +10,7 @@ from msgspec import Struct
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.accounts.replies import Wallet, show_wallet
-from app.http.edge.callers import rate_limit_of
+from app.http.edge.callers import lookup_price_of, rate_limit_of
 from app.http.edge.input import Blueprint, described
 from app.http.edge.operation import operation
 from app.http.edge.replies import (
@@ -171,14 +171,13 @@ def _account_of(parts: Container, caller: Caller) -> Account:
     organization = parts.log.get(Organization, caller.organization_id)
     client = parts.log.get(ApiClient, api_client_id(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))
-    settings, price = parts.settings, organization.price_micros
-    lookup_micros = settings.price_per_lookup_micros if price is None else price
+    settings = parts.settings
     threshold = organization.low_balance_threshold_micros
     return Account(
         organization=Whose(organization.id, organization.name, organization.status),
         client=Client(client.client_id, client.scopes),
         prices=Prices(
-            format_amount(lookup_micros),
+            format_amount(lookup_price_of(settings, organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),

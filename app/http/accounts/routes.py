@@ -17,7 +17,7 @@ from app.http.accounts.replies import (
 )
 from app.http.accounts.table import COLUMNS, cells
 from app.http.edge.input import Blueprint, parse_id
-from app.http.edge.media import CSV, also, csv_reply, preferred
+from app.http.edge.media import CSV, also_sent_as, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.replies import success, wait_for
@@ -64,7 +64,7 @@ def read_wallet(caller: Caller) -> Response:
     ],
 )
 @blueprint.arguments(TransactionQuery, location="query")
-@also(csv=EXAMPLE)
+@also_sent_as(csv=EXAMPLE)
 @blueprint.replies(
     200,
     TRANSACTION_PAGE,

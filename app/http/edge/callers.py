@@ -45,6 +45,11 @@ def rate_limit_of(settings: Settings, caller: Caller) -> int:
     return settings.rate_limit_per_minute if own is None else own
 
 
+def lookup_price_of(settings: Settings, own_micros: int | None) -> int:
+    """Return what a lookup costs an organization, in micro-units: its own price, or that of all."""
+    return settings.price_per_lookup_micros if own_micros is None else own_micros
+
+
 def refuse_over_limit() -> None:
     """Refuse this request if its organization has sent too many in this minute."""
     admission = request_context().admission

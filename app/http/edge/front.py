@@ -565,10 +565,9 @@ class Front:
         """Close connections that waited longest, idle first; never one being answered."""
         waiting = {_State.IDLE: 0, _State.LINGERING: 0, _State.READING: 1}
         found = [each for each in self._connections if each.state in waiting]
-        found.sort(key=lambda each: (waiting.get(each.state, 2), each.since_s))
+        found.sort(key=lambda each: (waiting[each.state], each.since_s))
         for each in found[:ROOM_MADE]:
-            if each.state in waiting:
-                each.close()
+            each.close()
 
     def _bound_bodies(self) -> None:
         """Cut off the requests that take longest to arrive, while too many bytes are held."""

@@ -32,7 +32,7 @@ def preferred(*others: str, first: str = JSON) -> str:
     return current_request().accept_mimetypes.best_match([first, *others], first)
 
 
-def also(**examples: str) -> Decorator:
+def also_sent_as(**examples: str) -> Decorator:
     """Document the other types of a 200, each by an example.
 
     They are not among its `content`: a client that is generated from several types must tell data

@@ -5,7 +5,7 @@ from typing import Any, Final
 from flask import Response
 
 from app.http.edge.input import Blueprint
-from app.http.edge.media import CSV, HTML, also, csv_reply, preferred
+from app.http.edge.media import CSV, HTML, also_sent_as, csv_reply, preferred
 from app.http.edge.operation import operation
 from app.http.edge.replies import success, wait_for
 from app.http.edge.request import container
@@ -52,7 +52,7 @@ def list_statements(caller: Caller) -> Response:
 
 @blueprint.route("/v1/statements/<month>", methods=["GET"])
 @operation(scope="wallet", refusals=[NotFound()])
-@also(csv=TABLE, html="<!doctype html>…")
+@also_sent_as(csv=TABLE, html="<!doctype html>…")
 @blueprint.replies(200, STATEMENT)
 def read_statement(caller: Caller, month: str) -> Response:
     """Read the statement of a month.

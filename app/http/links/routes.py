@@ -14,7 +14,7 @@ from app.http.accounts.replies import show_transaction
 from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
 from app.http.catalogue.replies import show_plan
 from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
-from app.http.edge.media import PNG, SVG, also, preferred
+from app.http.edge.media import PNG, SVG, also_sent_as, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.problem_docs import RETRY_AFTER
@@ -365,7 +365,7 @@ def reactivate_link(_: Caller, link: Link, __: dict[str, Any]) -> Response:
 )
 @blueprint.arguments(QrQuery, location="query")
 @blueprint.doc(responses={200: {"description": "The image."}})
-@also(svg="<svg …", png="PNG")
+@also_sent_as(svg="<svg …", png="PNG")
 def read_link_qr(_: Caller, link: Link, query: dict[str, Any]) -> Response:
     """Read the activation code of a link as a QR code, which a phone scans to install it.
 

@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from app.bootstrap.container import Container
-from app.http.edge.callers import admit, caller_of
+from app.http.edge.callers import admit, caller_of, lookup_price_of
 from app.http.edge.calling import Request, log_place
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
@@ -25,7 +25,7 @@ from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import count_of, note_answer, request_id_of
 from app.http.lookups.replies import lookup_reply
-from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled, price_micros
+from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled
 from app.security.rate_limits import Admission
 from domain.at_once import WouldWait, at_once
 from domain.cause import Cause
@@ -97,7 +97,7 @@ class LookupsAtOnce:
         wanted = LookupRequest(
             caller.organization_id,
             number,
-            price_micros(settings, caller),
+            lookup_price_of(settings, caller.price_micros),
             settings.currency,
             key,
         )

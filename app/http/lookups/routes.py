@@ -7,8 +7,9 @@ from typing import Any, Final
 from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
+from app.http.edge.callers import lookup_price_of
 from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
-from app.http.edge.media import also
+from app.http.edge.media import also_sent_as
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
 from app.http.edge.problem_docs import RETRY_AFTER
@@ -69,13 +70,6 @@ def require_lookup(caller: Caller) -> None:
 def is_enabled(settings: Settings, caller: Caller) -> bool:
     """Tell whether lookups are on, for everybody and for the caller."""
     return settings.number_lookup_enabled and caller.lookup_enabled
-
-
-def price_micros(settings: Settings, caller: Caller) -> int:
-    """Return what a lookup costs this caller: its own price, else the general one."""
-    if caller.price_micros is not None:
-        return caller.price_micros
-    return settings.price_per_lookup_micros
 
 
 SCOPE = "lookup"
@@ -148,7 +142,7 @@ def look_up(
     wanted = LookupRequest(
         caller.organization_id,
         given["phone_number"],
-        price_micros(parts.settings, caller),
+        lookup_price_of(parts.settings, caller.price_micros),
         parts.settings.currency,
         header.get("key"),
         None if age_s is None else timedelta(seconds=age_s),
@@ -200,7 +194,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
     wanted = BulkRequest(
         caller.organization_id,
         body["phone_numbers"],
-        price_micros(parts.settings, caller),
+        lookup_price_of(parts.settings, caller.price_micros),
         parts.settings.currency,
         header.get("key"),
     )
@@ -285,7 +279,7 @@ def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     resource=_find_job,
 )
 @blueprint.arguments(ResultsQuery, location="query")
-@also(**EXAMPLES)
+@also_sent_as(**EXAMPLES)
 @blueprint.replies(200, RESULTS)
 def read_results(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     """Read the items of a job as a file: JSON, CSV or NDJSON.
