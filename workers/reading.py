@@ -26,7 +26,7 @@ from projections.models.links import ActivatedLink, Links
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
 ENTER_LINKS: Final = 1_000
-TELL_LINKS: Final = 100  # Per tick, for the other lanes wait meanwhile.
+TELL_LINKS: Final = 100  # Per tick, because the other lanes wait meanwhile.
 IDLE_S: Final = 0.5
 # After so many calls in a row without an answer a network is left alone for a while.
 UNANSWERED_MAX: Final = 3

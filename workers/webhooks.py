@@ -184,7 +184,7 @@ class WebhookWork:
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
         """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
 
-        A process that cannot sign takes nothing, for it would hold it back from those that can.
+        A process that cannot sign takes nothing, so that those that can find it.
         """
         if not self._can_sign() or not self._places.enter(organization_id, endpoint_id):
             return

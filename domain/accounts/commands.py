@@ -74,7 +74,7 @@ class Accounts:
     ) -> Organization:
         """Limit what an organization spends in a month; None ends that.
 
-        It holds from the commit on, in every process, for the wallet keeps it with what has been
+        It holds from the commit on, in every process, because the wallet keeps it beside what was
         spent in the month so far.
         """
 

@@ -16,9 +16,9 @@ from app.adapters.lookups.mcc_mnc import load_networks
 from app.adapters.lookups.offline import OfflineLookup
 from app.adapters.lookups.sandbox import MALFORMED, UNAVAILABLE, SandboxLookup
 from app.bootstrap.container import Container
+from app.http.lookups.input import is_e164
 from app.settings import Settings
 from domain.lookups.ports import LineType, LookupProvider, NumberFacts
-from domain.phone_number import is_e164
 from domain.provider_errors import ProviderError, Unavailable
 from tests.contracts.scripted_lookup import (
     NOT_VALID,

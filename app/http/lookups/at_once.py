@@ -24,6 +24,7 @@ from app.http.edge.own_replies import reply_in_json
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import count_of, note_answer, request_id_of
+from app.http.lookups.input import is_e164
 from app.http.lookups.replies import lookup_reply
 from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled
 from app.security.rate_limits import Admission
@@ -31,7 +32,6 @@ from domain.at_once import WouldWait, at_once
 from domain.cause import Cause
 from domain.errors import Conflict, Refused, ServiceUnavailable
 from domain.lookups.single import Begun, LookupRequest
-from domain.phone_number import is_e164
 
 BODY_BYTES_MAX = 256  # A number in JSON, and some spaces.
 

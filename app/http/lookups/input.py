@@ -10,7 +10,6 @@ from app.http.edge.input import Query, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import container, current_request
-from domain.phone_number import is_e164
 from projections.models.jobs import STATUSES
 
 PATTERN = r"^\+[1-9][0-9]{1,14}$"
@@ -24,6 +23,13 @@ ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
 NOT_SUMMARY = "Must be summary."
 NOT_A_LIST = "Not a valid list."
 EXAMPLE = "+14155552671"
+
+_E164 = re.compile(PATTERN)
+
+
+def is_e164(text: str) -> bool:
+    """Tell whether a text as a whole, its last newline included, is of the form of the contract."""
+    return _E164.fullmatch(text) is not None
 
 
 class PhoneNumber(fields.String):

@@ -27,14 +27,13 @@ from app.http.catalogue.input import NOT_A_COUNTRY
 from app.http.docs import DOCUMENT
 from app.http.edge.media import OTHER_TYPES
 from app.http.links.input import NO_CHANGE, TOO_MANY
-from app.http.lookups.input import MAX_AGE_S, MISSING
+from app.http.lookups.input import MAX_AGE_S, MISSING, is_e164
 from domain.cause import utc_now
 from domain.errors import IdempotencyKeyReused
 from domain.links.change_plans import NOT_THERE
 from domain.links.networks import NOT_SOLD
 from domain.links.offers import INCOMPATIBLE, UNKNOWN
 from domain.months import month_of
-from domain.phone_number import is_e164
 from domain.webhooks import destination
 from tests.app.http.buying import BASIC, MORE, Buyer
 

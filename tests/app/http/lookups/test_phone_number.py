@@ -1,10 +1,8 @@
 """The form of a phone number, whatever a naive pattern would let pass."""
 
-import re
-
 import pytest
 
-from domain.phone_number import E164_PATTERN, is_e164
+from app.http.lookups.input import is_e164
 
 
 @pytest.mark.parametrize("text", ["+12", "+14155552671", "+9991234567", "+123456789012345"])
@@ -34,8 +32,3 @@ NO_NUMBERS = [
 
 def test_anything_else_is_refused() -> None:
     assert [text for text in NO_NUMBERS if is_e164(text)] == []
-
-
-def test_the_pattern_says_the_same_wherever_it_is_searched_from_the_start() -> None:
-    assert re.match(E164_PATTERN, "+14155552671")
-    assert not re.match(E164_PATTERN, "+14155552671\n")
