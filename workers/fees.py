@@ -8,10 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
-from typing import Protocol
 from uuid import UUID
-
-from sqlalchemy import Connection
 
 from domain.accounts.billing import MonthlyBilling
 from domain.accounts.monthly_fee import monthly_fee_id
@@ -20,6 +17,7 @@ from domain.errors import BillingNotConfigured, InsufficientBalance
 from domain.log.log import Log
 from domain.months import month_of, months_before, next_month
 from projections.engine.database import Database
+from projections.models.link_spans import LinkSpans
 from projections.models.monthly_fees import FeeBook
 from projections.models.organizations import Organizations
 from workers.routes import Publisher, fees_message
@@ -37,23 +35,13 @@ FAILURES_MAX = 3
 logger = logging.getLogger(__name__)
 
 
-class ActiveLinks(Protocol):
-    """Knows which links were active when."""
-
-    def active_at(
-        self, connection: Connection, organization_id: UUID, moment: datetime
-    ) -> Sequence[UUID]:
-        """Return the links of an organization that were active at a moment."""
-        ...
-
-
 @dataclass(frozen=True)
 class FeeReads:
     """The reads for fees; `reach` brings all of them up to a position, or returns False."""
 
     database: Database
     organizations: Organizations
-    links: ActiveLinks
+    links: LinkSpans
     book: FeeBook
     reach: Callable[[int], bool]
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
 from uuid import UUID
 
 from msgspec.structs import replace
@@ -18,11 +17,7 @@ from domain.cause import Cause
 from domain.errors import NotPossible
 from domain.log.log import Log, retry_on_conflict
 
-
-class KnownPlans(Protocol):
-    """Returns all plans by their keys, as the log has them at the call."""
-
-    def __call__(self) -> PlansByKey: ...
+PlansNow = Callable[[], PlansByKey]  # Returns all plans as the log has them at the call.
 
 
 @dataclass(frozen=True)
@@ -39,7 +34,7 @@ class Catalogue:
     """Operators' commands. Each one commits before it returns; unknown ids raise NotFound."""
 
     log: Log
-    known: KnownPlans
+    known: PlansNow
 
     def import_plans(self, entries: Sequence[PlanEntry], cause: Cause) -> Imported:
         """Create or change the plans of a file, all or none; plans that are not in it stay.
