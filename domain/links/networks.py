@@ -28,10 +28,6 @@ class Networks:
         self._is_drained = is_drained
         self.names = tuple(configured)
 
-    @property
-    def default(self) -> EsimNetwork:
-        return self._configured[self.names[0]]
-
     def of(self, name: str | None) -> EsimNetwork:
         """Return the network of a plan, None for one that names none.
 

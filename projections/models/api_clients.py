@@ -62,11 +62,6 @@ class ApiClients(ReadModel):
         statement = self.rows.update().where(self.rows.c.client_id == client_id)
         connection.execute(statement.values(change))
 
-    def get(self, connection: Connection, client_id: str) -> ApiClientRow | None:
-        statement = select(self.rows).where(self.rows.c.client_id == client_id)
-        row = connection.execute(statement).one_or_none()
-        return _read(row) if row else None
-
     def all(self, connection: Connection) -> list[ApiClientRow]:
         """Read all clients, oldest first."""
         statement = select(self.rows).order_by(self.rows.c.created_at, self.rows.c.client_id)

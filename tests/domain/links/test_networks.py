@@ -79,7 +79,7 @@ def test_what_a_plan_is_of_does_not_change_with_the_default(
     buyer.dismiss()
     buyer.process = buyer.open()
     new = buyer.sell("Asia", "0.00")
-    buyer.process.network = buyer.process.networks.default
+    buyer.process.network = buyer.process.networks.of(buyer.process.networks.names[0])
     buyer.hire()
     assert buyer.create(old)[0].network == SIMULATED
     assert buyer.create(new)[0].network == SECOND

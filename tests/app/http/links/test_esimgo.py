@@ -104,7 +104,7 @@ def test_a_topup_is_shown_by_the_very_next_read(shop: Shop) -> None:
 
 def test_an_esim_that_another_system_has_bought_is_taken_over(shop: Shop) -> None:
     parts = shop.service.container
-    network: Any = parts.networks.default
+    network: Any = parts.networks.of(parts.networks.names[0])
     iccid = network.order(ProviderPlan(BUNDLE, 1_000, 7), "elsewhere", timeout_s=5.0).iccid
     bought = {"plan_id": shop.plans[BUNDLE], "bought_at": "2025-11-01T10:00:00Z"}
     entry = {"organization_id": str(shop.id), "iccid": iccid, "plans": [bought]}

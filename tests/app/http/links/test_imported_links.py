@@ -28,7 +28,8 @@ def shop(service: Service) -> Buyer:
 
 def elsewhere(shop: Buyer) -> dict[str, Any]:
     """Sell a link with two plans as another system did; return how its file tells of it."""
-    network: Any = shop.service.container.networks.default
+    networks = shop.service.container.networks
+    network: Any = networks.of(networks.names[0])
     plan = ProviderPlan(BASIC, 5_000, 30)
     (esim, *_) = network.available_esims(plan, "sp-1", "", page=0, timeout_s=TIMEOUT_S)
     made = network.create_endpoint(
@@ -141,7 +142,8 @@ def test_an_esim_that_a_link_has_is_not_taken_over(shop: Buyer) -> None:
 
 def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     """The stock may still show it as free, as one of another system does."""
-    network: Any = shop.service.container.networks.default
+    networks = shop.service.container.networks
+    network: Any = networks.of(networks.names[0])
     free = network.available_esims(
         ProviderPlan(BASIC, 5_000, 30), "sp-1", "", page=0, timeout_s=TIMEOUT_S
     )

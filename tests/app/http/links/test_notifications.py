@@ -60,14 +60,16 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Buyer]:
         patched.setitem(providers.NETWORKS, "simulated", make)
         sqlite_seed().copy(directory)
         service = Service(directory)
-        assert isinstance(service.container.networks.default, Signing)
+        networks = service.container.networks
+        assert isinstance(networks.of(networks.names[0]), Signing)
     yield buyer(service.start())
     service.stop()
 
 
 @pytest.fixture
 def network(shop: Buyer) -> Signing:
-    found = shop.service.container.networks.default
+    networks = shop.service.container.networks
+    found = networks.of(networks.names[0])
     assert isinstance(found, Signing)
     found.reads, found.used, found.away = 0, False, False
     return found

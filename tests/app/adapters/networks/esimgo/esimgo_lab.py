@@ -35,7 +35,7 @@ class EsimGoLab(Lab):
         installation.environment |= {**own, **self.settings()}
         super().__init__(installation)
         server.clock = self.clock
-        self.process.networks.default.probe(
+        self.process.networks.of(self.process.networks.names[0]).probe(
             timeout_s=PATIENCE_S
         )  # It loads the client and connects.
 
