@@ -5,8 +5,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +12,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from tests.installation import PATIENCE_S, Installation, wait_until
+from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 NUMBER_PATH = "/number-lookup?phone_number="
@@ -45,10 +44,10 @@ class Service:
     def __init__(self, installation: Installation, module: str = "app", **changes: str) -> None:
         self._port = int(installation.environment["PORT"])
         self._lines = (installation.directory / "serve.log").open("ab")
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module, "serve"],
-            cwd=ROOT,
-            env={**child_environment(installation), **changes},
+        self._process = warm.start(
+            ["serve"],
+            {**child_environment(installation), **changes},
+            module,
             stdout=self._lines,
             stderr=self._lines,
             start_new_session=True,
@@ -83,21 +82,12 @@ class Service:
 
 def child_environment(installation: Installation) -> Mapping[str, str]:
     """The settings, and nothing of this process but where programs are found."""
-    path = os.environ.get("PATH", "")
-    return {**installation.environment, "PATH": path, "PYTHONPATH": str(ROOT)}
+    return {**installation.environment, "PATH": os.environ.get("PATH", "")}
 
 
 def run(installation: Installation, *arguments: str) -> tuple[int, Any]:
     """Run one operator command; return its exit status and what it printed."""
-    done = subprocess.run(
-        [sys.executable, "-m", "app", *arguments, "--json"],
-        cwd=ROOT,
-        env=child_environment(installation),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
+    done = warm.run([*arguments, "--json"], child_environment(installation))
     return done.returncode, json.loads(done.stdout or "null")
 
 

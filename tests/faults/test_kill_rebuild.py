@@ -2,18 +2,17 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Sequence
 
 import pytest
 from sqlalchemy import select, table, text
 
 from projections.audit.auditor import verify
-from tests.faults.service import ROOT, child_environment, run
+from tests.faults.service import child_environment, run
 from tests.installation import PATIENCE_S, Installation, Process, wait_until
 from tests.projections.histories import Life
 from tests.projections.looking import places, register, rows, tables
+from tests.support import warm
 
 EVENTS = 12_000  # Enough for a rebuild to be met in its midst.
 
@@ -29,9 +28,8 @@ def full(process: Process) -> Process:
 
 def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> None:
     """Run a command and kill it -9 when it has begun to fill new tables."""
-    command = [sys.executable, "-m", "app", *arguments]
     environment = child_environment(installation)
-    running = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True)
+    running = warm.start(arguments, environment, start_new_session=True)
     looking = installation.process()
 
     def filling() -> bool:

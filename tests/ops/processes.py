@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from tests.app.cli.serving import free_port
 from tests.installation import wait_until
+from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 START_S = 90.0
@@ -36,13 +35,7 @@ class Watched:
             **environment,
         }
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "app", command],
-            cwd=ROOT,
-            env=inherited | own,
-            stdout=self._log,
-            stderr=self._log,
-        )
+        self.process = warm.start([command], inherited | own, stdout=self._log, stderr=self._log)
 
     def get(self, path: str, port: int | None = None) -> tuple[int, str]:
         """Ask; status 0 while nobody listens."""

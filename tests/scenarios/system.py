@@ -7,10 +7,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -21,9 +21,11 @@ from app.bootstrap.container import Container
 from app.settings import Settings, name_of
 from tests.installation import wait_until
 from tests.servers.postgres import PostgresServer
+from tests.support import warm
 
 ROOT = Path(__file__).parents[2]
 PROCESSES = ("web", "worker", "dispatcher", "projector", "clock")
+Starter = Callable[..., subprocess.Popen[bytes]]
 END_S = 30.0  # The contract: SIGTERM ends a process within this time.
 KILLED = -signal.SIGKILL
 
@@ -75,6 +77,7 @@ class System:
             "BROKER_URL": broker_url,
             "SIGNING_KEYS": str(home / "keys"),
             "PORT": str(self.port),
+            "WEB_WORKERS": "1",
             "PRICE_PER_LOOKUP": "0.005",
             "NETWORK_BASE_PLAN": "base-1",
             "SANDBOX": "true",
@@ -90,6 +93,8 @@ class System:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an operator's command to its end."""
+        if self._release == Release():
+            return warm.run(arguments, self.environment)
         return subprocess.run(
             [self._release.python, "-m", "app", *arguments],
             cwd=self._release.root,
@@ -102,17 +107,22 @@ class System:
 
     def start(self, *arguments: str, **changes: str) -> "Running":
         """Start one process of ours."""
+        if self._release == Release():
+            return self._start(arguments[0], partial(warm.start, arguments), changes)
         command = [self._release.python, "-m", "app", *arguments]
-        return self._start(arguments[0], command, changes)
+        return self._start(arguments[0], self._of_release(command), changes)
 
     def honcho(self) -> "Running":
         """Start everything from the Procfile."""
-        return self._start("honcho", ["honcho", "start", "--no-colour"], {})
+        return self._start("honcho", self._of_release(["honcho", "start", "--no-colour"]), {})
 
-    def _start(self, name: str, command: Sequence[str], changes: dict[str, str]) -> "Running":
+    def _of_release(self, command: Sequence[str]) -> Starter:
+        return partial(subprocess.Popen, command, cwd=self._release.root)
+
+    def _start(self, name: str, starter: Starter, changes: dict[str, str]) -> "Running":
         environment = self.environment | changes
         log = self.home / f"{name}-{len(self._started) + 1}.log"
-        running = Running(name, command, environment, log, self._release.root)
+        running = Running(name, starter, environment, log)
         self._started.append(running)
         return running
 
@@ -129,17 +139,14 @@ class Running:
     def __init__(
         self,
         name: str,
-        command: Sequence[str],
+        starter: Starter,
         environment: dict[str, str],
         log: Path,
-        root: Path = ROOT,
     ) -> None:
         self.name = name
         self._log = log
         with log.open("wb") as file:
-            self._process = subprocess.Popen(
-                command,
-                cwd=root,
+            self._process = starter(
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=file,

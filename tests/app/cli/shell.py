@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -16,6 +15,7 @@ from app.bootstrap.container import Container
 from app.cli.root import PROGRAM, cli
 from app.settings import Settings, name_of
 from domain.cause import Clock, utc_now
+from tests.support import warm
 
 ROOT = Path(__file__).parents[3]
 SETTINGS = [name_of(each.name) for each in fields(Settings)]
@@ -79,13 +79,7 @@ class Shell:
         """Start a command as a process of its own."""
         clean = {name: value for name, value in os.environ.items() if name not in SETTINGS}
         options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        return subprocess.Popen(
-            [sys.executable, "-m", "app", *map(str, arguments)],
-            cwd=ROOT,
-            env=clean | self.environment,
-            text=True,
-            **options,
-        )
+        return warm.start([*map(str, arguments)], clean | self.environment, text=True, **options)
 
     def process(self, *arguments: object) -> tuple[int, str, str]:
         """Run a command as a process of its own: exit status, standard output and error."""

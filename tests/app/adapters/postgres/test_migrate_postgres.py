@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +16,7 @@ from tests.app.cli.shell import Shell
 from tests.installation import Process
 from tests.projections.looking import places, register, tables
 from tests.servers.running import free_port
+from tests.support import warm
 
 ROOT = Path(__file__).parents[4]
 PASSWORD = "a-secret-of-the-operator"
@@ -38,14 +38,9 @@ def new_process(tmp_path: Path) -> Iterator[NewProcess]:
 
 
 def start(url: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "app", "migrate"],
-        cwd=ROOT,
-        env={**os.environ, "DATABASE_URL": url},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    pipe = subprocess.PIPE
+    environment = {**os.environ, "DATABASE_URL": url}
+    return warm.start(["migrate"], environment, stdout=pipe, stderr=pipe, text=True)
 
 
 def test_everything_is_made_from_nothing_and_a_second_time_changes_nothing(

@@ -1,8 +1,6 @@
 """Behind a pooler: a session that is kept does for everything, any other is refused by name."""
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from uuid import uuid4
@@ -17,6 +15,7 @@ from app.processes.readiness import what_is_missing
 from tests.installation import PATIENCE_S, Process, Settings, wait_until
 from tests.projections.looking import register
 from tests.servers.pgbouncer import PgBouncer
+from tests.support import warm
 
 Pooler = Callable[..., PgBouncer]
 SETTINGS_OF_A_SESSION = (
@@ -79,14 +78,7 @@ def test_a_command_behind_the_wrong_pooler_says_so_in_one_line(
         "DATABASE_URL": pooler(database_url, "transaction").url,
         "SIGNING_KEYS": str(tmp_path / "keys"),
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "app", "org", "list"],
-        env={**os.environ, **changes},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = warm.run(["org", "list"], {**os.environ, **changes})
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"Error: DATABASE_URL {SHARED}\n"
 

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.installation import (
 )
 from tests.projections.histories import create_job
 from tests.servers.fixtures import fresh_url
+from tests.support import warm
 
 ROOT = Path(__file__).parents[4]
 SLOW = "+15005550002"  # The sandbox answers it after three seconds.
@@ -39,12 +39,10 @@ def process(request: pytest.FixtureRequest, installation: Installation) -> Proce
 @contextmanager
 def worker(installation: Installation) -> Iterator[subprocess.Popen[bytes]]:
     """Run a worker; at the end it is killed, unless it has ended."""
-    path = os.environ.get("PATH", "")
     with (installation.directory / "worker.log").open("ab") as lines:
-        started = subprocess.Popen(
-            [sys.executable, "-m", "app", "worker"],
-            cwd=ROOT,
-            env={**installation.environment, "PATH": path, "PYTHONPATH": str(ROOT)},
+        started = warm.start(
+            ["worker"],
+            {**installation.environment, "PATH": os.environ.get("PATH", "")},
             stdout=lines,
             stderr=lines,
             start_new_session=True,
