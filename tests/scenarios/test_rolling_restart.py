@@ -141,7 +141,11 @@ def _comes_up(running: Running) -> None:
 def roll(tmp_path: Path, databases: Databases, broker_url: str, earlier: Release) -> Iterator[Roll]:
     url = databases.new()
     # As behind one proxy: a token of one release is good at the other.
-    shared = {"SIGNING_KEYS": str(tmp_path / "keys"), "PUBLIC_URL": "https://api.example"}
+    shared = {
+        "SIGNING_KEYS": str(tmp_path / "keys"),
+        "PUBLIC_URL": "https://api.example",
+        "WEB_WORKERS": "2",
+    }
     homes = [tmp_path / "old", tmp_path / "new"]
     for home in homes:
         home.mkdir()
