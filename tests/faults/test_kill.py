@@ -1,5 +1,6 @@
 """The service is killed in the midst of its work, again and again: nothing is lost or doubled."""
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +17,7 @@ from tests.faults.service import Client, Reply, Service, installation_for_servin
 from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
 from tests.projections.histories import DOWN
 
-KILLS = 6
+KILLS = 6 if os.environ.get("SOAK") else 3
 WALL_S_MAX = 60.0
 STOP_S_MAX = 30.0
 DEPOSIT_MICROS = 1_000_000_000
@@ -114,6 +115,7 @@ class Watcher:
         return all(job.finished_at is not None for job in self.jobs())
 
 
+@pytest.mark.rounds
 def test_whenever_it_is_killed_every_accepted_job_ends_and_the_money_is_exact(
     installation: Installation,
 ) -> None:

@@ -3,6 +3,7 @@
 It writes a line when it has charged once, and at its end how often it was told that it had.
 """
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from uuid import UUID
 from app.bootstrap.container import Container
 from app.settings import Settings
 from tests.domain.build import take
+from tests.support import warm
 
 THREADS = 8
 
@@ -23,11 +25,13 @@ def charging(
     url: str, organization: UUID, charges: int, processes: int
 ) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Run processes that each charge 0.01 so many times; they have all begun."""
-    arguments = [sys.executable, "-m", __name__, url, str(organization), str(charges)]
+    arguments = [url, str(organization), str(charges)]
     with ExitStack() as stack:
         running = []
         for _ in range(processes):
-            each = stack.enter_context(subprocess.Popen(arguments, stdout=subprocess.PIPE))
+            each = stack.enter_context(
+                warm.start(arguments, os.environ, __name__, stdout=subprocess.PIPE)
+            )
             stack.callback(each.kill)
             running.append(each)
         for each in running:

@@ -8,7 +8,7 @@ from tests.app.adapters.charging import charging
 from tests.domain.writers import balance, ledger
 from tests.installation import Installation, Process, postgresql_only, wait_until
 
-CHARGES = 200
+CHARGES = 80
 PATIENCE_S = 60.0
 
 pytestmark = postgresql_only("turns are taken there")
@@ -30,7 +30,7 @@ def test_every_charge_of_three_processes_is_made_once(
     with charging(url, organization, CHARGES, processes=3) as running:
         assert [told(each) for each in running] == [CHARGES + 1] * 3
     assert len(ledger(process.log, organization)) == 1 + 3 * (CHARGES + 1)
-    assert balance(process.log, organization) == "93.97"
+    assert balance(process.log, organization) == "97.57"
 
 
 def test_a_process_that_is_killed_and_one_that_stands_still_take_nobody_with_them(
@@ -40,7 +40,7 @@ def test_a_process_that_is_killed_and_one_that_stands_still_take_nobody_with_the
     url = installation.environment["DATABASE_URL"]
     with charging(url, organization, CHARGES, processes=3) as (killed, stopped, steady):
         begun = process.log.head()
-        wait_until(lambda: process.log.head() > begun + 50)  # They race each other.
+        wait_until(lambda: process.log.head() > begun + 20)  # They race each other.
         killed.kill()
         stopped.send_signal(signal.SIGSTOP)
         assert told(steady) == CHARGES + 1
@@ -53,11 +53,11 @@ def test_three_processes_spend_a_limit_to_the_last_charge_and_no_more(
     installation: Installation, process: Process
 ) -> None:
     organization = process.organization("100.00")
-    process.accounts.set_spending_limit(organization, 5_000_000, process.cause())
+    process.accounts.set_spending_limit(organization, 2_000_000, process.cause())
     url = installation.environment["DATABASE_URL"]
     with charging(url, organization, CHARGES, processes=3) as running:
-        assert sum(told(each) for each in running) == 500
+        assert sum(told(each) for each in running) == 200
     wallet = process.log.get(Wallet, wallet_id(organization))
-    assert wallet.balance_micros == 95_000_000
+    assert wallet.balance_micros == 98_000_000
     assert wallet.spending is not None
-    assert wallet.spending.spent_micros == wallet.spending.limit_micros == 5_000_000
+    assert wallet.spending.spent_micros == wallet.spending.limit_micros == 2_000_000
