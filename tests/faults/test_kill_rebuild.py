@@ -14,15 +14,15 @@ from tests.projections.histories import Life
 from tests.projections.looking import places, register, rows, tables
 from tests.support import warm
 
-EVENTS = 12_000  # Enough for a rebuild to be met in its midst.
+EVENTS = 8_000  # Enough for a rebuild to be met in its midst.
 
 
 @pytest.fixture
 def full(process: Process) -> Process:
     """An installation whose log is long."""
     Life(process, seed=51).go_on(40)
-    for _ in range(3):
-        register(process, EVENTS // 3)
+    for _ in range(4):
+        register(process, EVENTS // 4)
     return process
 
 

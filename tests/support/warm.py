@@ -7,6 +7,7 @@ is a child of the tests like any other. What each process loads by itself tests 
 new interpreter: `tests/app/processes/test_entries.py`, those of the Procfile, and all with SOAK=1.
 """
 
+import atexit
 import ctypes
 import gc
 import io
@@ -89,6 +90,7 @@ class Original:
         command = [sys.executable, "-m", "tests.support.warm", str(theirs.fileno())]
         with theirs:
             self._process = subprocess.Popen(command, cwd=ROOT, pass_fds=[theirs.fileno()])
+        atexit.register(self._close)
 
     def fork(self, task: dict[str, Any], files: list[int]) -> int:
         """Return the process of a copy that does this task; it is a child of the caller."""
@@ -101,6 +103,10 @@ class Original:
                 return int(self._requests.recv(REQUEST_BYTES_MAX))
             finally:
                 _adopt(0)
+
+    def _close(self) -> None:
+        self._requests.close()
+        self._process.wait(TIMEOUT_S)
 
 
 @cache
