@@ -113,6 +113,11 @@ def read_models() -> Mapping[str, ReadModel]:
     return {name: made for name, made in vars(some).items() if isinstance(made, ReadModel)}
 
 
+def use_known_models(container: Container) -> None:
+    """Spare a container the definition of its read models."""
+    container.__dict__.update((name, copy(each)) for name, each in read_models().items())
+
+
 class Process(Container):
     """The container of one process."""
 
@@ -120,7 +125,7 @@ class Process(Container):
         self, settings: Settings, clock: Clock = utc_now, provider: LookupProvider | None = None
     ) -> None:
         super().__init__(settings, clock)
-        self.__dict__.update((name, copy(each)) for name, each in read_models().items())
+        use_known_models(self)
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock = clock

@@ -15,8 +15,8 @@ from werkzeug.test import TestResponse
 from app.bootstrap.container import Container
 from app.http import docs
 from app.http.application import create_app
+from app.http.edge import openapi
 from app.http.edge.wsgi import ENCODED
-from app.processes.migrate import migrate
 from app.processes.runtime import Runtime
 from app.settings import Settings
 from domain.accounts.organization import Organization
@@ -24,6 +24,9 @@ from domain.cause import Cause, Clock, utc_now
 from domain.money import parse_amount
 from projections.engine.freshness import wait_until_projected
 from tests.app.http.described import described, differences, operation_of
+from tests.app.http.remembered import remembered
+from tests.installation import use_known_models
+from tests.seeds import sqlite_seed
 from tests.support.webhooks import KeepingSender
 
 WAIT_S = 20.0
@@ -37,6 +40,8 @@ DEFAULTS = {
     "PUBLIC_URL": "https://api.example",
     "LINK_CANCEL_DAYS": "14",
 }
+
+openapi.register = remembered(openapi.register)  # For each app that a test makes.
 
 
 class DescribedClient(FlaskClient):
@@ -73,7 +78,7 @@ def body_of(reply: TestResponse) -> bytes:
 
 
 class Service:
-    """One installation.
+    """One installation, in a copy of the seed.
 
     `start` runs its threads; without them authorization and jobs come from the log. One that is
     not `migrated` finds no database.
@@ -92,9 +97,11 @@ class Service:
             "SIGNING_KEYS": str(directory / "keys"),
         }
         self.container = Container(Settings.from_env({**DEFAULTS, **files, **environment}), clock)
+        use_known_models(self.container)
         self.sender = self.container.webhook_sender = KeepingSender()  # type: ignore[assignment]  # It has the shape of it.
         if migrated:
-            migrate(self.container)
+            if "DATABASE_URL" not in environment and not (directory / "service.db").exists():
+                sqlite_seed().copy(directory)
             self.container.keys.ensure()
             self.container.webhook_key.ensure()
         self.app = create_app(self.container)
