@@ -6,6 +6,8 @@ import pytest
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant
 
+pytestmark = pytest.mark.any_database
+
 METADATA = "/.well-known/oauth-authorization-server"
 
 

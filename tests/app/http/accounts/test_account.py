@@ -11,6 +11,8 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.installation import SetClock
 
+pytestmark = pytest.mark.any_database
+
 ACCOUNT = "/v1/account"
 THRESHOLD = "low_balance_threshold"
 

@@ -7,6 +7,8 @@ import pytest
 
 from tests.app.http.service import Service, Tenant
 
+pytestmark = pytest.mark.any_database
+
 NUMBER = "+971508245977"
 CANARIES = (NUMBER, NUMBER[1:], "s3cret-canary", "path-canary", "key-canary")
 

@@ -35,6 +35,7 @@ def project_ten_seconds_ago(service: Service) -> str:
     return format_time(then)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("path", PATHS)
 def test_a_reply_says_that_it_is_old_once_there_is_something_newer(
     stopped: Service, path: str

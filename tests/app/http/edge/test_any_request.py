@@ -1,12 +1,18 @@
 """Whatever is sent, the answer is JSON of a known shape and never an error of ours."""
 
+import os
 from typing import Any
 from urllib.parse import quote
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.app.http.service import Tenant
+
+pytestmark = pytest.mark.any_database
+
+EXAMPLES = 300 if os.environ.get("SOAK") == "1" else 60
 
 PATHS = [
     "/number-lookup",
@@ -54,7 +60,8 @@ HEADERS = st.dictionaries(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.rounds
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(request=REQUESTS, headers=HEADERS, body=BODIES)
 def test_any_request_is_answered(
     acme: Tenant, request: dict[str, Any], headers: dict[str, str], body: dict[str, Any]

@@ -24,6 +24,8 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.app.security.hostile import NOT_IN_A_HEADER, honest_token, hostile_tokens
 
+pytestmark = pytest.mark.any_database
+
 WALLET = "/v1/wallet"
 GONE = "00000000-0000-4000-8000-000000000000"
 

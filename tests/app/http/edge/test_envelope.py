@@ -7,6 +7,8 @@ import pytest
 
 from tests.app.http.service import Service, Tenant, code_of
 
+pytestmark = pytest.mark.any_database
+
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 

@@ -20,6 +20,8 @@ from app.http.edge.listening import bind, listen
 from tests.app.http.described import described, differences
 from tests.app.http.service import Service, Tenant
 
+pytestmark = pytest.mark.any_database
+
 CHUNK = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
 
 
@@ -176,7 +178,6 @@ BROKEN = {  # By status: what follows method and path so that the front itself r
 }
 
 
-@pytest.mark.any_database
 @pytest.mark.parametrize("status", BROKEN)
 def test_the_document_tells_what_the_front_replies_at_each_operation(
     service: Service, front: Front, port: int, status: int, monkeypatch: pytest.MonkeyPatch
@@ -202,7 +203,6 @@ def test_the_document_tells_what_the_front_replies_at_each_operation(
         assert not found, place
 
 
-@pytest.mark.any_database
 def test_the_document_tells_what_the_front_says_of_its_life(service: Service, port: int) -> None:
     document = described(service.app.extensions[DOCUMENT][""])
     answer = send(port, request("GET /livez HTTP/1.1"))

@@ -27,6 +27,8 @@ from tests.app.http.service import Service, Tenant, differences_of
 from tests.app.http.test_docs import ROW
 from tests.plan_files import import_plans, plan
 
+pytestmark = pytest.mark.any_database
+
 BODIES = {
     "AccountBody",
     "BulkBody",

@@ -10,6 +10,8 @@ from domain.links.link import Link
 from tests.app.http.buying import FREE, LINKS, buyer
 from tests.app.http.service import Service, Tenant, code_of
 
+pytestmark = pytest.mark.any_database
+
 BULK = "/number-lookup/bulk"
 BAD_BODY = {"data": b"{", "headers": {"Content-Type": "application/json"}}
 LARGE = {"data": b" " * 2_000_000, "headers": {"Content-Type": "application/json"}}

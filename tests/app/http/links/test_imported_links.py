@@ -89,6 +89,7 @@ def test_a_link_that_was_taken_over_is_as_one_that_was_sold_here(shop: Buyer) ->
     assert shop.read(link, "/history").json["data"]["data"] == []
 
 
+@pytest.mark.any_database
 def test_it_can_be_topped_up_suspended_and_reactivated(shop: Buyer) -> None:
     take_over(shop, elsewhere(shop))
     (link,) = links_of(shop)
@@ -104,6 +105,7 @@ def test_it_can_be_topped_up_suspended_and_reactivated(shop: Buyer) -> None:
     assert check_log(shop.service.container.log).failures == []
 
 
+@pytest.mark.any_database
 def test_it_can_be_ended_and_nothing_is_given_back(shop: Buyer) -> None:
     entry = elsewhere(shop)
     take_over(shop, entry)
@@ -115,6 +117,7 @@ def test_it_can_be_ended_and_nothing_is_given_back(shop: Buyer) -> None:
     assert check_log(shop.service.container.log).failures == []
 
 
+@pytest.mark.any_database
 def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     first, second = elsewhere(shop), elsewhere(shop)
     assert take_over(shop, first, second, dry_run=True) == ImportedLinks(2, 0)
@@ -134,12 +137,14 @@ def test_the_same_file_again_changes_nothing(shop: Buyer) -> None:
     ]
 
 
+@pytest.mark.any_database
 def test_an_esim_that_a_link_has_is_not_taken_over(shop: Buyer) -> None:
     sold = shop.link()
     entry = {**elsewhere(shop), "iccid": sold["iccid"]}
     assert refused(shop, entry) == [f"links[0]: iccid: is the eSIM of link {sold['id']}"]
 
 
+@pytest.mark.any_database
 def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     """The stock may still show it as free, as one of another system does."""
     networks = shop.service.container.networks
@@ -152,6 +157,7 @@ def test_its_esim_is_sold_to_nobody_else(shop: Buyer) -> None:
     assert all(shop.link()["iccid"] not in held for _ in range(3))
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("wrong", "told"),
     [
@@ -183,6 +189,7 @@ def test_what_is_wrong_is_named_and_nothing_is_taken_over(
     assert links_of(shop) == []
 
 
+@pytest.mark.any_database
 def test_a_purchase_of_the_future_an_esim_twice_and_too_many_are_refused(shop: Buyer) -> None:
     entry = elsewhere(shop)
     later = (shop.service.container.clock() + timedelta(minutes=1)).isoformat()
@@ -216,6 +223,7 @@ def test_two_imports_at_once_take_a_link_over_once(shop: Buyer) -> None:
     assert len(links_of(shop)) == 1
 
 
+@pytest.mark.any_database
 def test_a_fee_counts_it_from_then_on_and_its_code_is_sealed(shop: Buyer) -> None:
     entry, parts = elsewhere(shop), shop.service.container
     take_over(shop, entry)

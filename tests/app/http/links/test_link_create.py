@@ -18,6 +18,8 @@ from tests.app.http.buying import (
 from tests.app.http.service import Service, code_of, fields_of
 from tests.plan_files import covering, import_plans, plan
 
+pytestmark = pytest.mark.any_database
+
 PAID = {"amount_charged": "4.50", "currency": "USD"}
 NETWORK = {
     "network": "simulated",

@@ -13,6 +13,8 @@ from tests.app.http.buying import FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, code_of, fields_of
 
+pytestmark = pytest.mark.any_database
+
 ENDS = [("DELETE", ""), ("POST", "/cancel")]
 
 

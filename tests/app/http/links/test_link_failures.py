@@ -32,6 +32,7 @@ def test_the_plan_comes_before_the_configuration_and_that_before_the_wallet(
     assert reply.json["error"]["details"] == {"retryable": False}
 
 
+@pytest.mark.any_database
 def test_a_balance_that_is_short_is_a_402_with_its_numbers(service: Service) -> None:
     shop = buyer(service, "4.49")
     reply = shop.create()
@@ -96,6 +97,7 @@ def assert_all_paid_back(shop: Buyer) -> None:
         assert shop.get(f"{LINKS}/{entry['reference']['id']}").status_code == 404
 
 
+@pytest.mark.any_database
 def test_an_endpoint_whose_reply_was_lost_is_found(service: Service) -> None:
     shop = buyer(service, "1.00")
     link = shop.link(Fault.LOST_REPLY.value)

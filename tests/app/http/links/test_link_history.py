@@ -10,6 +10,8 @@ from domain.accounts.wallet import Charge, Reference, wallet_id
 from tests.app.http.buying import BASIC, FREE, LINKS, MISSING, MORE, Buyer, buyer
 from tests.app.http.service import Service, fields_of
 
+pytestmark = pytest.mark.any_database
+
 
 @pytest.fixture(scope="module")
 def acme(service: Service) -> Buyer:

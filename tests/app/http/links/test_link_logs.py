@@ -9,6 +9,8 @@ from app.adapters.networks.simulated.network import Fault
 from tests.app.http.buying import FREE, LINKS, MORE, Buyer, buyer
 from tests.app.http.service import Service
 
+pytestmark = pytest.mark.any_database
+
 
 def everything(shop: Buyer, iccid: str) -> list[int]:
     """Call each operation on a link by its ICCID, well and badly; return the statuses."""

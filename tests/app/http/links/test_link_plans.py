@@ -79,6 +79,7 @@ def test_plans_are_added_in_order_each_for_its_price(shop: Buyer) -> None:
     assert again["activations"] == changed["activations"]
 
 
+@pytest.mark.any_database
 def test_a_removal_gives_no_money_back_and_is_read_at_once(shop: Buyer) -> None:
     link = shop.link()
     reply = shop.change(link, remove=[first_of(link)], add=[MORE])
@@ -93,6 +94,7 @@ def test_a_removal_gives_no_money_back_and_is_read_at_once(shop: Buyer) -> None:
     assert shop.balance() == "93.50"
 
 
+@pytest.mark.any_database
 def test_a_link_takes_its_iccid_here_too(shop: Buyer) -> None:
     link = shop.link()
     body = {"add": [shop.plans[FREE]]}
@@ -100,6 +102,7 @@ def test_a_link_takes_its_iccid_here_too(shop: Buyer) -> None:
     assert plans_of(shop, link) == [BASIC, FREE]
 
 
+@pytest.mark.any_database
 def test_everything_is_checked_before_anything_is_done(shop: Buyer) -> None:
     link, other = shop.link(), shop.link(FREE)
     shop.change(link, add=[FREE], remove=[first_of(link)])
@@ -112,6 +115,7 @@ def test_everything_is_checked_before_anything_is_done(shop: Buyer) -> None:
     assert shop.balance() == "95.50"
 
 
+@pytest.mark.any_database
 def test_a_plan_of_another_organization_cannot_be_added(service: Service, shop: Buyer) -> None:
     link = shop.link(FREE)
     foreign = buyer(service).plans[FREE]
@@ -139,12 +143,14 @@ WRONG: list[tuple[object, set[str]]] = [
 ]
 
 
+@pytest.mark.any_database
 def test_a_wrong_body_is_refused_by_field(acme: Buyer, link: dict[str, Any]) -> None:
     for body, fields in WRONG:
         reply = acme.open("PUT", f"{LINKS}/{link['id']}/plans", json=body)
         assert set(fields_of(reply)) == fields, body
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("identifier", [MISSING, "none", "1" * 19])
 def test_the_link_comes_before_the_body(acme: Buyer, identifier: str) -> None:
     path = f"{LINKS}/{identifier}/plans"
@@ -153,6 +159,7 @@ def test_the_link_comes_before_the_body(acme: Buyer, identifier: str) -> None:
         assert acme.service.client.put(path, **wrong).status_code == 401
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("wrong", "status"),
     [(BAD_BODY, 400), (LARGE, 413), (FOREIGN, 415), (NO_INPUT, 422), (BAD_KEY, 422)],
@@ -163,6 +170,7 @@ def test_then_the_body_comes(
     assert acme.open("PUT", f"{LINKS}/{link['id']}/plans", **wrong).status_code == status
 
 
+@pytest.mark.any_database
 def test_the_body_comes_before_the_key_and_that_before_the_plans(
     acme: Buyer, link: dict[str, Any]
 ) -> None:
@@ -173,12 +181,14 @@ def test_the_body_comes_before_the_key_and_that_before_the_plans(
     assert list(fields_of(reply)) == ["Idempotency-Key"]
 
 
+@pytest.mark.any_database
 def test_the_plans_come_before_the_balance(service: Service) -> None:
     shop = buyer(service, "1.00")
     link = shop.link(FREE)
     assert list(fields_of(shop.change(link, add=[BASIC, OTHER_PROFILE]))) == ["add.1"]
 
 
+@pytest.mark.any_database
 def test_a_sum_that_is_short_is_a_402_and_nothing_is_done(service: Service) -> None:
     shop = buyer(service, "4.00")
     link = shop.link(FREE)
@@ -190,6 +200,7 @@ def test_a_sum_that_is_short_is_a_402_and_nothing_is_done(service: Service) -> N
     assert shop.balance() == "4.00"
 
 
+@pytest.mark.any_database
 def test_without_a_wallet_only_what_is_free_can_be_added(service: Service) -> None:
     shop = buyer(service, None)
     link = shop.link(FREE)
@@ -225,6 +236,7 @@ def test_at_the_first_failure_the_rest_is_paid_back(
     assert shop.change(link, add=[FREE]).status_code == 200
 
 
+@pytest.mark.any_database
 def test_an_addition_whose_reply_was_lost_is_found(shop: Buyer) -> None:
     link = shop.link(FREE)
     reply = shop.change(link, add=[Fault.LOST_REPLY.value, MORE])
@@ -232,6 +244,7 @@ def test_an_addition_whose_reply_was_lost_is_found(shop: Buyer) -> None:
     assert plans_of(shop, link) == [FREE, Fault.LOST_REPLY.value, MORE]
 
 
+@pytest.mark.any_database
 def test_a_link_can_be_cut_off_by_a_top_up(shop: Buyer) -> None:
     link = shop.link(FREE)
     reply = shop.change(link, add=[Fault.UNREACHABLE.value])
@@ -255,6 +268,7 @@ def test_an_addition_that_is_too_slow_is_paid_back_at_the_deadline(
     assert (busy.status_code, code_of(busy)) == (409, "LINK_BUSY")
 
 
+@pytest.mark.any_database
 def test_the_plans_of_a_link_are_read_with_the_link(acme: Buyer, link: dict[str, Any]) -> None:
     for method in ("GET", "POST", "DELETE"):
         reply = acme.open(method, f"{LINKS}/{link['id']}/plans")
@@ -270,6 +284,7 @@ def offers(shop: Buyer, link: dict[str, Any], **query: str) -> list[str]:
     return [each["name"] for each in reply.json["data"] if each["id"] in own]
 
 
+@pytest.mark.any_database
 def test_what_can_be_added_runs_on_the_profile_of_the_link(
     acme: Buyer, link: dict[str, Any]
 ) -> None:
@@ -279,6 +294,7 @@ def test_what_can_be_added_runs_on_the_profile_of_the_link(
     assert all(each == listed[each["id"]] for each in offered)
 
 
+@pytest.mark.any_database
 def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer) -> None:
     link = shop.link(FREE)
     new = plan("new", organization_id=str(shop.id), retail_price="0.00")
@@ -288,6 +304,7 @@ def test_whatever_is_offered_can_be_added_at_once(service: Service, shop: Buyer)
     assert shop.open("PUT", f"{LINKS}/{link['id']}/plans", json=body).status_code == 200
 
 
+@pytest.mark.any_database
 def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None:
     plan_id, own = str(uuid4()), {"organization_id": str(shop.id), "retail_price": "0.00"}
     import_plans(shop.service.container, plan("any", id=plan_id, sponsor_profiles=[], **own))
@@ -299,6 +316,7 @@ def test_a_link_without_a_profile_may_be_offered_every_plan(shop: Buyer) -> None
     assert DISABLED not in {each["name"] for each in offered}
 
 
+@pytest.mark.any_database
 def test_what_works_where_the_link_works_is_offered_first_then_the_cheapest(shop: Buyer) -> None:
     link = shop.link(MORE)  # Works in FR only.
     offered = offers(shop, link)
@@ -309,6 +327,7 @@ def test_what_works_where_the_link_works_is_offered_first_then_the_cheapest(shop
     assert offers(shop, link) == [*sorted(fault.value for fault in Fault), MORE, BASIC, FREE]
 
 
+@pytest.mark.any_database
 def test_what_is_offered_can_be_cut_to_a_country(acme: Buyer, link: dict[str, Any]) -> None:
     assert offers(acme, link, country="fr") == offers(acme, link, country="FR") == [MORE, BASIC]
     assert offers(acme, link, country="MC") == [BASIC]

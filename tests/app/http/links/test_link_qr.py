@@ -17,6 +17,8 @@ from domain.provider_errors import Unavailable
 from tests.app.http.buying import FREE, LINKS, Buyer, buyer
 from tests.app.http.service import Service, code_of, fields_of
 
+pytestmark = pytest.mark.any_database
+
 SVG, PNG = "image/svg+xml", "image/png"
 SIZES = (128, 129, 256, 300, 1001, 2048)
 CODES = ("LPA:1$rsp.example$JQ-XK2F", "LPA:1$" + "h" * 120 + "$" + "M" * 128)

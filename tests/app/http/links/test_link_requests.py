@@ -10,6 +10,8 @@ from tests.app.http.buying import BASIC, DISABLED, FREE, LINKS, MISSING, Buyer, 
 from tests.app.http.service import Service, code_of, fields_of
 from tests.installation import wait_until
 
+pytestmark = pytest.mark.any_database
+
 ASYNC = {"Prefer": "respond-async"}
 REQUESTS = "/v1/link-requests"
 

@@ -13,6 +13,8 @@ from domain.links.network import NetworkStatus, ServingNetwork
 from tests.app.http.buying import FREE, LINKS, MISSING, Buyer, buyer
 from tests.app.http.service import Service, code_of, fields_of
 
+pytestmark = pytest.mark.any_database
+
 SWITCHES = ["suspend", "reactivate"]
 JSON = {"Content-Type": "application/json"}
 

@@ -70,12 +70,14 @@ def test_a_failed_item_says_why_and_is_refunded(service: Service) -> None:
     assert tenant.balance() == "0.995"
 
 
+@pytest.mark.any_database
 def test_a_job_whose_items_all_fail_has_failed(service: Service) -> None:
     tenant = service.tenant(balance="1.00")
     assert tenant.finished_job([DOWN])["status"] == "failed"
     assert tenant.balance() == "1.00"
 
 
+@pytest.mark.any_database
 def test_a_terminal_job_asks_nobody_to_come_back(acme: Tenant) -> None:
     job = acme.finished_job(NUMBERS)
     reply = acme.get(f"/number-lookup/bulk/{job['job_id']}")
@@ -94,6 +96,7 @@ def test_a_thousand_numbers_are_a_job(service: Service) -> None:
 class TestValidators:
     """Conditional reads of a job."""
 
+    @pytest.mark.any_database
     def test_an_unchanged_job_is_a_304(self, acme: Tenant) -> None:
         job = acme.finished_job(NUMBERS)
         path = f"/number-lookup/bulk/{job['job_id']}"
@@ -120,6 +123,7 @@ class TestValidators:
         assert (reply.status_code, reply.headers["Retry-After"]) == (304, "1")
         assert "Content-Type" not in reply.headers
 
+    @pytest.mark.any_database
     @pytest.mark.parametrize("named", ['"other"', "other", "", 'W/"'])
     def test_another_tag_gets_the_job(self, acme: Tenant, named: str) -> None:
         path = f"/number-lookup/bulk/{acme.finished_job(NUMBERS)['job_id']}"
@@ -134,6 +138,7 @@ class TestValidators:
         assert tenant.get(path).headers["ETag"] != tag
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "job_id",
     ["8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11", "none", "0", "8C1F", "{8c1f0c7e}", "%00", "a" * 5000],
@@ -143,11 +148,13 @@ def test_a_job_that_does_not_exist_is_a_404(acme: Tenant, job_id: str) -> None:
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
 
 
+@pytest.mark.any_database
 def test_the_id_of_something_else_is_a_404(acme: Tenant) -> None:
     lookup_id = acme.look_up(NUMBERS[0]).json["meta"]["lookup_id"]
     assert acme.get(f"/number-lookup/bulk/{lookup_id}").status_code == 404
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("spelling", ["{%s}", "urn:uuid:%s", " %s", "%s%%20"])
 def test_an_id_has_one_spelling(acme: Tenant, spelling: str) -> None:
     job_id = acme.finished_job(NUMBERS)["job_id"]
@@ -155,16 +162,19 @@ def test_an_id_has_one_spelling(acme: Tenant, spelling: str) -> None:
         assert acme.get(f"/number-lookup/bulk/{text}").status_code == 404
 
 
+@pytest.mark.any_database
 def test_an_id_in_capitals_is_the_same_id(acme: Tenant) -> None:
     job_id = acme.finished_job(NUMBERS)["job_id"]
     assert acme.get(f"/number-lookup/bulk/{job_id.upper()}").status_code == 200
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("body", [{}, {"phone_numbers": None}, {"phone_numbers": "+14155552671"}])
 def test_numbers_that_are_no_list_are_refused(acme: Tenant, body: dict[str, object]) -> None:
     assert list(fields_of(acme.post("/number-lookup/bulk", json=body))) == ["phone_numbers"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("numbers", [[], [f"+1415555{n:04}" for n in range(1001)], ["x"] * 1001])
 def test_too_few_and_too_many_are_refused_as_a_whole(acme: Tenant, numbers: list[str]) -> None:
     assert fields_of(acme.create_job(numbers)) == {
@@ -196,6 +206,7 @@ def test_a_job_of_the_most_numbers_that_a_setting_allows_fits_into_a_body(
     assert tenant.balance() == "100.00"
 
 
+@pytest.mark.any_database
 def test_every_wrong_entry_is_named_by_its_index(acme: Tenant) -> None:
     numbers = [NUMBERS[0], "garbage", 3, NUMBERS[0], None, "garbage", [NUMBERS[0]], NUMBERS[1]]
     same = ["The same number stands at index 0."]
@@ -209,10 +220,12 @@ def test_every_wrong_entry_is_named_by_its_index(acme: Tenant) -> None:
     }
 
 
+@pytest.mark.any_database
 def test_all_of_a_thousand_wrong_entries_are_named(acme: Tenant) -> None:
     assert len(fields_of(acme.create_job(["x"] * 1000))) == 1000
 
 
+@pytest.mark.any_database
 def test_a_job_that_cannot_be_paid_is_not_made(service: Service) -> None:
     reply = service.tenant(balance="0.01").create_job(NUMBERS)
     assert (reply.status_code, code_of(reply)) == (402, "INSUFFICIENT_BALANCE")
@@ -221,10 +234,12 @@ def test_a_job_that_cannot_be_paid_is_not_made(service: Service) -> None:
     assert (walletless.status_code, code_of(walletless)) == (403, "BILLING_NOT_CONFIGURED")
 
 
+@pytest.mark.any_database
 def test_a_job_without_a_price_needs_no_wallet(service: Service) -> None:
     assert service.tenant(balance=None, price="0").finished_job(NUMBERS)["status"] == "completed"
 
 
+@pytest.mark.any_database
 def test_an_accepted_job_ends_though_its_organization_is_suspended(service: Service) -> None:
     tenant = service.tenant()
     job_id = tenant.create_job(NUMBERS).json["data"]["job_id"]

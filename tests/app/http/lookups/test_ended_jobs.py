@@ -44,6 +44,7 @@ def kept(tenant: Tenant, path: str) -> Shown | None:
     return jobs.find(tenant.id, UUID(path.rpartition("/")[2]))
 
 
+@pytest.mark.any_database
 def test_it_is_opened_once_and_told_alike(stands: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = stands.tenant()
     path = ended_job(tenant)
@@ -75,6 +76,7 @@ def test_another_process_erases_it_within_the_second_that_a_key_is_held(
     assert kept(tenant, path) is None
 
 
+@pytest.mark.any_database
 def test_nobody_else_gets_it(stands: Service) -> None:
     tenant, rival = stands.tenant(), stands.tenant()
     path = ended_job(tenant)
@@ -82,6 +84,7 @@ def test_nobody_else_gets_it(stands: Service) -> None:
     assert kept(tenant, path) is not None
 
 
+@pytest.mark.any_database
 def test_a_job_that_has_not_ended_is_not_kept(make_service: MakeService) -> None:
     tenant = make_service().tenant()
     path = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"
@@ -89,6 +92,7 @@ def test_a_job_that_has_not_ended_is_not_kept(make_service: MakeService) -> None
     assert kept(tenant, path) is None
 
 
+@pytest.mark.any_database
 def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeService) -> None:
     tenant = make_service().tenant()
     path = ended_job(tenant)
@@ -100,6 +104,7 @@ def test_a_job_whose_table_says_something_else_is_read_anew(make_service: MakeSe
     assert kept(tenant, path) == was
 
 
+@pytest.mark.any_database
 def test_what_was_unread_for_longest_makes_room() -> None:
     jobs, owner, ids = EndedJobs(bytes_max=10), uuid4(), [uuid4() for _ in range(3)]
     for each in ids[:2]:
@@ -128,6 +133,7 @@ class SlipIn:
             other()
 
 
+@pytest.mark.any_database
 def test_a_job_that_two_readers_keep_at_once_is_counted_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

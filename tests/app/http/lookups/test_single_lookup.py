@@ -13,6 +13,8 @@ from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of, fields_of
 from tests.contracts.scripted_lookup import ScriptedLookup
 
+pytestmark = pytest.mark.any_database
+
 NUMBER = "+971508245915"
 
 

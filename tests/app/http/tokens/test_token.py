@@ -45,6 +45,7 @@ def test_a_form_gets_a_token(service: Service, credentials: dict[str, str]) -> N
     assert reply.headers["X-Request-Id"]
 
 
+@pytest.mark.any_database
 def test_basic_credentials_get_a_token(service: Service, credentials: dict[str, str]) -> None:
     headers = basic(credentials["client_id"], credentials["client_secret"])
     assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
@@ -52,6 +53,7 @@ def test_basic_credentials_get_a_token(service: Service, credentials: dict[str, 
     assert service.client.post(TOKEN, data=same_id, headers=headers).status_code == 200
 
 
+@pytest.mark.any_database
 def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> None:
     accounts = service.container.accounts
     client_id, secret = f"odd: +%é/{accounts.new_id().hex}", "p:a s+s%é"
@@ -66,6 +68,7 @@ def test_the_halves_of_basic_credentials_are_form_encoded(service: Service) -> N
     assert service.client.post(TOKEN, data=GRANT, headers=headers).status_code == 200
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("before", "after"), [("", "\n"), (" ", " "), ("\t", "\r\n"), ("", "\u00a0")]
 )
@@ -95,6 +98,7 @@ def test_a_rotated_secret_counts_at_once_and_the_one_before_stays(service: Servi
         assert reply.status_code == 200
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("requested", "granted"),
     [
@@ -113,6 +117,7 @@ def test_a_scope_narrows_what_the_client_has(
     assert reply.json["scope"] == granted
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("requested", ["links", "lookup links", "admin", "LOOKUP", "lookup,wallet"])
 def test_a_scope_that_is_not_granted_is_refused(service: Service, requested: str) -> None:
     tenant = service.tenant(scopes=["lookup", "wallet"])
@@ -121,12 +126,14 @@ def test_a_scope_that_is_not_granted_is_refused(service: Service, requested: str
     refused(reply, 400, "invalid_scope")
 
 
+@pytest.mark.any_database
 def test_a_narrowed_token_opens_only_what_it_names(acme: Tenant) -> None:
     token = acme.service.token(acme.client_id, scope="lookup")
     reply = acme.get("/v1/wallet", headers={"Authorization": f"Bearer {token}"})
     assert reply.status_code == 403
 
 
+@pytest.mark.any_database
 def test_an_unknown_client_a_wrong_secret_and_a_revoked_client_look_alike(
     service: Service,
 ) -> None:
@@ -146,6 +153,7 @@ def test_an_unknown_client_a_wrong_secret_and_a_revoked_client_look_alike(
     assert len({reply.data for reply in replies}) == 1
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "authorization",
     [
@@ -167,6 +175,7 @@ def test_basic_credentials_that_cannot_be_read_are_an_invalid_client(
     assert reply.headers["WWW-Authenticate"].startswith("Basic ")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "missing", [{"client_id"}, {"client_secret"}, {"client_id", "client_secret"}]
 )
@@ -179,6 +188,7 @@ def test_without_credentials_the_client_is_invalid(
     refused(service.client.post(TOKEN, data=GRANT | kept | blank), 401, "invalid_client")
 
 
+@pytest.mark.any_database
 def test_credentials_in_the_query_do_not_count(
     service: Service, credentials: dict[str, str]
 ) -> None:
@@ -186,6 +196,7 @@ def test_credentials_in_the_query_do_not_count(
     refused(reply, 401, "invalid_client")
 
 
+@pytest.mark.any_database
 def test_two_ways_at_once_are_refused(service: Service, credentials: dict[str, str]) -> None:
     headers = basic(credentials["client_id"], credentials["client_secret"])
     both = service.client.post(TOKEN, data=GRANT | credentials, headers=headers)
@@ -194,6 +205,7 @@ def test_two_ways_at_once_are_refused(service: Service, credentials: dict[str, s
     refused(other, 400, "invalid_request")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["grant_type", "client_id", "client_secret", "scope", "colour"])
 def test_a_parameter_that_comes_twice_is_refused(
     service: Service, credentials: dict[str, str], name: str
@@ -204,11 +216,13 @@ def test_a_parameter_that_comes_twice_is_refused(
     refused(service.client.post(TOKEN, data=body, headers=FORM), 400, "invalid_request")
 
 
+@pytest.mark.any_database
 def test_an_unknown_parameter_is_ignored(service: Service, credentials: dict[str, str]) -> None:
     reply = service.client.post(TOKEN, data=GRANT | credentials | {"colour": "red"})
     assert reply.status_code == 200
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("grant", "error"),
     [
@@ -225,6 +239,7 @@ def test_only_one_grant_is_known(
     refused(service.client.post(TOKEN, data=grant | credentials), 400, error)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "body", [b"grant_type=%ff", b"\xff=1", b"&".join(b"a%d=1" % n for n in range(40))]
 )
@@ -232,21 +247,25 @@ def test_a_form_that_cannot_be_read_is_refused(service: Service, body: bytes) ->
     refused(service.client.post(TOKEN, data=body, headers=FORM), 400, "invalid_request")
 
 
+@pytest.mark.any_database
 def test_a_json_body_is_no_form(service: Service, credentials: dict[str, str]) -> None:
     refused(service.client.post(TOKEN, json=GRANT | credentials), 400, "invalid_request")
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("media_type", ["text/plain", "multipart/form-data; boundary=x", ""])
 def test_a_body_of_another_type_is_refused(service: Service, media_type: str) -> None:
     reply = service.client.post(TOKEN, data=b"a=1", headers={"Content-Type": media_type})
     refused(reply, 415, "invalid_request")
 
 
+@pytest.mark.any_database
 def test_a_large_form_is_refused(service: Service) -> None:
     reply = service.client.post(TOKEN, data=b"a=" + b"1" * 1024 * 1024, headers=FORM)
     refused(reply, 413, "invalid_request")
 
 
+@pytest.mark.any_database
 def test_another_method_is_refused(service: Service) -> None:
     reply = service.client.get(TOKEN)
     refused(reply, 405, "invalid_request")

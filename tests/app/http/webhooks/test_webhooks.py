@@ -54,6 +54,7 @@ def until_delivered(tenant: Tenant, webhook_id: str, count: int) -> None:
     tenant.service.until(is_so)
 
 
+@pytest.mark.any_database
 def test_an_endpoint_is_registered_and_its_secret_shown_once(tenant: Tenant) -> None:
     reply = create(tenant, events=["link.activated"], description="Production")
     assert reply.status_code == 201
@@ -72,11 +73,13 @@ def test_an_endpoint_is_registered_and_its_secret_shown_once(tenant: Tenant) -> 
     assert secret not in tenant.get(WEBHOOKS).text
 
 
+@pytest.mark.any_database
 def test_without_types_it_is_told_all(tenant: Tenant) -> None:
     for body in ({}, {"events": None}):
         assert create(tenant, **body).json["data"]["events"] is None
 
 
+@pytest.mark.any_database
 def test_an_organization_has_ten_endpoints(tenant: Tenant) -> None:
     made = [tenant.webhook(f"{URL}/{each}") for each in range(10)]
     refused = create(tenant)
@@ -87,6 +90,7 @@ def test_an_organization_has_ten_endpoints(tenant: Tenant) -> None:
     assert create(tenant).status_code == 201
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("body", "field", "why"),
     [
@@ -123,16 +127,19 @@ def test_bad_input_names_the_field(
     assert len(tenant.get(WEBHOOKS).json["data"]) == 1
 
 
+@pytest.mark.any_database
 def test_a_missing_url_is_named(tenant: Tenant) -> None:
     assert [*fields_of(tenant.post(WEBHOOKS, json={}))] == ["url"]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("value", ["true", 1, None])
 def test_enabled_is_true_or_false(tenant: Tenant, value: object) -> None:
     path = f"{WEBHOOKS}/{tenant.webhook()}"
     assert [*fields_of(tenant.open("PATCH", path, json={"enabled": value}))] == ["enabled"]
 
 
+@pytest.mark.any_database
 def test_a_change_leaves_the_rest_as_it_is(tenant: Tenant) -> None:
     webhook_id = tenant.webhook(events=["job.finished"], description="one")
     path = f"{WEBHOOKS}/{webhook_id}"
@@ -152,6 +159,7 @@ def test_a_change_leaves_the_rest_as_it_is(tenant: Tenant) -> None:
         assert read(tenant, webhook_id) == first
 
 
+@pytest.mark.any_database
 def test_a_deleted_endpoint_is_gone_and_may_be_deleted_again(tenant: Tenant) -> None:
     webhook_id = tenant.webhook()
     path = f"{WEBHOOKS}/{webhook_id}"
@@ -169,6 +177,7 @@ def test_a_deleted_endpoint_is_gone_and_may_be_deleted_again(tenant: Tenant) -> 
         assert tenant.open(method, f"{path}{more}").status_code == 404, more
 
 
+@pytest.mark.any_database
 def test_a_body_that_cannot_be_read_deletes_nothing(tenant: Tenant) -> None:
     webhook_id = tenant.webhook()
     path = f"{WEBHOOKS}/{webhook_id}"
@@ -177,6 +186,7 @@ def test_a_body_that_cannot_be_read_deletes_nothing(tenant: Tenant) -> None:
     assert read(tenant, webhook_id)["enabled"]
 
 
+@pytest.mark.any_database
 def test_a_lost_reply_of_a_creation_is_told_again_with_its_secret(tenant: Tenant) -> None:
     first = create(tenant, key="k-1")
     again = create(tenant, key="k-1")
@@ -210,6 +220,7 @@ def test_of_many_at_once_ten_are_registered(tenant: Tenant) -> None:
     assert statuses[409] == 5
 
 
+@pytest.mark.any_database
 def test_a_rotation_gives_another_secret_once_for_a_key(tenant: Tenant) -> None:
     made = create(tenant).json["data"]
     path = f"{WEBHOOKS}/{made['id']}/rotate-secret"
@@ -227,6 +238,7 @@ def test_a_rotation_gives_another_secret_once_for_a_key(tenant: Tenant) -> None:
     assert code_of(reused) == "IDEMPOTENCY_KEY_REUSED"
 
 
+@pytest.mark.any_database
 def test_a_test_is_told_signed_and_listed(tenant: Tenant) -> None:
     url = f"{URL}/{tenant.id}"
     made = create(tenant, url=url, events=["job.finished"]).json["data"]
@@ -246,6 +258,7 @@ def test_a_test_is_told_signed_and_listed(tenant: Tenant) -> None:
     assert listed["attempted_at"] >= listed["created_at"]
 
 
+@pytest.mark.any_database
 def test_after_a_rotation_both_secrets_verify(tenant: Tenant) -> None:
     url = f"{URL}/{tenant.id}"
     made = create(tenant, url=url).json["data"]
@@ -274,6 +287,7 @@ def test_what_was_told_is_told_again_under_its_id_once_for_a_key(tenant: Tenant)
     assert tenant.post(missing).status_code == 404
 
 
+@pytest.mark.any_database
 def test_a_disabled_endpoint_is_told_nothing_when_asked(tenant: Tenant) -> None:
     webhook_id = tenant.webhook()
     told = tenant.test_delivery(webhook_id)
@@ -303,10 +317,12 @@ def test_what_happens_is_told_to_those_who_asked_for_it(tenant: Tenant) -> None:
     assert len(page.json["data"]["data"]) == 1
 
 
+@pytest.mark.any_database
 def test_every_type_can_be_asked_for(tenant: Tenant) -> None:
     assert create(tenant, events=[*TYPES]).json["data"]["events"] == [*TYPES]
 
 
+@pytest.mark.any_database
 def test_the_scope_is_needed(service: Service) -> None:
     without = service.tenant(scopes=["links", "wallet"])
     assert code_of(without.get(WEBHOOKS)) == "INSUFFICIENT_SCOPE"
