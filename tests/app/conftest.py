@@ -7,12 +7,13 @@ import pytest
 
 from tests.app.house import House
 from tests.installation import Installation, SetClock, installation, migrated, process
+from tests.seeds import sqlite_seed
 
 __all__ = ["installation", "migrated", "process"]
 
 
 @pytest.fixture
 def house(tmp_path: Path) -> Iterator[House]:
-    installation, clock = Installation(tmp_path), SetClock()
+    installation, clock = Installation(tmp_path, like=sqlite_seed()), SetClock()
     yield House(installation.process(clock), clock)
     installation.close()

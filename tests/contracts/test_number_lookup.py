@@ -1,6 +1,7 @@
 """The contract that every LookupProvider signs, whatever answers behind it."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,7 @@ from tests.support.providers.twilio import ScriptedTwilio
 
 ORGANIZATION = UUID("00000000-0000-4000-8000-000000000001")
 NETWORKS = load_networks(None)
+TRIES = 300 if os.environ.get("SOAK") == "1" else 50
 
 EXAMPLES = json.loads(NUMBERS_FILE.read_text(encoding="utf-8"))["phone_numbers"]
 
@@ -110,9 +112,9 @@ def assert_honest(facts: NumberFacts) -> None:
     assert mcc is None or facts.carrier.type == "mobile"
 
 
-@pytest.mark.slow
+@pytest.mark.rounds
 @settings(
-    max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=TRIES, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(phone_number=e164_numbers)
 def test_every_string_of_the_pattern_gets_an_honest_answer(

@@ -1,10 +1,14 @@
 """What tests of tokens share: a clock moved by hand, a ring, and a ring in another process."""
 
+import atexit
 import json
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
+from shutil import copytree
+from tempfile import TemporaryDirectory
 
 from app.security.key_file import Algorithm
 from app.security.keys import KeyRing
@@ -31,6 +35,21 @@ def ring_of(
     directory: Path, clock: HandClock, algorithm: Algorithm = "ES256", retire_after_s: int = 3630
 ) -> KeyRing:
     return KeyRing(directory, algorithm, clock, retire_after_s)
+
+
+def ensured_ring(directory: Path, clock: HandClock, algorithm: Algorithm) -> KeyRing:
+    """Return a ring with its first key, which is made once: RSA takes a tenth of a second."""
+    copytree(_first_key(algorithm, clock.now), directory)
+    return ring_of(directory, clock, algorithm)
+
+
+@cache
+def _first_key(algorithm: Algorithm, now: datetime) -> Path:
+    home = TemporaryDirectory()
+    atexit.register(home.cleanup)
+    directory = Path(home.name) / "keys"
+    KeyRing(directory, algorithm, lambda: now, RETIRE_AFTER_S).ensure()
+    return directory
 
 
 # Answers one line on standard output for each line on standard input; the first says it is ready.

@@ -21,7 +21,7 @@ from app.security.tokens import (
 )
 from domain.errors import Unauthorized
 from tests.app.security.forge import GONE, Forge, load
-from tests.app.security.rings import ALGORITHMS, HandClock, ring_of
+from tests.app.security.rings import ALGORITHMS, HandClock, ensured_ring, ring_of
 
 ISSUER = "https://api.example/auth"
 AUDIENCE = "https://api.example"
@@ -57,8 +57,7 @@ class Office:
 
 @pytest.fixture(params=ALGORITHMS)
 def office(directory: Path, clock: HandClock, request: pytest.FixtureRequest) -> Office:
-    keys = ring_of(directory, clock, request.param)
-    keys.ensure()
+    keys = ensured_ring(directory, clock, request.param)
     pem = key_path(directory, keys.signing_key().kid).read_bytes()
     return Office(keys, ring_of(directory, clock, request.param), clock, pem)
 
