@@ -129,7 +129,7 @@ class Process(Container):
         self.steadiness = Steadiness(clock, lambda: clock().timestamp())  # Time is what moves it.
         if isinstance(clock, SetClock):  # Then the server's has nothing to do with it.
             self.shared_clock = clock
-            self.time, self.clock = DatabaseClock(clock, lambda: None), clock
+            self.database_clock, self.clock = DatabaseClock(clock, lambda: None), clock
         self._given = provider
 
     @part

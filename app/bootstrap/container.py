@@ -206,8 +206,10 @@ class Container:
         self.making = RLock()
         self.settings = settings
         self.local_clock = clock
-        self.time = DatabaseClock(clock, self._server_time, server=lambda: self.log.server)
-        self.clock: Clock = self.time
+        self.database_clock = DatabaseClock(
+            clock, self._server_time, server=lambda: self.log.server
+        )
+        self.clock: Clock = self.database_clock
         # Made at once, because it trusts only the time that has passed since it was made.
         self.steadiness = Steadiness(self.clock)
         self.circuits: list[CircuitBreaker] = []
@@ -756,7 +758,7 @@ class Container:
         return cast("EsimNetwork", GuardedNetwork(bare, circuit))
 
     @part
-    def rules(self) -> ProvisioningRules:
+    def provisioning_rules(self) -> ProvisioningRules:
         """The operator's settings about links."""
         settings = self.settings
         return ProvisioningRules(
@@ -796,7 +798,7 @@ class Container:
             networks=self.networks,
             offers=self.known_plans.offer,
             waiting=self.waiting,
-            rules=self.rules,
+            rules=self.provisioning_rules,
             clock=self.clock,
             new_id=uuid4,
         )
@@ -811,7 +813,7 @@ class Container:
             networks=self.networks,
             offers=self.known_plans.offer,
             waiting=self.waiting,
-            rules=self.rules,
+            rules=self.provisioning_rules,
             clock=self.clock,
             new_id=uuid4,
         )
@@ -878,11 +880,13 @@ class Container:
             network=network,
             readings=self.readings,
             vault=self.vault,
-            reservation=EsimReservation(self.log, self.committer, network, self.rules, self.clock),
+            reservation=EsimReservation(
+                self.log, self.committer, network, self.provisioning_rules, self.clock
+            ),
             failing=self.failing,
             ending=self.link_ending,
             steady=self.steadiness.lasts,
-            rules=self.rules,
+            rules=self.provisioning_rules,
             clock=self.clock,
             new_id=uuid4,
         )

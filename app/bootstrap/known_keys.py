@@ -45,7 +45,7 @@ def note_pepper(container: Container) -> None:
     The note has the time of the clock that stamps the secret. A note from a clock that is ahead
     would make the secret look older than the pepper.
     """
-    container.time.measure()
+    container.database_clock.measure()
     container.notes.add("pepper", container.secret_hasher.fingerprint(), container.clock())
 
 

@@ -51,7 +51,7 @@ def simulated(container: "Container") -> SimulatedNetwork:
         SEED,
         sandbox=container.settings.sandbox,
         wait=Event().wait,
-        patience=container.rules.deadline,
+        patience=container.provisioning_rules.deadline,
         ahead=container.simulated_clock.ahead if container.settings.sandbox else timedelta,
     )
 

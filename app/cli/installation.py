@@ -75,7 +75,7 @@ def cause_of(container: Container, actor: str | None = None) -> Cause:
     operator who may not run it. `actor` is who runs it where that was found out otherwise.
     """
     container.currency.check()
-    container.time.measure()
+    container.database_clock.measure()
     return Cause(container.clock(), f"cli-{uuid4()}", actor or authorize(container))
 
 

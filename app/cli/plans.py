@@ -12,10 +12,10 @@ import msgspec
 from app.cli.arguments import AT_LEAST_ZERO, Moment, organization_argument
 from app.cli.installation import catch_up, cause_of, installation
 from app.cli.output import Refusals, as_json_option, show, show_list
-from app.cli.plans_sync import sync
+from app.cli.plans_sync import cost_of, price_of, sync
 from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
 from domain.catalogue.commands import Catalogue
-from domain.catalogue.plan import SIMULATED, Plan, PlanTerms
+from domain.catalogue.plan import SIMULATED, Plan
 from domain.catalogue.plan_file import PlanRules, read_plan_file
 from domain.cause import Cause
 from domain.money import format_amount
@@ -152,7 +152,7 @@ def _facts(row: PlanRow) -> dict[str, Any]:
         "organization_id": row.organization_id,
         "enabled": row.enabled,
         "excluded_organizations": row.excluded,
-        "retail_price": _price(row.terms),
+        "retail_price": price_of(row.terms),
         **terms,
         "later_prices": [
             {"from": each.starts_at, "retail_price": format_amount(each.retail_price_micros)}
@@ -164,23 +164,19 @@ def _facts(row: PlanRow) -> dict[str, Any]:
     }
 
 
-def _price(terms: PlanTerms) -> str | None:
-    return None if terms.unpriced else format_amount(terms.retail_price_micros)
-
-
 def _short_facts(row: PlanRow) -> dict[str, Any]:
     """Return the facts that fit on one line."""
-    terms, cost = row.terms, row.terms.cost
+    terms = row.terms
     return {
         "id": row.id,
         "name": terms.name,
         "provider_plan_id": terms.provider_plan_id,
-        "price": (price := _price(terms)) and f"{price} {terms.currency}",
+        "price": (price := price_of(terms)) and f"{price} {terms.currency}",
         "later": [
             f"{format_amount(each.retail_price_micros)} from {each.starts_at:%Y-%m-%dT%H:%M:%SZ}"
             for each in terms.later_prices or ()
         ],
-        "cost": cost and f"{format_amount(cost.amount_micros)} {cost.currency}",
+        "cost": cost_of(terms),
         "mb": terms.data_mb,
         "days": terms.validity_days,
         "coverage": terms.coverage_type,

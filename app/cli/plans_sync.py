@@ -13,10 +13,9 @@ from app.cli.arguments import ABOVE_ZERO
 from app.cli.installation import cause_of, installation
 from app.cli.output import as_json_option, show_parts
 from app.processes.providers import supplied_by
-from domain.catalogue.plan import Plan
+from domain.catalogue.plan import Plan, PlanTerms
 from domain.catalogue.supplied import SuppliedPlan
 from domain.catalogue.syncing import Markup, Synced, SyncRules, Updated
-from domain.cost import Cost
 from domain.errors import NotPossible
 from domain.money import format_amount
 
@@ -117,20 +116,26 @@ def _plans(plans: Iterable[Plan], now: datetime) -> list[Row]:
 
 def _facts(plan: Plan, now: datetime) -> Row:
     terms = plan.terms.at(now)
-    price = None if terms.unpriced else format_amount(terms.retail_price_micros)
     return {
         "id": plan.id,
         "provider_plan_id": terms.provider_plan_id,
         "name": terms.name,
-        "cost": _shown(terms.cost),
-        "price": price and f"{price} {terms.currency}",
+        "cost": cost_of(terms),
+        "price": (price := price_of(terms)) and f"{price} {terms.currency}",
         "enabled": plan.enabled,
     }
 
 
 def _cost(updated: Updated, now: datetime) -> Row:
-    return {**_facts(updated.plan, now), "cost_before": _shown(updated.before.cost)}
+    return {**_facts(updated.plan, now), "cost_before": cost_of(updated.before)}
 
 
-def _shown(cost: Cost | None) -> str | None:
+def price_of(terms: PlanTerms) -> str | None:
+    """Return the price of a plan; None while it has none."""
+    return None if terms.unpriced else format_amount(terms.retail_price_micros)
+
+
+def cost_of(terms: PlanTerms) -> str | None:
+    """Return what the network takes for a plan, with its currency; None if it is not known."""
+    cost = terms.cost
     return None if cost is None else f"{format_amount(cost.amount_micros)} {cost.currency}"

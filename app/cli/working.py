@@ -20,7 +20,7 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     With RabbitMQ the workers of other processes do the work, and nothing is waited for.
     """
     container.currency.check()  # The work may charge.
-    container.time.measure()
+    container.database_clock.measure()
     broker = container.broker
     if not isinstance(broker, InProcessBroker):
         yield lambda: None

@@ -125,7 +125,7 @@ def readyz() -> Response:
         missing=missing,
         failed_read_models=found.failed,
         signing_keys=no_keys is None,
-        clock_offset_seconds=round(container().time.offset_s, 3),
+        clock_offset_seconds=round(container().database_clock.offset_s, 3),
     )
     return json_response(readiness, 200 if readiness.ok else 503)
 

@@ -50,8 +50,10 @@ def listen(
     if role in WITH_BROKER:
         needs["broker"] = lambda: missing_broker(container)
     registry = container.metrics.registry(role, counted)
-    registry.register(ClockOffset(container.time))
-    shown = pages(registry, needs, lambda: {CLOCK_OFFSET: round(container.time.offset_s, 3)})
+    registry.register(ClockOffset(container.database_clock))
+    shown = pages(
+        registry, needs, lambda: {CLOCK_OFFSET: round(container.database_clock.offset_s, 3)}
+    )
     try:
         return MetricsServer(settings.host, settings.metrics_port, shown)
     except OSError as error:

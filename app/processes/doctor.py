@@ -128,8 +128,8 @@ def _keys(container: Container) -> Iterator[Finding]:
 
 
 def _clock(container: Container) -> Iterator[Finding]:
-    container.time.measure()
-    off_s = abs(container.time.offset_s)
+    container.database_clock.measure()
+    off_s = abs(container.database_clock.offset_s)
     if off_s > CLOCK_OFF_MAX_S:
         message = f"the clock of this machine is {off_s:.1f} s off that of the database: set up NTP"
         yield Finding("clock", "fault", message)

@@ -28,7 +28,7 @@ def wait_until_ready(container: Container, stop: Event) -> bool:
     """
     is_ready = _wait(lambda: what_is_missing(container), stop)
     if is_ready:
-        container.time.measure()
+        container.database_clock.measure()
         container.currency.check()
     return is_ready
 

@@ -73,7 +73,7 @@ class Runtime:
     def start(self) -> None:
         """Start all threads, then ask again for work that was lost with an earlier process."""
         container, roles = self._container, self._roles
-        self._spawn("time", lambda: container.time.keep(self._stop))
+        self._spawn("time", lambda: container.database_clock.keep(self._stop))
         if "worker" in roles:
             self._spawn("drains", lambda: container.drains.keep(self._stop))
             self._start_workers()

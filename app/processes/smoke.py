@@ -156,7 +156,7 @@ def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smok
 def _create(
     container: Container, network: StockNetwork, plan: ProviderPlan, smoked: Smoked
 ) -> None:
-    rules = container.rules
+    rules = container.provisioning_rules
     free = smoked.do(
         "list free eSIMs",
         lambda: network.available_esims(plan, None, rules.product, page=0, timeout_s=READ_S),

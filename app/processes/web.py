@@ -75,7 +75,7 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
     if not settings.metrics_port:
         container.close()
     else:
-        Thread(target=container.time.keep, args=(stop,), name="time", daemon=True).start()
+        Thread(target=container.database_clock.keep, args=(stop,), name="time", daemon=True).start()
     Workers(listeners, settings.web_workers, on_end).run(
         stop, lambda: logger.info("serving %s", settings.public)
     )

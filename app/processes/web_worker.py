@@ -38,8 +38,10 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
     container.role = "web worker"
     try:
         _complete(container)
-        container.time.measure()
-        Thread(target=container.time.keep, args=(Event(),), name="time", daemon=True).start()
+        container.database_clock.measure()
+        Thread(
+            target=container.database_clock.keep, args=(Event(),), name="time", daemon=True
+        ).start()
         Thread(target=container.drains.keep, args=(Event(),), name="drains", daemon=True).start()
         container.waker.start()
         Thread(target=container.warm, name="warm", daemon=True).start()

@@ -152,7 +152,9 @@ class Buyer:
         process.network = FaultyNetwork(process.bare_network)
         process.waiting = WatchedPlaces(networks=len(process.settings.networks))
         deadline = timedelta(seconds=deadline_s or self.deadline_s)
-        process.rules = replace(process.rules, base_plan="base-1", deadline=deadline)
+        process.provisioning_rules = replace(
+            process.provisioning_rules, base_plan="base-1", deadline=deadline
+        )
         return process
 
     def hire(self, process: Process | None = None, after: int | None = None) -> Workers:

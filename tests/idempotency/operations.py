@@ -215,7 +215,7 @@ class _Network(Operation):
         for plan_id in self.plans:
             self.buyer.disable(plan_id)
         for process in (self.process, self.other):
-            process.rules = replace(process.rules, base_plan="")
+            process.provisioning_rules = replace(process.provisioning_rules, base_plan="")
 
 
 class Creation(_Network):

@@ -158,7 +158,9 @@ def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_sec
     ensure_keys(started)
     forget_keys(started)
     clock.forward(days=1)
-    started.time = started.clock = DatabaseClock(clock, lambda: clock() - timedelta(seconds=2))
+    started.database_clock = started.clock = DatabaseClock(
+        clock, lambda: clock() - timedelta(seconds=2)
+    )
     with started.views.reading() as connection:
         clients = [row.client_id for row in started.clients.all(connection)]
     note_pepper(started)  # As `client rotate-secret` does, before anything has measured.

@@ -153,7 +153,7 @@ def test_what_is_wrong_with_an_installation_is_said(
 @postgresql_only("a file has no clock of its own")
 def test_a_clock_that_is_off_is_said(healthy: Process) -> None:
     behind = SetClock(utc_now() - timedelta(seconds=28))
-    healthy.time = DatabaseClock(behind, healthy.views.server_time)
+    healthy.database_clock = DatabaseClock(behind, healthy.views.server_time)
     assert checks(healthy) == {"clock"}
 
 

@@ -161,8 +161,8 @@ def test_who_is_far_off_is_told_once_and_when_it_is_over(caplog: pytest.LogCaptu
 @sqlite_only("a file has no clock")
 def test_a_file_has_the_clock_of_its_machine(installation: Installation) -> None:
     process = installation.process(behind)
-    process.time.measure()
-    assert process.time.offset_s == 0.0
+    process.database_clock.measure()
+    assert process.database_clock.offset_s == 0.0
 
 
 @postgresql_only("its server has a clock")
@@ -177,8 +177,8 @@ def test_a_link_that_is_asked_for_by_a_host_that_is_behind_is_made(
         plan_id = buyer.sell()
         with pytest.raises(ProvisioningError):  # Its deadline is over before the worker begins.
             buyer.create(plan_id, process=web)
-        web.time.measure()
-        assert abs(web.time.offset_s - BEHIND.total_seconds()) < 1
+        web.database_clock.measure()
+        assert abs(web.database_clock.offset_s - BEHIND.total_seconds()) < 1
         link, _ = buyer.create(plan_id, process=web)
         assert link.is_visible
     finally:
@@ -192,7 +192,7 @@ def test_the_time_is_kept_by_a_thread_of_its_own(
     monkeypatch.setattr("app.watch.database_clock.LOOK_S", 0.001)
     process = installation.process(behind)
     stop = Event()
-    thread = Thread(target=process.time.keep, args=(stop,))
+    thread = Thread(target=process.database_clock.keep, args=(stop,))
     thread.start()
     wait_until(lambda: abs(process.clock() - utc_now()) < timedelta(seconds=1))
     stop.set()

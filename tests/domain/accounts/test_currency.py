@@ -79,7 +79,7 @@ def test_a_plan_of_another_currency_is_not_sold_at_its_figure(process: Process) 
     sold = plan(id=str(uuid4()))
     import_plans(process, sold)
     process.projector.catch_up()
-    process.rules = replace(process.rules, currency="JPY")
+    process.provisioning_rules = replace(process.provisioning_rules, currency="JPY")
     request = LinkRequest(organization_id, UUID(sold["id"]), None, None)
     with pytest.raises(ConfigError):
         process.link_create.run(request, process.cause())

@@ -108,7 +108,7 @@ def test_a_plan_that_does_not_exist_is_named_before_everything_else(
     new_buyer: NewBuyer,
 ) -> None:
     buyer = new_buyer("")
-    buyer.process.rules = replace(buyer.process.rules, base_plan="")
+    buyer.process.provisioning_rules = replace(buyer.process.provisioning_rules, base_plan="")
     refused = refusal(buyer, uuid4())
     assert isinstance(refused, ValidationFailed)
     assert list(refused.details) == ["plan_id"]
@@ -135,7 +135,7 @@ def test_without_a_base_plan_nothing_is_sold_whatever_the_wallet_holds(
 ) -> None:
     for number, amount in enumerate(["", "1.00", "10.00"]):
         buyer = new_buyer(amount)
-        buyer.process.rules = replace(buyer.process.rules, base_plan="")
+        buyer.process.provisioning_rules = replace(buyer.process.provisioning_rules, base_plan="")
         assert isinstance(refusal(buyer, buyer.sell(f"Europe {number}")), ConfigError)
 
 

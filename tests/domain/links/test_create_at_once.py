@@ -172,14 +172,14 @@ def test_what_a_creation_refuses_is_refused_in_its_order(new_buyer: NewBuyer) ->
     buyer = new_buyer("3.99")
     plan_id = buyer.sell()
     buyer.network.before("available_esims", Unavailable("down"))
-    rules = buyer.process.rules
-    buyer.process.rules = replace(rules, base_plan="")
+    rules = buyer.process.provisioning_rules
+    buyer.process.provisioning_rules = replace(rules, base_plan="")
     with pytest.raises(ValidationFailed):
         quote(buyer, uuid4())
     with pytest.raises(ConfigError):
         quote(buyer, plan_id)
     del buyer.process.link_create
-    buyer.process.rules = rules
+    buyer.process.provisioning_rules = rules
     with pytest.raises(InsufficientBalance):
         quote(buyer, plan_id)
     buyer.pay_in(10_000)

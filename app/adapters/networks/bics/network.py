@@ -13,7 +13,8 @@ from itertools import count, islice
 from math import inf
 from typing import Literal
 
-from app.adapters.networks.bics.replies import (
+from app.adapters.networks.bics.session import Deadline, Session
+from app.adapters.networks.bics.wire import (
     BYTES_PER_MB,
     DAY,
     MOMENT,
@@ -30,7 +31,6 @@ from app.adapters.networks.bics.replies import (
     Statistics,
     status_of,
 )
-from app.adapters.networks.bics.session import Deadline, Session
 from app.adapters.remote.reply import Malformed
 from domain.catalogue.supplied import SuppliedPlan
 from domain.cause import Clock

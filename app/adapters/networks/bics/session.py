@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.adapters.networks.bics.replies import Answer, Login, Outcome
+from app.adapters.networks.bics.wire import Answer, Login, Outcome
 from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable

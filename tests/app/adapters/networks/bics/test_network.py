@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from app.adapters.networks.bics.network import BicsNetwork
-from app.adapters.networks.bics.replies import ActivationCode, Answer, Statistics, status_of
+from app.adapters.networks.bics.wire import ActivationCode, Answer, Statistics, status_of
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, Unavailable
 from tests.contracts.esim_networks import BASE_PLAN, PLAN, SPONSOR, TIMEOUT_S, a_free_esim, a_link
