@@ -141,6 +141,7 @@ def test_two_processes_of_one_currency_open_their_first_wallets_at_once(
     assert events(process)["Ledger.Opened"] == 1
 
 
+@pytest.mark.any_database
 def test_a_log_of_an_older_release_has_the_currency_of_its_first_wallet(
     process: Process, euros: Process, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -59,6 +59,7 @@ def test_a_plan_that_was_renamed_meanwhile_is_not_taken_for_the_old_one(
     assert process.log.get(Plan, chosen).terms.name == "B"
 
 
+@pytest.mark.any_database
 def test_an_import_does_not_try_for_ever(process: Process) -> None:
     chosen, looks = uuid4(), []
     import_plans(process, plan("B", id=str(chosen)))
@@ -88,6 +89,7 @@ def test_changes_of_one_plan_by_two_operators_are_all_kept(installation: Install
     assert stored(processes[0]).excluded == set(organizations)
 
 
+@pytest.mark.any_database
 def test_a_table_that_is_behind_the_log_decides_nothing(process: Process) -> None:
     import_plans(process, plan())
     process.projector.catch_up()

@@ -29,6 +29,7 @@ def create(
     return job.id, replayed
 
 
+@pytest.mark.any_database
 def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: Process) -> None:
     one, other = process.organization("10.00"), process.organization("10.00")
     first, _ = create(process, one, 600, "key-1")
@@ -48,6 +49,7 @@ def test_what_is_beyond_the_bound_is_refused_until_something_has_ended(process: 
     assert not create(process, one, 1_000, "key-2")[1]
 
 
+@pytest.mark.any_database
 def test_the_bound_comes_before_the_balance_and_what_is_not_paid_takes_no_room(
     process: Process,
 ) -> None:

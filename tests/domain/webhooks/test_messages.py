@@ -88,6 +88,7 @@ def test_an_event_of_a_change_of_plans_is_told_in_the_order_of_its_link(process:
     assert process.log.head() == 0
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(("ends", "status"), [("look up", "completed"), ("cancel", "cancelled")])
 def test_a_job_tells_how_it_ended(process: Process, ends: str, status: str) -> None:
     owner = process.organization()

@@ -50,6 +50,7 @@ def test_an_event_that_cannot_be_decoded_is_a_failure_at_its_position(
     assert (report.events, report.position) == (3, 3)
 
 
+@pytest.mark.any_database
 def test_only_so_many_failures_are_listed(process: Process) -> None:
     forger = Forger(process)
     for _ in range(FAILURES_MAX + 5):

@@ -31,6 +31,7 @@ def caught_up_at(process: Process, name: str = "organizations") -> datetime | No
     return place_of(process, name).caught_up_at
 
 
+@pytest.mark.any_database
 def test_a_model_that_never_ran_has_never_caught_up(process: Process) -> None:
     assert {lag.caught_up_at for lag in all_lags(process)} == {None}
 

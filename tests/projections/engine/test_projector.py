@@ -23,6 +23,7 @@ from tests.projections.looking import (
 )
 
 
+@pytest.mark.any_database
 def test_the_log_is_projected_in_batches(process: Process) -> None:
     register(process, 2 * BATCH_EVENTS_MAX + 1)
     reached = []

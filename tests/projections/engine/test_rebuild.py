@@ -79,6 +79,7 @@ def test_a_rebuilt_model_goes_on_from_where_the_rebuild_ended(process: Process) 
     assert verify(process.log, process.views, process.positions, process.models).failures == []
 
 
+@pytest.mark.any_database
 def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
     register(process, BATCH_EVENTS_MAX + 1)
     reached: list[tuple[int, int]] = []
@@ -94,6 +95,7 @@ def test_a_log_of_many_batches_is_rebuilt(process: Process) -> None:
     assert len(rows(process)["organizations"]) == head
 
 
+@pytest.mark.any_database
 def test_an_empty_log_is_rebuilt_as_nothing(process: Process) -> None:
     for model in process.models:
         reached = rebuild_all(process.log, process.views, process.positions, [model])
@@ -124,6 +126,7 @@ def test_a_rebuild_that_fails_changes_nothing(process: Process) -> None:
     assert (tables(process), rows(process), places(process)) == before
 
 
+@pytest.mark.any_database
 def test_one_model_that_cannot_be_built_holds_up_no_other(process: Process) -> None:
     process.organization()
     process.projector.catch_up()
@@ -156,6 +159,7 @@ def test_a_rebuild_that_fails_at_the_swap_changes_nothing(
     assert (tables(process), rows(process), places(process)) == before
 
 
+@pytest.mark.any_database
 def test_a_model_that_has_stopped_is_mended_by_its_rebuild(process: Process) -> None:
     process.organization("1.00")
     projector_of(process, Unbuildable()).step()
@@ -216,6 +220,7 @@ def test_a_log_that_was_restored_is_told_apart_and_read_anew(
     assert len(rows(restored)["organizations"]) == 2 + more
 
 
+@pytest.mark.any_database
 def test_a_generation_can_be_filled_up_to_a_position(process: Process) -> None:
     register(process, 5)
     fresh, last = fill(process.log, process.views, process.organizations, until=3)

@@ -1,5 +1,6 @@
 """Read models are rebuilt beside the serving ones: nobody sees a table missing or a row twice."""
 
+import os
 from collections.abc import Callable
 from threading import Event, Thread
 from uuid import UUID
@@ -17,6 +18,7 @@ from tests.projections.histories import Life, create_job, finish_job
 from tests.projections.looking import all_lags, failures
 
 pytestmark = pytest.mark.slow
+ROUNDS = 2 if os.environ.get("SOAK") == "1" else 1
 
 
 class Beside:
@@ -95,6 +97,7 @@ def swaps_that_wait(process: Process) -> int:
         return int(connection.execute(text(statement)).scalar_one())
 
 
+@pytest.mark.rounds
 def test_rebuilding_while_events_arrive_and_readers_read(installation: Installation) -> None:
     writer, projecting, reading, rebuilding = (installation.process() for _ in range(4))
     life, beside = Life(writer, seed=11), Beside()
@@ -107,7 +110,7 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     thread.start()
     beside.start(lambda: life.go_on(1))
     beside.start(reads_of(reading, organization_id, job_id))
-    for _ in range(2):
+    for _ in range(ROUNDS):
         for model in rebuilding.models:
             rebuild_all(rebuilding.log, rebuilding.views, rebuilding.positions, [model])
             wait_until(lambda: all(lag.events < 50 for lag in all_lags(writer)))
@@ -119,12 +122,13 @@ def test_rebuilding_while_events_arrive_and_readers_read(installation: Installat
     assert verify(writer.log, writer.views, writer.positions, writer.models).failures == []
 
 
+@pytest.mark.rounds
 def test_verifying_while_events_arrive_finds_nothing(installation: Installation) -> None:
     writer, projecting, auditing = (installation.process() for _ in range(3))
     life, beside = Life(writer, seed=12), Beside()
     beside.start(lambda: life.go_on(1))
     beside.start(projecting.projector.step)
-    for model in auditing.models * 2:
+    for model in auditing.models * ROUNDS:
         assert differences(auditing.log, auditing.views, auditing.positions, model) == []
     beside.end()
     assert beside.errors == []

@@ -3,6 +3,7 @@
 from collections import Counter
 from datetime import date, timedelta
 
+import pytest
 from msgspec.structs import replace
 from sqlalchemy import select
 
@@ -60,6 +61,7 @@ def test_the_view_and_the_report_agree(installation: Installation) -> None:
     figures.database.close()
 
 
+@pytest.mark.any_database
 def test_they_agree_on_a_long_history(process: Process) -> None:
     life = Life(process, 41)
     life.go_on(40)

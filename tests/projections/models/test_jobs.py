@@ -131,6 +131,7 @@ def test_jobs_are_listed_newest_first_by_status_and_counted(
         rebuild_all(process.log, process.views, process.positions, [process.jobs])
 
 
+@pytest.mark.any_database
 def test_a_list_shows_no_job_whose_numbers_were_erased(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -150,6 +151,7 @@ def test_a_fresh_job_has_no_settlement(process: Process, organization_id: UUID) 
     assert (found.total_count, found.settlements, found.finished_at) == (2, [], None)
 
 
+@pytest.mark.any_database
 def test_nobody_sees_the_jobs_of_others(process: Process, organization_id: UUID) -> None:
     job_id = create_job(process, organization_id, numbers(1))
     other = process.organization()
@@ -159,6 +161,7 @@ def test_nobody_sees_the_jobs_of_others(process: Process, organization_id: UUID)
     assert row(process, organization_id, uuid4()) is None
 
 
+@pytest.mark.any_database
 def test_a_job_whose_month_was_erased_opens_no_more_after_a_rebuild_neither(
     process: Process, organization_id: UUID
 ) -> None:
@@ -202,6 +205,7 @@ def test_a_job_that_moved_before_the_clock_was_set_back_is_idle(
     assert idle(process, seconds=60) == [old]  # A clock may be so much ahead of another.
 
 
+@pytest.mark.any_database
 def test_a_finished_job_is_not_idle(process: Process, organization_id: UUID) -> None:
     finished, open_one = (create_job(process, organization_id, numbers(1)) for _ in range(2))
     finish_job(process, finished)

@@ -77,11 +77,13 @@ def test_a_fee_is_in_the_history_of_each_of_its_links(life: LinkSteps) -> None:
     assert history(life)[0][0] == fee
 
 
+@pytest.mark.any_database
 def test_a_link_that_a_fee_names_twice_has_it_once(life: LinkSteps) -> None:
     charge_fee(life.process, life.organization_id, "2026-03", [life.id, life.id])
     assert [kind for kind, _ in told(life)] == ["monthly_link_fee", "activation"]
 
 
+@pytest.mark.any_database
 def test_a_failed_link_keeps_its_charge_and_its_refund(process: Process) -> None:
     failed = LinkSteps(process, process.organization()).reserve().fail().release()
     assert told(failed) == [("refund", 4_000_000), ("activation", 4_000_000)]
@@ -106,6 +108,7 @@ def test_pages_neither_repeat_nor_skip(life: LinkSteps) -> None:
     assert pages[-1][0] == []
 
 
+@pytest.mark.any_database
 def test_nobody_sees_the_history_of_others(life: LinkSteps) -> None:
     other = life.process.organization()
     assert history(life, other) == ([], 0)

@@ -3,6 +3,8 @@
 from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
+import pytest
+
 from tests.installation import Process, SetClock
 from tests.projections.link_steps import LinkSteps
 
@@ -15,6 +17,7 @@ def active(process: Process, organization_id: UUID, moment: datetime) -> list[UU
         return process.link_spans.active_at(connection, organization_id, moment)
 
 
+@pytest.mark.any_database
 def test_a_link_is_active_from_its_activation_on(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -26,6 +29,7 @@ def test_a_link_is_active_from_its_activation_on(
     assert active(process, organization_id, clock.now - MICROSECOND) == []
 
 
+@pytest.mark.any_database
 def test_a_link_that_failed_never_was_active(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -87,6 +91,7 @@ def test_a_status_that_is_confirmed_begins_no_second_span(
         assert len(connection.execute(process.link_spans.rows.select()).all()) == 1
 
 
+@pytest.mark.any_database
 def test_switches_within_one_moment_end_as_the_log_has_them(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:

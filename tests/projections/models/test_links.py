@@ -55,6 +55,7 @@ def row_of(link: Link, position: int) -> LinkRow:
     )
 
 
+@pytest.mark.any_database
 def test_a_link_is_there_from_its_activation_on(process: Process, organization_id: UUID) -> None:
     life = LinkSteps(process, organization_id, "Van 7")
     for step in (life.reserve, life.begin):
@@ -70,6 +71,7 @@ def test_a_link_is_there_from_its_activation_on(process: Process, organization_i
     assert page(process, organization_id) == ([found], 1)
 
 
+@pytest.mark.any_database
 def test_a_link_that_fails_is_never_there(process: Process, organization_id: UUID) -> None:
     LinkSteps(process, organization_id).fail()
     LinkSteps(process, organization_id).reserve().fail().release()
@@ -112,6 +114,7 @@ def test_a_link_reads_as_its_aggregate_at_every_step(
     assert found.first_used_at == clock.now - timedelta(seconds=7)
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("intended", "settled", "expected"),
     [
@@ -167,6 +170,7 @@ def test_pages_come_newest_first_and_neither_repeat_nor_skip(
     assert page(process, organization_id, offset=10**9) == ([], 11)
 
 
+@pytest.mark.any_database
 def test_nobody_sees_the_links_of_others(process: Process, organization_id: UUID) -> None:
     life = LinkSteps(process, organization_id, "Van").activate()
     other = process.organization()

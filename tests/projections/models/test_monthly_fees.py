@@ -60,6 +60,7 @@ def test_what_fell_due_is_there_with_all_that_it_counts(process: Process) -> Non
     assert row.amount_micros == 3_000_000
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("in_one_batch", [True, False])
 def test_what_was_charged_is_owed_no_more(process: Process, *, in_one_batch: bool) -> None:
     organization_id = uuid4()

@@ -19,6 +19,7 @@ def row(process: Process, organization_id: object) -> OrganizationRow:
     return one
 
 
+@pytest.mark.any_database
 def test_a_registered_organization_is_active(process: Process) -> None:
     moment = SetClock()
     process.clock = moment
@@ -81,6 +82,7 @@ def test_limits_are_read_back_and_given_up_again(process: Process) -> None:
         assert (found.low_balance_threshold_micros, *limits) == values
 
 
+@pytest.mark.any_database
 def test_a_change_concerns_one_organization(process: Process) -> None:
     kept, changed = process.organization(""), process.organization("")
     cause = process.cause()
@@ -105,6 +107,7 @@ def test_all_organizations_come_oldest_first(process: Process) -> None:
         assert [each.id for each in process.organizations.all(connection)] == made[::-1]
 
 
+@pytest.mark.any_database
 def test_an_organization_that_does_not_exist_is_none(process: Process) -> None:
     with process.views.reading() as connection:
         assert process.organizations.get(connection, uuid4()) is None

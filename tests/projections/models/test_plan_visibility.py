@@ -169,6 +169,7 @@ def test_a_top_up_for_a_known_profile_needs_a_provider_id_besides(world: World) 
     assert seen == {case: case.is_seen and case.connected for case in cases()}
 
 
+@pytest.mark.any_database
 def test_an_own_copy_is_seen_itself_when_it_is_enabled(world: World) -> None:
     with world.process.views.reading() as connection:
         copies = {
@@ -179,6 +180,7 @@ def test_an_own_copy_is_seen_itself_when_it_is_enabled(world: World) -> None:
     assert len(listed(world) & copies) == own_enabled
 
 
+@pytest.mark.any_database
 def test_a_stranger_sees_what_is_global_enabled_and_not_copied(world: World) -> None:
     plans = world.process.plans
     with world.process.views.reading() as connection:
@@ -187,6 +189,7 @@ def test_a_stranger_sees_what_is_global_enabled_and_not_copied(world: World) -> 
     assert world.seen(lambda: {row.id for row in rows}) == expected
 
 
+@pytest.mark.any_database
 def test_what_was_bought_is_known_whoever_may_see_it(world: World) -> None:
     wanted = [*world.plans.values(), *world.copies, uuid4()]
     with world.process.views.reading() as connection:

@@ -165,6 +165,7 @@ def atlas(process: Process) -> Process:
     return process
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("region", REGIONS)
 def test_a_plan_matches_a_region_by_any_of_its_countries(atlas: Process, region: str) -> None:
     found = names(atlas, region=region)

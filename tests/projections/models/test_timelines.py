@@ -4,6 +4,8 @@ import json
 from base64 import b64encode
 from uuid import UUID, uuid4
 
+import pytest
+
 from projections.models.timelines import TimelineEntry
 from tests.installation import Process
 from tests.projections.histories import look_up
@@ -20,6 +22,7 @@ def topics(process: Process, link_id: UUID) -> list[str]:
     return [each.what for each in timeline(process, link_id)]
 
 
+@pytest.mark.any_database
 def test_a_creation_is_told_with_its_esim_and_its_charge(
     process: Process, organization_id: UUID
 ) -> None:
@@ -58,6 +61,7 @@ def test_a_creation_is_told_with_its_esim_and_its_charge(
     assert facts["link.activated"]["provider_plan_id"] == "europe-5-gb"
 
 
+@pytest.mark.any_database
 def test_a_failed_link_is_told_to_its_end(process: Process, organization_id: UUID) -> None:
     life = LinkSteps(process, organization_id).reserve().begin()
     life.fail(process.clock()).remove_endpoint().release()
@@ -117,6 +121,7 @@ def test_a_plan_change_is_told_step_by_step(process: Process, organization_id: U
     assert "link.change_closed" in facts
 
 
+@pytest.mark.any_database
 def test_a_monthly_fee_is_told_of_each_of_its_links(
     process: Process, organization_id: UUID
 ) -> None:
@@ -144,6 +149,7 @@ def test_a_status_is_told_with_its_intent(process: Process, organization_id: UUI
     ]
 
 
+@pytest.mark.any_database
 def test_an_activation_code_is_told_of_but_never_shown(
     process: Process, organization_id: UUID
 ) -> None:
@@ -157,5 +163,6 @@ def test_an_activation_code_is_told_of_but_never_shown(
         assert part not in text
 
 
+@pytest.mark.any_database
 def test_a_link_that_never_was_has_no_timeline(process: Process) -> None:
     assert timeline(process, uuid4()) == []

@@ -71,6 +71,7 @@ def test_every_kind_of_entry_is_shown_whole(process: Process, organization_id: U
         assert (each.organization_id, each.currency) == (organization_id, "USD")
 
 
+@pytest.mark.any_database
 def test_an_entry_names_its_reason_and_what_it_is_made_of(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -110,6 +111,7 @@ def test_the_unfiltered_page_is_that_of_a_filter_that_lets_all_pass(
     assert fast == page(process, organization_id, everything, offset, limit)
 
 
+@pytest.mark.any_database
 def test_kinds_are_listed_alone(process: Process, organization_id: UUID) -> None:
     counts = {
         kind: page(process, organization_id, Filter(kind=kind))[1]
@@ -150,6 +152,7 @@ def test_a_reference_finds_the_charge_and_its_refund(
     assert page(process, organization_id, Filter(reference="nothing"))[1] == 0
 
 
+@pytest.mark.any_database
 def test_nobody_sees_the_transactions_of_others(process: Process, organization_id: UUID) -> None:
     (newest,), _ = page(process, organization_id, limit=1)
     with process.views.reading() as connection:

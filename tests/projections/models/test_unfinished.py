@@ -45,6 +45,7 @@ def test_what_was_begun_before_the_clock_was_set_back_is_due(
     assert due(process, clock()) == []
 
 
+@pytest.mark.any_database
 def test_a_link_is_due_by_its_step_until_it_is_active(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -61,6 +62,7 @@ def test_a_link_is_due_by_its_step_until_it_is_active(
         assert due_in_s(process, life.id) == seconds
 
 
+@pytest.mark.any_database
 def test_a_failed_link_is_due_soon_until_its_esim_is_free(
     process: Process, organization_id: UUID, clock: SetClock
 ) -> None:
@@ -99,6 +101,7 @@ def test_a_lost_order_is_due_when_it_is_settled_and_then_until_all_is_given_back
     assert due_in_s(process, lost.id) is None
 
 
+@pytest.mark.any_database
 def test_a_link_that_took_nothing_has_ended_with_its_failure(
     process: Process, organization_id: UUID
 ) -> None:
@@ -106,6 +109,7 @@ def test_a_link_that_took_nothing_has_ended_with_its_failure(
     assert due_in_s(process, life.id) is None
 
 
+@pytest.mark.any_database
 def test_a_status_is_due_when_its_intent_has_run_out(
     process: Process, organization_id: UUID
 ) -> None:
@@ -119,6 +123,7 @@ def test_a_status_is_due_when_its_intent_has_run_out(
     assert due_in_s(process, life.id) is None
 
 
+@pytest.mark.any_database
 def test_a_plan_change_is_due_by_its_step_until_it_is_finished(
     process: Process, organization_id: UUID
 ) -> None:
@@ -175,6 +180,7 @@ def test_the_oldest_work_is_that_which_began_first_not_that_which_moved_first(
     assert oldest(process) is None
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("in_one_batch", [True, False])
 def test_work_that_begins_anew_is_as_old_as_its_new_begin(
     process: Process,

@@ -50,6 +50,7 @@ def run_job(process: Process, organization_id: UUID, wanted: list[str]) -> None:
     finish_job(process, create_job(process, organization_id, wanted))
 
 
+@pytest.mark.any_database
 def test_an_organization_without_a_wallet_has_none(process: Process) -> None:
     organization_id = process.organization("")
     process.projector.catch_up()
