@@ -111,6 +111,7 @@ def test_work_that_does_not_move_shows(installation: Installation) -> None:
     assert [shown[OFFLINE], shown[NETWORK.format("simulated")]] == [1, 1]
 
 
+@pytest.mark.any_database
 def test_the_open_circuit_of_a_network_shows(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -133,6 +134,7 @@ def test_the_open_circuit_of_a_network_shows(
     assert shown[OFFLINE] == 1
 
 
+@pytest.mark.any_database
 def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+14150000001"]))
     organization_id = process.organization()
@@ -152,6 +154,7 @@ def test_money_is_counted_by_what_it_was_for(installation: Installation) -> None
     assert shown["bulk_jobs_finished_total"] == 1
 
 
+@pytest.mark.any_database
 def test_a_charge_that_was_refused_is_not_counted(process: Process) -> None:
     wanted = LookupRequest(process.organization("0"), "+14150000009", PRICE_MICROS, "USD", None)
     with pytest.raises(Exception, match="balance"):
@@ -165,6 +168,7 @@ def sources(process: Process) -> list[float]:
     return [shown.get(f'lookups_total{{source="{each}"}}', 0) for each in kinds]
 
 
+@pytest.mark.any_database
 def test_lookups_are_counted_by_their_source(installation: Installation) -> None:
     process = installation.process(provider=CountingProvider(down=["+15005550001"], remote=True))
     organization_id = process.organization()
@@ -204,6 +208,7 @@ def test_a_lookup_that_a_thread_does_again_is_counted_once(installation: Install
     assert sources(process) == [2, 0, 1]
 
 
+@pytest.mark.any_database
 def test_requests_are_counted_by_route_and_status(process: Process) -> None:
     process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
     process.metrics.answered("GET", "/v1/wallet", 200, 0.01)
@@ -211,6 +216,7 @@ def test_requests_are_counted_by_route_and_status(process: Process) -> None:
     assert scrape(process)[name] == 2
 
 
+@pytest.mark.any_database
 def test_places_that_are_held_show_and_those_given_back_do_not(process: Process) -> None:
     with process.waiting.place(uuid4(), SIMULATED):
         assert scrape(process)["http_waiting_places_in_use"] == 1
@@ -221,6 +227,7 @@ def test_places_that_are_held_show_and_those_given_back_do_not(process: Process)
     assert shown["http_waiting_places"] == 40
 
 
+@pytest.mark.any_database
 def test_a_process_shows_only_what_it_does(process: Process) -> None:
     projector = scrape(process, "projector")
     assert 'follower_lag_events{name="wallets"}' in projector
@@ -239,6 +246,7 @@ def test_a_scrape_outlives_the_database(process: Process) -> None:
     assert not any(name.startswith("follower") for name in shown)
 
 
+@pytest.mark.any_database
 def test_no_label_could_hold_an_id_or_a_number(process: Process) -> None:
     text = generate_latest(process.metrics.registry("serve")).decode()
     labels = {

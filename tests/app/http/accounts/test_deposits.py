@@ -59,6 +59,7 @@ def test_a_payment_is_booked_once_and_told_with_its_entry(
     )
 
 
+@pytest.mark.any_database
 def test_who_made_it_is_kept_and_no_partner_sees_it(
     service: Service, payments: PaymentService
 ) -> None:
@@ -71,6 +72,7 @@ def test_who_made_it_is_kept_and_no_partner_sees_it(
     assert payments.client_id not in tenant.get("/v1/transactions").text
 
 
+@pytest.mark.any_database
 def test_another_amount_under_the_same_reference_is_refused(
     service: Service, payments: PaymentService
 ) -> None:
@@ -91,6 +93,7 @@ def test_twelve_at_once_are_one_deposit(service: Service, payments: PaymentServi
     assert tenant.balance() == "6.00"
 
 
+@pytest.mark.any_database
 def test_a_suspended_organization_is_paid_all_the_same(
     service: Service, payments: PaymentService
 ) -> None:
@@ -99,6 +102,7 @@ def test_a_suspended_organization_is_paid_all_the_same(
     assert payments.deposit(tenant).status_code == 201
 
 
+@pytest.mark.any_database
 def test_who_cannot_be_paid_is_named(service: Service, payments: PaymentService) -> None:
     tenant = service.tenant(balance=None)
     assert code_of(payments.deposit(tenant)) == "BILLING_NOT_CONFIGURED"
@@ -106,6 +110,7 @@ def test_who_cannot_be_paid_is_named(service: Service, payments: PaymentService)
     assert fields_of(unknown) == {"organization": ["There is no such organization."]}
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("field", "wrong"),
     [
@@ -134,6 +139,7 @@ def test_what_is_wrong_with_a_payment_is_named(
     assert acme.balance() == before
 
 
+@pytest.mark.any_database
 def test_only_a_machine_that_was_given_the_scope_may_deposit(
     service: Service, acme: Tenant
 ) -> None:
@@ -147,6 +153,7 @@ def test_only_a_machine_that_was_given_the_scope_may_deposit(
         service.register_client(acme.id, ["deposits", "wallet"])
 
 
+@pytest.mark.any_database
 def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
     make_service: MakeService,
 ) -> None:

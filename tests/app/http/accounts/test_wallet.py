@@ -32,11 +32,13 @@ def job_of(tenant: Tenant) -> str:
     return str(tenant.transactions(kind="bulk_lookup")[0]["reference"]["id"])
 
 
+@pytest.mark.any_database
 def test_the_balance_is_a_decimal_with_its_currency(service: Service) -> None:
     tenant = service.tenant(balance="12.5")
     assert tenant.get("/v1/wallet").json["data"] == {"balance": "12.50", "currency": "USD"}
 
 
+@pytest.mark.any_database
 def test_an_organization_without_a_wallet_has_none_to_read(service: Service) -> None:
     reply = service.tenant(balance=None).get("/v1/wallet")
     assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
@@ -70,6 +72,7 @@ def test_entries_are_newest_first_with_a_sequence_without_gaps(spender: Tenant) 
     assert entries[0]["balance_after"] == spender.balance() == "8.98"
 
 
+@pytest.mark.any_database
 def test_an_entry_has_the_fields_of_the_contract(spender: Tenant) -> None:
     charge = spender.transactions(kind="bulk_lookup")[0]
     assert charge.pop("id")
@@ -94,6 +97,7 @@ def test_one_entry_can_be_read_by_its_id(spender: Tenant) -> None:
     assert spender.get(f"{TRANSACTIONS}/{entry['id']}").json["data"] == entry
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "transaction_id", ["none", "8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11", "0" * 32, "%00"]
 )
@@ -121,6 +125,7 @@ def test_pages_neither_repeat_nor_skip(
     assert len(found) == -(-7 // per_page)
 
 
+@pytest.mark.any_database
 def test_a_page_tells_where_it_stands(spender: Tenant) -> None:
     reply = spender.get(f"{TRANSACTIONS}?page=2&per_page=3")
     assert reply.json["data"]["meta"] == {
@@ -156,6 +161,7 @@ NO_PAGES = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["page", "per_page"])
 def test_a_page_out_of_range_is_refused(spender: Tenant, name: str) -> None:
     for value in NO_PAGES:
@@ -163,6 +169,7 @@ def test_a_page_out_of_range_is_refused(spender: Tenant, name: str) -> None:
         assert list(fields_of(reply)) == [name], value
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     ("query", "told"),
     [
@@ -182,10 +189,12 @@ def test_what_a_page_may_be_is_told_in_words_that_help(
     assert [*fields_of(spender.get(f"{TRANSACTIONS}?{query}")).values()] == [[told]]
 
 
+@pytest.mark.any_database
 def test_what_is_not_read_may_come_twice(spender: Tenant) -> None:
     assert spender.get(f"{TRANSACTIONS}?utm=1&utm=2").status_code == 200
 
 
+@pytest.mark.any_database
 def test_too_many_per_page_are_refused(spender: Tenant) -> None:
     assert list(fields_of(spender.get(f"{TRANSACTIONS}?per_page=101"))) == ["per_page"]
 
@@ -218,6 +227,7 @@ def test_from_includes_its_moment_and_to_excludes_it(spender: Tenant) -> None:
     assert spender.transactions(to=deposited_at) == []
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "moment",
     [
@@ -233,6 +243,7 @@ def test_a_moment_may_have_any_offset(spender: Tenant, moment: str) -> None:
     assert spender.transactions(to=moment) == []
 
 
+@pytest.mark.any_database
 def test_the_plus_of_an_offset_may_arrive_as_a_space(spender: Tenant) -> None:
     reply = spender.get(f"{TRANSACTIONS}?from=2000-01-01T00:00:00+02:00")
     assert reply.json["data"]["meta"]["total"] == 7
@@ -249,6 +260,7 @@ NO_MOMENTS = [
 ]
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("name", ["from", "to"])
 def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str) -> None:
     for moment in NO_MOMENTS:
@@ -257,6 +269,7 @@ def test_a_moment_without_an_offset_is_refused(spender: Tenant, name: str) -> No
         assert "such as 2026-11-21" in told[name][0]
 
 
+@pytest.mark.any_database
 def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:
     tenant = service.tenant(balance="1.00")
     [deposit] = tenant.transactions()
@@ -267,6 +280,7 @@ def test_a_date_is_its_first_instant_in_utc(service: Service) -> None:
     assert tenant.transactions(**{"from": tomorrow}) == []
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize(
     "query",
     [
@@ -282,6 +296,7 @@ def test_a_filter_that_names_nothing_is_refused(spender: Tenant, query: str) -> 
     assert query.startswith(field)
 
 
+@pytest.mark.any_database
 def test_an_empty_filter_is_none(spender: Tenant) -> None:
     reply = spender.get(f"{TRANSACTIONS}?kind=&from=&to=&reference=")
     assert reply.json["data"]["meta"]["total"] == 7

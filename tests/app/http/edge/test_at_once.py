@@ -219,6 +219,7 @@ def test_it_is_the_reply_of_a_thread(house: House) -> None:
     assert at_once.json["meta"]["charge"]["transaction_id"] in {each["id"] for each in charges}
 
 
+@pytest.mark.any_database
 def test_under_a_rate_limit_each_request_counts_once_whoever_answers_it(house: House) -> None:
     tenant, key = house.service.tenant(), {KEY: str(uuid4())}
     cause = house.service.cause()
@@ -244,6 +245,7 @@ def left_and_reset(reply: Reply) -> tuple[int, int]:
     return int(match[1]), int(match[2])
 
 
+@pytest.mark.any_database
 @pytest.mark.parametrize("sent", [pytest.param(*each, id=i) for i, *each in USUAL.items()])
 def test_the_usual_spellings_need_no_thread(
     house: House, monkeypatch: pytest.MonkeyPatch, sent: tuple[str, str, str, dict[str, str]]
@@ -261,6 +263,7 @@ def test_the_usual_spellings_need_no_thread(
     assert at_once.startswith(b"HTTP/1.1 200 OK\r\n")
 
 
+@pytest.mark.any_database
 def test_what_is_unusual_is_left_to_a_thread(house: House) -> None:
     tenant = house.service.tenant()
     for name, sent in UNUSUAL.items():
@@ -323,6 +326,7 @@ def test_a_revoked_client_is_refused_within_a_second(house: House) -> None:
     assert status == 401
 
 
+@pytest.mark.any_database
 def test_a_client_that_leaves_costs_nobody_else(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -336,6 +340,7 @@ def test_a_client_that_leaves_costs_nobody_else(
     assert len(tenant.transactions(kind="lookup")) == before + 2
 
 
+@pytest.mark.any_database
 def test_the_front_is_free_while_commits_stand_still(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -386,6 +391,7 @@ def test_an_unknown_outcome_is_a_503_and_is_not_tried_by_a_thread(
     house.service.until(lambda: len(tenant.transactions(kind="lookup")) == before + 1)
 
 
+@pytest.mark.any_database
 def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)
@@ -403,6 +409,7 @@ def test_who_waits_too_long_is_told(house: House, monkeypatch: pytest.MonkeyPatc
     assert len(tenant.transactions(kind="lookup")) == before + 2
 
 
+@pytest.mark.any_database
 def test_what_is_too_much_for_one_round_goes_to_threads(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack
 from uuid import UUID
 
@@ -12,7 +13,7 @@ import pytest
 from app.settings import DOWNLOADS_OF_ONE_MAX
 from domain.lookups.bulk import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
-from tests.app.http.service import Tenant, code_of
+from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import numbers
 
 BULK = "/number-lookup/bulk"
@@ -26,13 +27,30 @@ def still(make_service: MakeService) -> Tenant:
     return make_service().tenant()
 
 
+def begun_by(tenant: Tenant) -> str:
+    """Return the path of a job whose first slice has ended; three items wait."""
+    job_id = tenant.create_job(WANTED).json["data"]["job_id"]
+    tenant.service.container.bulk_lookup.work(UUID(job_id), 0)
+    tenant.service.container.projector.catch_up()
+    return f"{BULK}/{job_id}"
+
+
 @pytest.fixture
 def path(still: Tenant) -> str:
-    """A job whose first slice has ended; three items wait."""
-    job_id = still.create_job(WANTED).json["data"]["job_id"]
-    still.service.container.bulk_lookup.work(UUID(job_id), 0)
-    still.service.container.projector.catch_up()
-    return f"{BULK}/{job_id}"
+    return begun_by(still)
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tenant]:
+    """For tests that change nothing."""
+    service = Service(tmp_path_factory.mktemp("results"))
+    yield service.tenant()
+    service.stop()
+
+
+@pytest.fixture(scope="module")
+def job(reader: Tenant) -> str:
+    return begun_by(reader)
 
 
 def items_of(tenant: Tenant, path: str) -> list[Item]:
@@ -40,20 +58,20 @@ def items_of(tenant: Tenant, path: str) -> list[Item]:
     return found
 
 
-def test_json_has_the_items_of_the_job_and_a_file_name(still: Tenant, path: str) -> None:
-    reply = still.get(f"{path}/results")
+def test_json_has_the_items_of_the_job_and_a_file_name(reader: Tenant, job: str) -> None:
+    reply = reader.get(f"{job}/results")
     assert reply.json["success"] is True
-    assert reply.json["data"] == items_of(still, path)
+    assert reply.json["data"] == items_of(reader, job)
     assert reply.json["meta"]["request_id"] == reply.headers["X-Request-Id"]
-    name = f'attachment; filename="job-{path.rpartition("/")[2]}.json"'
+    name = f'attachment; filename="job-{job.rpartition("/")[2]}.json"'
     assert reply.headers["Content-Disposition"] == name
     assert reply.headers["Content-Type"] == "application/json"
 
 
-def test_ndjson_has_an_item_a_line(still: Tenant, path: str) -> None:
-    reply = still.get(f"{path}/results?format=ndjson")
+def test_ndjson_has_an_item_a_line(reader: Tenant, job: str) -> None:
+    reply = reader.get(f"{job}/results?format=ndjson")
     lines = reply.text.splitlines()
-    assert [json.loads(each) for each in lines] == items_of(still, path)
+    assert [json.loads(each) for each in lines] == items_of(reader, job)
     assert reply.headers["Content-Type"] == "application/x-ndjson"
     assert reply.headers["Content-Disposition"].endswith('.ndjson"')
 
@@ -96,9 +114,9 @@ def test_csv_has_a_row_an_item_and_no_formulas(still: Tenant, path: str) -> None
     [("completed", SLICE_ITEMS - 1), ("failed", 1), ("pending", 3), ("cancelled", 0)],
 )
 def test_items_of_one_status_are_sent_alone(
-    still: Tenant, path: str, form: str, status: str, count: int
+    reader: Tenant, job: str, form: str, status: str, count: int
 ) -> None:
-    text = still.get(f"{path}/results?format={form}&status={status}").text
+    text = reader.get(f"{job}/results?format={form}&status={status}").text
     if form == "json":
         assert [each["status"] for each in json.loads(text)["data"]] == [status] * count
     else:
@@ -124,30 +142,30 @@ def test_a_cancelled_item_is_a_result_as_well(still: Tenant, path: str) -> None:
     ],
 )
 def test_the_form_is_chosen_by_accept_unless_the_query_says_it(
-    still: Tenant, path: str, accept: str, asked: str, kind: str
+    reader: Tenant, job: str, accept: str, asked: str, kind: str
 ) -> None:
-    reply = still.get(f"{path}/results{asked}", headers={"Accept": accept})
+    reply = reader.get(f"{job}/results{asked}", headers={"Accept": accept})
     assert reply.mimetype == kind
     assert "Accept" in reply.headers["Vary"]
 
 
-def test_it_is_compressed_for_who_takes_gzip(still: Tenant, path: str) -> None:
-    plain = still.get(f"{path}/results?format=csv")
-    packed = still.get(f"{path}/results?format=csv", headers={"Accept-Encoding": "gzip"})
+def test_it_is_compressed_for_who_takes_gzip(reader: Tenant, job: str) -> None:
+    plain = reader.get(f"{job}/results?format=csv")
+    packed = reader.get(f"{job}/results?format=csv", headers={"Accept-Encoding": "gzip"})
     assert packed.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(packed.data) == plain.data
     assert len(packed.data) * 3 < len(plain.data)
 
 
-def test_it_holds_a_place_until_it_is_sent(still: Tenant, path: str) -> None:
-    downloads = still.service.container.downloads
+def test_it_holds_a_place_until_it_is_sent(reader: Tenant, job: str) -> None:
+    downloads = reader.service.container.downloads
     with ExitStack() as stack:
         for _ in range(DOWNLOADS_OF_ONE_MAX):
-            stack.enter_context(downloads.place(still.id))
-        refused = still.get(f"{path}/results")
+            stack.enter_context(downloads.place(reader.id))
+        refused = reader.get(f"{job}/results")
         assert (refused.status_code, code_of(refused)) == (429, "RATE_LIMITED")
     for _ in range(2 * DOWNLOADS_OF_ONE_MAX):
-        assert still.get(f"{path}/results").status_code == 200
+        assert reader.get(f"{job}/results").status_code == 200
 
 
 def test_nobody_else_has_them_and_nobody_once_they_are_erased(still: Tenant, path: str) -> None:
