@@ -1,5 +1,6 @@
 """`audit checkpoint`: a note for others, by every way an operator may want it."""
 
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -66,17 +67,29 @@ def change(shell: Shell, statement: str) -> None:
     connection.close()
 
 
-@pytest.fixture
-def witnessed(shell: Shell, tmp_path: Path) -> Shell:
-    """Four organizations; two checkpoints lie with somebody else."""
-    sink = tmp_path / "kept"
-    sink.mkdir()
-    ours = shell.having(**AT_ONCE, CHECKPOINT_SINK=str(sink))
+def beside_a_sink(shell: Shell) -> Shell:
+    return shell.having(**AT_ONCE, CHECKPOINT_SINK=str(shell.home / "kept"))
+
+
+@pytest.fixture(scope="module")
+def witnessed_home(migrated_home: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A place to be copied, with its sink: six commands take longer than most tests."""
+    home = tmp_path_factory.mktemp("witnessed")
+    shutil.copytree(migrated_home, home, dirs_exist_ok=True)
+    (home / "kept").mkdir()
+    ours = beside_a_sink(Shell(home))
     for _ in range(2):
         for _ in range(2):
             ours.run("org", "create", "--name", "Acme", "--no-wallet")
         ours.run("audit", "checkpoint")
-    return ours
+    return home
+
+
+@pytest.fixture
+def witnessed(shell: Shell, witnessed_home: Path) -> Shell:
+    """Four organizations; two checkpoints lie with somebody else."""
+    shutil.copytree(witnessed_home, shell.home, dirs_exist_ok=True)
+    return beside_a_sink(shell)
 
 
 def kept(shell: Shell) -> list[Path]:
