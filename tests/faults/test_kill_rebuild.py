@@ -66,6 +66,7 @@ def test_a_rebuild_that_is_killed_leaves_the_old_tables_serving_and_the_new_ones
     assert verify(full.log, full.views, full.positions, full.models).failures == []
 
 
+@pytest.mark.any_database  # On both a rebuild is killed above, which a migration begins too.
 def test_a_migration_that_is_killed_is_done_by_the_next_one(
     installation: Installation, full: Process
 ) -> None:

@@ -65,6 +65,7 @@ def test_the_first_start_after_clients_were_made_is_no_loss(started: Process) ->
     assert start(started) == []
 
 
+@pytest.mark.any_database
 def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     for _ in range(3):
         started.keys.rotate()
@@ -72,6 +73,7 @@ def test_a_rotation_is_no_loss(started: Process, clock: SetClock) -> None:
     assert start(started) == []
 
 
+@pytest.mark.any_database
 def test_a_directory_of_a_release_that_did_not_name_its_first_key_is_no_loss(
     started: Process,
 ) -> None:
@@ -92,6 +94,7 @@ def test_a_start_without_keys_says_what_clients_have_lost(
     assert start(started) == [secrets], "every token of before would have ended by now"
 
 
+@pytest.mark.any_database
 def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_next(
     started: Process,
 ) -> None:
@@ -102,12 +105,14 @@ def test_a_start_that_dies_before_it_notes_its_keys_leaves_the_warning_to_the_ne
     assert "secrets of 2 clients" in secrets
 
 
+@pytest.mark.any_database
 def test_a_rotation_in_an_empty_directory_is_a_loss(started: Process) -> None:
     lose_keys(started)
     started.keys.rotate()
     assert "signing keys were made anew" in start(started)[0]
 
 
+@pytest.mark.any_database
 def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: SetClock) -> None:
     shutil.rmtree(keys_of(started))
     clock.forward(days=1)
@@ -123,6 +128,7 @@ def test_a_client_with_a_new_secret_has_lost_nothing(started: Process, clock: Se
     assert start(started) == []
 
 
+@pytest.mark.any_database
 def test_a_directory_that_comes_back_ends_the_loss(
     started: Process, tmp_path: Path, clock: SetClock
 ) -> None:
@@ -151,6 +157,7 @@ def rotating_secrets() -> AbstractContextManager[click.Context]:
     return context.scope()
 
 
+@pytest.mark.any_database
 def test_a_machine_that_is_ahead_does_not_date_a_new_pepper_behind_its_first_secret(
     started: Process, clock: SetClock
 ) -> None:

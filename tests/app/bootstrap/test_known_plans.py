@@ -11,6 +11,8 @@ from domain.cause import Cause
 from tests.installation import Installation, Process, SetClock
 from tests.plan_files import import_plans, plan, stored
 
+pytestmark = pytest.mark.any_database
+
 CAUSE = Cause(SetClock()(), "test")
 
 

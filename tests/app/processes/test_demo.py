@@ -13,6 +13,9 @@ from domain.accounts.organization import ApiClient, api_client_id
 from domain.catalogue.plan import Plan, PlanTerms
 from tests.installation import Installation, Process
 
+# On PostgreSQL each scenario begins with a demo.
+pytestmark = pytest.mark.any_database
+
 SAMPLES = json.loads(PLANS.read_bytes())["plans"]
 
 

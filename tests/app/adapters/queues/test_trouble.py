@@ -97,7 +97,8 @@ def test_a_worker_that_was_there_before_the_broker_begins_when_it_comes(
     assert "guest" not in caplog.text
 
 
-@pytest.mark.parametrize("end", ["stop", "kill"])
+# One that stops in good order loses no more; the test above sees that workers find it again.
+@pytest.mark.parametrize("end", [pytest.param("stop", marks=pytest.mark.soak), "kill"])
 def test_what_was_confirmed_outlives_the_broker_and_its_consumers_come_back(
     rabbitmq: RabbitServer, bench: Bench, end: str
 ) -> None:
