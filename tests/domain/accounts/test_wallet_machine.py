@@ -106,5 +106,5 @@ class WalletMachine(RuleBasedStateMachine):
             assert entry.amount_micros == (movement if signed else abs(movement))  # type: ignore[attr-defined]  # the same
 
 
-TestWallet = WalletMachine.TestCase
+TestWallet = pytest.mark.slow(WalletMachine.TestCase)  # A hundred stories of forty steps.
 TestWallet.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
