@@ -944,7 +944,7 @@ class Container:
             self.webhook_deliveries,
             self.webhook_sender,
             self.webhook_signer.sign,
-            self.webhook_key.is_there,
+            self.webhook_key.can_sign,
             self.publisher,
             self.clock,
             WEBHOOK_THREADS,
@@ -953,7 +953,12 @@ class Container:
     @part
     def webhook_key(self) -> WebhookKey:
         """The key that secrets of webhooks are derived from."""
-        return WebhookKey(self.settings.signing_keys)
+
+        def noted() -> str | None:
+            note = self.notes.newest("webhook_key")
+            return None if note is None else note.value
+
+        return WebhookKey(self.settings.signing_keys, noted)
 
     @part
     def webhook_signer(self) -> WebhookSigner:

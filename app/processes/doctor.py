@@ -113,7 +113,7 @@ def _keys(container: Container) -> Iterator[Finding]:
             yield Finding("keys", "fault", str(error))
     if notes.newest("webhook_key"):
         try:
-            container.webhook_key()
+            container.webhook_key.require()
         except SigningKeysError as error:
             yield Finding("keys", "fault", str(error))
     for operator in container.operators.all():

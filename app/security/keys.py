@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Literal
 
 from app.security.key_file import (
@@ -23,6 +24,7 @@ from app.security.key_file import (
     save_key,
     write_file,
 )
+from app.security.secrets import SecretHasher
 from domain.at_once import may_wait
 from domain.cause import Clock
 
@@ -33,6 +35,7 @@ FIRST = "first"  # The name of the file with the kid of the key that was made wh
 PEPPER = "pepper"  # The name of its file.
 WEBHOOK_KEY = "webhook-key"
 PEPPER_BYTES = 32  # Of either.
+BELIEVED_S = 60  # A comparison of keys asks the database, and a key changes once in years.
 
 _PEPPER = re.compile(rb"[0-9a-f]{64}")
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
@@ -221,25 +224,68 @@ class Pepper:
 
 
 class WebhookKey(Pepper):
-    """The key that secrets of webhooks are derived from; only a start makes one."""
+    """The key that secrets of webhooks are derived from; only a start makes one.
+
+    `noted` gives the fingerprint of the key with which `web` began last, None where none was noted.
+    Partners know the secrets of that key, so a process with another one may not use its own.
+    """
 
     name = WEBHOOK_KEY
     needed_by, consequence = "secrets of webhooks need it", "no webhook is sent"
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, noted: Callable[[], str | None]) -> None:
         super().__init__(directory, lambda: True)
+        self._noted = noted
+        self._compared_s: float | None = None
+        self._is_the_one = False
+        self._foreign = _Outage()
 
     def ensure(self) -> None:
         """Create the key, unless another process has."""
         _load_or_make(self._path, os.urandom)
 
-    def is_there(self) -> bool:
-        """Tell whether it can be read; why not is logged once."""
+    def require(self) -> None:
+        """Raise SigningKeysError unless it is there and is the key of the installation.
+
+        A database that cannot be asked changes nothing once the keys have agreed; before that its
+        error is raised.
+        """
+        self()
+        now_s = monotonic()
+        if self._compared_s is None or now_s - self._compared_s >= BELIEVED_S:
+            self._compare()
+            self._compared_s = now_s
+        if not self._is_the_one:
+            error = SigningKeysError(
+                self._path, f"the {self.name} is not the one with which `web` began last"
+            )
+            self._foreign.began(error, self.consequence)
+            raise error
+        self._foreign.ended(f"the {self.name} is the one with which `web` began last")
+
+    def can_sign(self) -> bool:
+        """Tell whether it can be used; why not is logged once."""
         try:
-            self()
+            self.require()
         except SigningKeysError:
             return False
         return True
+
+    def _compare(self) -> None:
+        try:
+            noted = self._noted()
+        except Exception:
+            if not self._is_the_one:
+                raise
+            return
+        agrees = noted in {None, self._fingerprint()}
+        if not agrees:
+            self._read = self._load()  # The file may have been replaced since it was read.
+            agrees = noted == self._fingerprint()
+        self._is_the_one = agrees
+
+    def _fingerprint(self) -> str:
+        return SecretHasher(self).fingerprint()
 
 
 class _Outage:

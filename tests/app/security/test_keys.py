@@ -9,7 +9,7 @@ import pytest
 
 from app.security import keys
 from app.security.key_file import RECHECK, SETTLE, SigningKeysError
-from app.security.keys import KeyRing
+from app.security.keys import KeyRing, WebhookKey
 from domain.at_once import WouldWait, at_once
 from tests.app.security.rings import RETIRE_AFTER_S, HandClock, ring_of
 from tests.installation import PATIENCE_S
@@ -370,3 +370,25 @@ def test_a_fresh_key_waits_for_the_look_of_another_thread_and_is_not_refused(
         fresh = pool.submit(ring.verification_key, new_kid)
     assert held.result().kid == new_kid
     assert fresh.result() is not None
+
+
+def test_a_database_that_is_away_takes_no_key_that_has_agreed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str | None] = []
+
+    def noted() -> str | None:
+        if not asked:
+            raise ConnectionError
+        return asked.pop()
+
+    key = WebhookKey(tmp_path, noted)
+    key.ensure()
+    monkeypatch.setattr(keys, "BELIEVED_S", 0)
+    with pytest.raises(ConnectionError):
+        key.require()
+    asked.append(None)
+    assert key.can_sign()
+    assert key.can_sign(), "nobody could be asked"
+    asked.append("of another")
+    assert not key.can_sign()

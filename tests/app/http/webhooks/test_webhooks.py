@@ -10,6 +10,8 @@ from uuid import UUID
 import pytest
 from standardwebhooks import Webhook
 
+from app.bootstrap.known_keys import note_keys
+from app.security import keys
 from domain.webhooks.destination import NOT_HTTPS, NOT_PUBLIC, WITH_USER
 from domain.webhooks.messages import TYPES
 from tests.app.http.conftest import MakeService
@@ -373,6 +375,39 @@ def test_a_worker_without_the_key_holds_nothing_back_from_one_that_has_it(
     assert caplog.text.count("no webhook is sent") == 1
     assert service.sender.to("https://hooks.example/") == []
     key.write_bytes(value)
+    parts.webhook_work.tell(tenant.id, webhook_id)
+    assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
+
+
+def test_a_process_with_another_key_signs_nothing_and_shows_no_secret(
+    make_service: MakeService, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = make_service()
+    tenant, parts = service.tenant(), service.container
+    note_keys(parts)
+    webhook_id = UUID(tenant.webhook())
+    parts.projector.catch_up()
+    parts.webhook_planner.step()
+    tenant.post(f"{WEBHOOKS}/{webhook_id}/test")
+    parts.projector.catch_up()
+    while parts.webhook_planner.step():
+        pass
+    key = parts.settings.signing_keys / "webhook-key"
+    value = key.read_bytes()
+    key.write_bytes(b"0" * 64)
+    for name in ("webhook_key", "webhook_signer", "webhook_work", "webhooks"):
+        parts.__dict__.pop(name, None)  # As in a process with a directory of its own.
+    for _ in range(3):
+        parts.webhook_work.tell(tenant.id, webhook_id)
+        assert create(tenant).status_code == 503
+        assert tenant.post(f"{WEBHOOKS}/{webhook_id}/rotate-secret").status_code == 503
+    assert caplog.text.count("is not the one with which `web` began last; no webhook") == 1
+    assert service.sender.to("https://hooks.example/") == []
+    assert len(tenant.get(WEBHOOKS).json["data"]) == 1
+    key.write_bytes(value)
+    parts.webhook_work.tell(tenant.id, webhook_id)
+    assert service.sender.to("https://hooks.example/") == [], "a comparison is believed"
+    monkeypatch.setattr(keys, "BELIEVED_S", 0)
     parts.webhook_work.tell(tenant.id, webhook_id)
     assert [each["status"] for each in deliveries(tenant, str(webhook_id))] == ["delivered"]
 
