@@ -98,9 +98,9 @@ def test_the_same_again_changes_nothing_and_asks_nobody(lab: Lab, kind: EndKind)
 
 
 def test_an_ended_link_cannot_be_cancelled(lab: Lab) -> None:
-    link_id = a_link(lab).id
-    lab.finish(link_id, "end")
-    refuse(lab, link_id, "cancel", LinkEnded)
+    link = lab.finish(a_link(lab).id, "end")
+    refuse(lab, link.id, "cancel", LinkEnded)
+    assert lab.link(link.id).version == link.version
 
 
 def test_what_was_given_back_by_hand_is_not_given_back_again(lab: Lab) -> None:
@@ -179,6 +179,7 @@ def test_by_default_nothing_is_cancelled(lab: Lab) -> None:
     link = a_link(lab)
     lab.process.link_ending = replace(lab.process.link_ending, cancel_within=timedelta())
     refuse(lab, link.id, "cancel", CancelWindowOver)
+    assert lab.link(link.id).version == link.version
 
 
 def test_a_network_that_cannot_cancel_is_not_asked_to(lab: Lab) -> None:
@@ -193,6 +194,7 @@ def test_a_link_is_not_cancelled_unless_the_network_says_that_it_is_unused(lab: 
     link = a_link(lab)
     lab.network.before("usage", Unavailable("down"))
     refuse(lab, link.id, "cancel", NetworkUnavailable)
+    assert lab.link(link.id).version == link.version
 
 
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
