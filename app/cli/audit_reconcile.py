@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import click
 
-from app.bootstrap.providers import INVOICES
+from app.bootstrap.providers import INVOICES, LOOKUPS, NETWORKS
 from app.cli.arguments import Month
 from app.cli.installation import installation
 from app.cli.output import Refusals, as_json_option, show_parts, watched
@@ -48,7 +48,11 @@ class Only(click.ParamType[tuple[str, str], str]):
 
 @click.command()
 @click.argument("file", metavar="FILE", type=click.File("rb"))
-@click.option("--provider", help="Compare an invoice with what this provider takes.")
+@click.option(
+    "--provider",
+    type=click.Choice([*LOOKUPS, *NETWORKS]),
+    help="Compare an invoice with what this provider takes.",
+)
 @click.option("--deposits", is_flag=True, help="Compare a bank's statement with the deposits.")
 @click.option("--month", type=Month(), help="Expect only what is of this month in the file.")
 @click.option("--by", type=click.Choice(["day", "month"]), help="Compare sums; see below.")

@@ -104,7 +104,7 @@ def test_two_organizations_with_one_reference_do_not_make_up_for_each_other(  # 
 def test_a_file_that_cannot_be_read_is_refused_line_by_line(used: Shell, tmp_path: Path) -> None:
     file = tmp_path / "invoice.csv"
     file.write_text("reference,amount\na,one\nb,two\n")
-    refused = used.run("audit", "reconcile", file, "--provider", "far", status=1)
+    refused = used.run("audit", "reconcile", file, "--provider", "simulated", status=1)
     assert refused.stdout == ""
     assert refused.stderr.splitlines() == [
         f"Error: line {line}, column amount: {text!r} is no amount"
@@ -116,7 +116,8 @@ def test_a_file_that_cannot_be_read_is_refused_line_by_line(used: Shell, tmp_pat
     ("options", "named"),
     [
         ((), "--deposits"),
-        (("--deposits", "--provider", "far"), "--deposits"),
+        (("--deposits", "--provider", "simulated"), "--deposits"),
+        (("--provider", "twillio"), "'twilio'"),
         (("--deposits", "--month", "March"), "March"),
     ],
 )
