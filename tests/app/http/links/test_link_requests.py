@@ -65,6 +65,14 @@ def test_a_dry_run_ignores_the_key_and_binds_none(acme: Buyer) -> None:
     assert post(acme, BASIC, "?dry_run=false", **key).headers["Idempotency-Replayed"] == "true"
 
 
+def test_a_dry_run_ignores_a_key_that_is_none(acme: Buyer) -> None:
+    key = {"Idempotency-Key": "no key"}
+    for query in ("?dry_run=true", "?dry_run=1"):
+        assert post(acme, FREE, query, **key).status_code == 200
+    for query in ("", "?dry_run=false"):
+        assert [*fields_of(post(acme, FREE, query, **key))] == ["Idempotency-Key"]
+
+
 def test_a_dry_run_is_refused_as_the_creation_is(service: Service, acme: Buyer) -> None:
     poor = buyer(service, "4.49")
     for shop, called, status, code in [
