@@ -4,12 +4,12 @@ from typing import Annotated, Any, Final
 from uuid import UUID
 
 from flask import Response
-from marshmallow import Schema, ValidationError, fields
+from marshmallow import Schema, ValidationError
 from msgspec import Struct
 
 from app.http.accounts.input import AMOUNT, Money, Reference
 from app.http.edge.callers import authenticate_machine
-from app.http.edge.input import Blueprint, described
+from app.http.edge.input import Blueprint, Id, described
 from app.http.edge.operation import operation
 from app.http.edge.replies import (
     LOCATION,
@@ -58,7 +58,7 @@ def _above_zero(micros: int) -> None:
 class DepositBody(Schema):
     """What was paid, by whom, and the payment's own reference."""
 
-    organization = fields.UUID(required=True, metadata=described("Whose wallet it goes to."))
+    organization = Id(required=True, metadata=described("Whose wallet it goes to."))
     amount = Money(
         required=True,
         validate=_above_zero,

@@ -22,6 +22,7 @@ from domain import strict_json
 from domain.errors import NotFound, ValidationFailed
 
 BODY_BYTES_MAX = 1024 * 1024
+NOT_AN_ID = "Not a valid UUID."
 
 
 def check_body() -> None:
@@ -63,6 +64,21 @@ def parse_id(text: str) -> UUID:
     if str(parsed) != text.lower():
         raise NotFound
     return parsed
+
+
+class Id(fields.UUID):
+    """A UUID in its canonical spelling, as in paths."""
+
+    def _deserialize(
+        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
+    ) -> UUID:
+        _ = attr, data, kwargs
+        if not isinstance(value, str):
+            raise ValidationError(NOT_AN_ID)
+        try:
+            return parse_id(value)
+        except NotFound:
+            raise ValidationError(NOT_AN_ID) from None
 
 
 TWICE = "Must be given once."

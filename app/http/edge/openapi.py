@@ -193,7 +193,8 @@ def _complete(operations: dict[str, Any]) -> None:
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))
         has_caller = any("oauth2" in scheme for scheme in operation["security"])
-        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if has_caller else ())]
+        has_limit = has_caller and "429" in responses
+        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if has_limit else ())]
         for response in responses.values():
             named = {name: {"$ref": f"#/components/headers/{name}"} for name in sent_back}
             response["headers"] = named | response.get("headers", {})

@@ -28,6 +28,10 @@ _EVERYWHERE = (
     errors.InsufficientScope(),
     errors.RateLimited(),
 )
+# Whoever acts for no organization is not counted.
+_OF_NO_ORGANIZATION = tuple(
+    each for each in _EVERYWHERE if not isinstance(each, errors.RateLimited)
+)
 
 
 def operation(  # noqa: PLR0913  # Each is one fact about an operation.
@@ -64,7 +68,9 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
             # A read of a link may call the network and append events.
             return _answer(called, body_first=resource is not None)
 
-        documentation = {"security": [{"oauth2": [scope]}], "responses": _responses(refusals)}
+        shared = _EVERYWHERE if who is authenticate else _OF_NO_ORGANIZATION
+        responses = _responses([*shared, *refusals])
+        documentation = {"security": [{"oauth2": [scope]}], "responses": responses}
         return _documented(checked, documentation)
 
     return decorate
@@ -106,7 +112,7 @@ def public(
 
 
 def _responses(refusals: Sequence[Refused]) -> dict[int, dict[str, Any]]:
-    refused = [problem_of(each) for each in (*_EVERYWHERE, *refusals)]
+    refused = [problem_of(each) for each in refusals]
     # A body that no operation wants is refused as well if it cannot be read.
     return error_responses([WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST])
 

@@ -9,18 +9,16 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
-from app.http.edge.input import NO_NUL, IdempotencyHeader, WholeNumber, described, parse_id
+from app.http.edge.input import NO_NUL, Id, IdempotencyHeader, WholeNumber, described
 from app.http.edge.paging import PER_PAGE_MAX, PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import current_request
 from app.http.links.replies import STATUSES
-from domain.errors import NotFound
 
 NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
 QR_SIZE_MIN, QR_SIZE_MAX = 128, 2048
 CHANGES_MAX = 10
-NOT_AN_ID = "Not a valid UUID."
 NOT_A_LIST = "Not a valid list."
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
@@ -32,21 +30,6 @@ RESPOND_ASYNC = "respond-async"
 _QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.
 LINK_NAME = "How you want to call it. No control characters; empty or null: it has no name."
 NAME_PATTERN = r"^[^\x00-\x1f\x7f-\x9f]*$"
-
-
-class Id(fields.UUID):
-    """A UUID in its canonical spelling, as in paths."""
-
-    def _deserialize(
-        self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **kwargs: Any
-    ) -> UUID:
-        _ = attr, data, kwargs
-        if not isinstance(value, str):
-            raise ValidationError(NOT_AN_ID)
-        try:
-            return parse_id(value)
-        except NotFound:
-            raise ValidationError(NOT_AN_ID) from None
 
 
 class Ids(fields.List[UUID]):

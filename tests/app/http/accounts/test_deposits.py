@@ -127,6 +127,10 @@ def test_who_cannot_be_paid_is_named(service: Service, payments: PaymentService)
         ("reference", "a" * 256),
         ("reference", None),
         ("organization", "acme"),
+        ("organization", "{0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60}"),
+        ("organization", "urn:uuid:0d9c8f3e-58f5-4f0c-9c3e-2a4b8f1d7e60"),
+        ("organization", "0d9c8f3e58f54f0c9c3e2a4b8f1d7e60"),
+        ("organization", 7),
         ("currency", "EUR"),
     ],
 )
@@ -168,3 +172,9 @@ def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
     assert payments.deposit(tenant).status_code == 401
     assert tenant.balance() == "1.00"
     assert check_log(service.container.log).failures == []
+
+
+def test_the_document_tells_of_no_limit_where_none_is_counted(service: Service) -> None:
+    responses = service.client.get("/openapi.json").json["paths"][DEPOSITS]["post"]["responses"]
+    assert "429" not in responses
+    assert "RateLimit" not in str(responses)
