@@ -36,9 +36,16 @@ def process(server: RabbitServer, installation: Installation) -> Process:
 
 @contextmanager
 def following(process: Process, failures: list[Exception]) -> Iterator[None]:
+    def step() -> int:
+        try:
+            return process.dispatcher.step()
+        except Exception as error:
+            failures.append(error)
+            raise
+
     stop = Event()
-    follower = Follower("dispatcher", process.dispatcher.step, process.waker)
-    thread = Thread(target=follower.run, args=(stop, failures.append))
+    follower = Follower("dispatcher", step, process.waker)
+    thread = Thread(target=follower.run, args=(stop,))
     thread.start()
     try:
         yield
