@@ -1,5 +1,7 @@
 """`migrate`, and what commands say where it has not run."""
 
+import json
+
 import pytest
 
 from tests.app.cli.shell import Shell
@@ -26,9 +28,12 @@ def test_it_names_what_it_built_and_runs_twice(nowhere: Shell) -> None:
 
 def test_two_at_once_both_succeed(nowhere: Shell) -> None:
     both = [nowhere.start("migrate", "--json") for _ in range(2)]
+    built = []
     for process in both:
-        _, errors = process.communicate(timeout=60)
+        out, errors = process.communicate(timeout=60)
         assert (process.returncode, errors) == (0, "")
+        built.append(len(json.loads(out)["built"]))
+    assert sorted(built) == [0, len(nowhere.container().models)]
     assert nowhere.json("org", "list") == {"data": []}
 
 

@@ -1,7 +1,5 @@
 """Migrate makes what is missing, once, whoever calls it, and says what stands in its way."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,23 +76,6 @@ def test_threads_that_migrate_at_once_build_every_model_once(
     with ThreadPoolExecutor(4) as pool:
         built = [name for names in pool.map(migrate, several) for name in names]
     assert sorted(built) == sorted(model.name for model in several[0].models)
-
-
-def test_processes_that_migrate_at_once_do_not_disturb_each_other(
-    tmp_path: Path, processes: list[Process]
-) -> None:
-    program = (
-        "import sys; from app.bootstrap.container import Container;"
-        " from app.processes.migrate import migrate;"
-        "from app.settings import Settings;"
-        "print(len(migrate(Container(Settings.from_env({'DATABASE_URL': sys.argv[1]})))))"
-    )
-    command = [sys.executable, "-c", program, environment(tmp_path)["DATABASE_URL"]]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    told = sorted(each.communicate(timeout=60)[0].strip() for each in started)
-    process = process_of(processes, tmp_path)
-    assert told == ["0", str(len(process.models))]
-    assert migrate(process) == []
 
 
 def test_the_currency_of_wallets_cannot_change(tmp_path: Path, processes: list[Process]) -> None:
