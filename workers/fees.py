@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from itertools import islice
 from uuid import UUID
 
-from domain.accounts.billing import MonthlyBilling
+from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.monthly_fee import monthly_fee_id
 from domain.cause import Cause, Clock, lies_ahead
 from domain.errors import BillingNotConfigured, InsufficientBalance

@@ -22,20 +22,12 @@ from domain.cause import Cause, Clock
 from domain.log.log import Log
 from domain.webhooks.commands import Webhooks
 from domain.webhooks.endpoint import DisabledReason, WebhookEndpoint
-from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sender, Sent, Sign
+from domain.webhooks.retries import DISABLED_AFTER, Health, after_attempt
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
 GONE = 410  # An endpoint says with it that it wants nothing any more.
-# After each failed attempt; after the last of these pauses one more attempt is made.
-DELAYS = (
-    timedelta(seconds=5),
-    timedelta(minutes=5),
-    timedelta(minutes=30),
-    *(timedelta(hours=each) for each in (2, 5, 10, 14, 20, 24)),
-)
-DISABLED_AFTER = timedelta(days=7)  # Of failures without a success.
 KEPT = timedelta(days=30)
 # An attempt takes ten seconds; after this time one of a killed worker is made again.
 LEASE = timedelta(seconds=30)
@@ -43,28 +35,8 @@ PLACES = 4  # At once at an endpoint that answers well, over all processes.
 SLOW_S = 1.0
 TURN_S = 1.0
 SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
-# From so many failures in a row on an endpoint rests as a whole, each time twice as long.
-FAILURES_FREE = 5
-PAUSE_MAX = timedelta(minutes=1)
 
 logger = logging.getLogger(__name__)
-
-
-class Health(NamedTuple):
-    """How an endpoint has been: failures in a row, and when the first of them was."""
-
-    failures: int
-    failing_since: datetime | None
-
-    def after(self, now: datetime, *, is_success: bool) -> "Health":
-        if is_success:
-            return Health(0, None)
-        return Health(self.failures + 1, self.failing_since or now)
-
-    def pause(self) -> timedelta | None:
-        """Return how long nothing is sent to it at all."""
-        beyond = self.failures - FAILURES_FREE
-        return None if beyond < 0 else min(PAUSE_MAX, timedelta(seconds=2 ** min(beyond, 10)))
 
 
 class Taken(NamedTuple):
@@ -264,7 +236,7 @@ class WebhookWork:
         ):
             reason = "failing"
         is_over = reason is not None and self._disable(endpoint, reason, now)
-        ended = _after(taken.delivery, sent, now, is_success=is_success, is_over=is_over)
+        ended = after_attempt(taken.delivery, sent, now, is_success=is_success, is_over=is_over)
         self._deliveries.settle(taken, ended, health, now)
         if is_over:
             self._deliveries.cancel(endpoint.id, now)
@@ -287,23 +259,3 @@ class WebhookWork:
     def _ring(self, organization_id: UUID, endpoint_id: UUID) -> None:
         with suppress(Exception):  # Whatever the broker raises, the next beat publishes again.
             self._publisher.publish(webhook_message(organization_id, endpoint_id))
-
-
-def _after(
-    delivery: Delivery, sent: Sent, now: datetime, *, is_success: bool, is_over: bool
-) -> Delivery:
-    """Return a delivery as it is after an attempt; a test is not made again."""
-    ended = delivery._replace(
-        attempts=delivery.attempts + 1,
-        retries=delivery.retries + 1,
-        attempted_at=now,
-        response_status=sent.status,
-        duration_ms=sent.duration_ms,
-        error=sent.error,
-        next_attempt_at=None,
-    )
-    if is_success:
-        return ended._replace(status="delivered")
-    if is_over or delivery.type == TEST or delivery.retries >= len(DELAYS):
-        return ended._replace(status="failed")
-    return ended._replace(next_attempt_at=now + DELAYS[delivery.retries])

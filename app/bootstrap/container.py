@@ -71,10 +71,10 @@ from app.watch.database_clock import DatabaseClock
 from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
 from app.watch.logging import WorkLog, carried, note_cause
 from app.watch.metrics import Metrics
-from domain.accounts.billing import MonthlyBilling
 from domain.accounts.commands import Accounts
 from domain.accounts.committer import Committer
 from domain.accounts.currency import Currency
+from domain.accounts.monthly_billing import MonthlyBilling
 from domain.accounts.operators import Operators
 from domain.accounts.providers import Drains
 from domain.aggregates import AGGREGATES

@@ -3,6 +3,9 @@
 Equal orders are interchangeable, so a link may take the order of another one, or be refunded while
 its own is still to come. Each order lies in the time of the call that placed it. So whoever did not
 get its own reply looks through the time of its own call, once the network shows all of it.
+
+This is for networks that sell by order. A late endpoint of the others has our reference, and
+`_clean_up` in workers/links.py removes it.
 """
 
 from datetime import datetime, timedelta

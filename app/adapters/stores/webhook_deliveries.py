@@ -32,10 +32,11 @@ from sqlalchemy import (
 )
 
 from domain.webhooks.ports import Delivery, Sums
+from domain.webhooks.retries import PAUSE_MAX, Health
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
-from workers.webhooks import LEASE, PAUSE_MAX, Health, Taken
+from workers.webhooks import LEASE, Taken
 
 ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")

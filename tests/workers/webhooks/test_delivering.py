@@ -12,10 +12,11 @@ from domain.webhooks.commands import Changes
 from domain.webhooks.endpoint import WebhookEndpoint
 from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sent
+from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
 from projections.engine import in_parts
 from tests.installation import Installation, Process, SetClock, sqlite_only
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
-from workers.webhooks import DELAYS, DISABLED_AFTER, FAILURES_FREE, KEPT, LEASE, PAUSE_MAX, PLACES
+from workers.webhooks import KEPT, LEASE, PLACES
 
 WRONG = Sent(500, None, 5)
 
