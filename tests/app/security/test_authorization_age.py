@@ -19,7 +19,7 @@ def test_a_projector_that_stands_still_is_not_believed(house: House) -> None:
     with pytest.raises(OrganizationSuspended):
         house.authorize()
     with pytest.raises(Unauthorized):
-        house.authorize_machine([str(house.organization_id)])
+        house.authorize_machine(str(house.organization_id))
 
 
 def test_what_was_refused_by_the_log_is_not_let_in_by_an_older_row(house: House) -> None:
@@ -67,11 +67,11 @@ def test_a_machine_that_names_nobody_is_told_so_by_the_row_again(
     house.project()
     house.clock.forward(seconds=2)
     with pytest.raises(OrganizationNotFound):
-        house.authorize_machine([])  # By the log: the row is too old, and says the same.
+        house.authorize_machine(None)  # By the log: the row is too old, and says the same.
     caught_up_at(house, house.clock())
     monkeypatch.setattr(house.process.log, "find", None)
     with pytest.raises(OrganizationNotFound):
-        house.authorize_machine([])
+        house.authorize_machine(None)
 
 
 def caught_up_at(house: House, moment: datetime) -> None:
@@ -122,6 +122,6 @@ def test_a_clock_that_was_set_back_does_not_make_an_old_row_fresh(house: House) 
 def test_a_client_or_an_organization_that_is_not_projected_yet_is_let_in(house: House) -> None:
     house.project()
     organization_id = house.process.organization("", "Brand New")
-    assert house.authorize_machine([str(organization_id)]).organization_id == organization_id
+    assert house.authorize_machine(str(organization_id)).organization_id == organization_id
     house.client_id = house.process.client(organization_id)
     assert house.authorize(claimed=organization_id).client_id == house.client_id

@@ -318,7 +318,7 @@ def test_a_bounded_number_is_remembered(
     house.move_to("suspended")
     for name in ("First", "Second", "Third"):
         made = house.process.organization("1.00", name)
-        house.authorize_machine([str(made)])
+        house.authorize_machine(str(made))
     before = len(reads)
     refused(house)  # The row is young, and it was known to be outdated.
     assert len(reads) == before + 1, "it was forgotten for somebody newer"
