@@ -21,7 +21,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install run start quick test check again lint types imports bench profile soak
+.PHONY: help install run start quick test check again lint types imports bench profile soak ready
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s  %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,9 +48,17 @@ test: .venv/.dev ## Install, then run the tests; ARGS="tests/domain -k wallet" p
 	@$(BIN)/python -m pytest -n $(TEST_PROCESSES) --dist loadfile --no-loadscope-reorder \
 		--timeout=$(TEST_SECONDS_MAX) --durations=12 $(ARGS)
 
-# The tests start only when the quick checks have passed, under `make -j` too.
-check: lint types imports ## What CI runs: lint, types and imports, then the tests
+# The tests start only when the quick checks have passed. Those need one core, so meanwhile the other
+# makes ready what the tests need.
+check: .venv/.dev ## What CI runs: lint, types and imports, then the tests
+	@$(MAKE) --jobs=2 --output-sync=target types lint imports ready
 	@$(MAKE) test || $(MAKE) again
+
+# Collecting keeps each test as pytest compiles it, or every process of `make test` would do so anew.
+# What is wrong there `make test` tells.
+ready: .venv/.dev
+	@$(BIN)/python -m tests.servers.install
+	@$(BIN)/python -m pytest --collect-only --quiet >/dev/null || true
 
 # Decision 145: what lost a race against a crowded machine passes alone; what is broken does not.
 again: .venv/.dev

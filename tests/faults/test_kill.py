@@ -4,6 +4,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event
 from uuid import UUID
@@ -182,11 +183,14 @@ def forget_leases(process: Process) -> None:
 
 
 def check_replies(client: Client, partner: Partner) -> None:
-    """Every job that was promised reads back as one that has ended."""
-    for job_id in partner.jobs.values():
+    """Every job that was promised reads back as one that has ended, as soon as followers know."""
+
+    def has_ended(job_id: str) -> bool:
         reply = client.read_job(job_id)
-        assert reply is not None
-        assert reply.body["data"]["status"] in {"completed", "failed"}
+        return reply is not None and reply.body["data"]["status"] in {"completed", "failed"}
+
+    for job_id in partner.jobs.values():
+        wait_until(partial(has_ended, job_id))
 
 
 def check_money(watcher: Watcher, partner: Partner, organization_id: UUID) -> None:

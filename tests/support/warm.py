@@ -41,6 +41,7 @@ def start(
     changed = dict(env.items() - os.environ.items())
     new = (
         sys.platform != "linux"
+        or module != "app"  # Such a one replaces parts of the service before they are imported.
         or "SOAK" in os.environ
         or "preexec_fn" in options
         or any(name.startswith(INTERPRETER) for name in changed)

@@ -249,7 +249,7 @@ def test_what_must_be_first_is_refused_and_costs_the_others_nothing(crowd: Crowd
     with crowd.waiting():
         commands = [first(committer, stream, told) for stream in streams]
         before = log.appended.count
-    assert wait_for(lambda: "rung" in told, PATIENCE_S)
+    assert wait_for(lambda: told.count("told") == len(streams), PATIENCE_S)
     for command in (commands[0], commands[2]):
         with pytest.raises(Conflict):
             command.outcome.result()
