@@ -220,7 +220,10 @@ class LinkEnding:
             seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
         except NoSuchEndpoint:
             return True
-        return not seen.addons if link.end_intent.kind == "cancel" else seen.status != "active"
+        if link.end_intent.kind == "end":
+            return seen.status != "active"
+        # Taken back with what was bought; where nothing was left this shows nothing.
+        return bool(link.current_activations) and not seen.addons
 
     def _close(self, link: Link, *, ended: bool) -> Link:
         """Close our intent, whatever else has happened to the link; it may be closed already."""

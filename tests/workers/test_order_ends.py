@@ -8,7 +8,7 @@ from domain.errors import ProvisioningError
 from domain.links.esim import Esim, esim_id
 from domain.links.link import EndKind, Link
 from domain.links.network import NoSuchEndpoint
-from domain.provider_errors import Rejected, Unavailable
+from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 from projections.audit.auditor import check_log
 from tests.order_network import SellingByOrder
 from tests.workers.link_checks import check_money
@@ -113,6 +113,24 @@ def test_an_esim_that_the_network_does_not_take_back_stays(orders: Orders) -> No
         lab.finish(link.id, "cancel")
     assert not refused.value.retryable
     assert (lab.link(link.id).state, holder(lab, link)) == ("active", link.id)
+    check(lab)
+
+
+def test_an_esim_without_plans_is_not_taken_for_one_that_was_taken_back(orders: Orders) -> None:
+    """Its partner has removed them; the network keeps it, so nothing is given back."""
+    lab = orders(takes_back=False)
+    link = lab.create()
+    (activation,) = link.current_activations
+    lab.change(link.id, remove=[activation.id])
+    for fault in (None, OutcomeUnknown()):
+        if fault is not None:
+            lab.network.after("take_back", fault)
+        with pytest.raises(ProvisioningError):
+            lab.finish(link.id, "cancel")
+        lab.clock.forward(minutes=5)
+        lab.settle()
+    kept = lab.process.log.get(Link, link.id)
+    assert (kept.ended, holder(lab, link)) == (None, link.id)
     check(lab)
 
 
