@@ -149,7 +149,7 @@ def read_webhook(_: Caller, endpoint: WebhookEndpoint) -> Response:
     ],
     takes_body=True,
 )
-@blueprint.arguments(WebhookChanges, location="json", example={"enabled": True})
+@blueprint.arguments(WebhookChanges, location="json", required=False, example={"enabled": True})
 @blueprint.replies(200, WEBHOOK)
 def change_webhook(caller: Caller, endpoint: WebhookEndpoint, body: dict[str, Any]) -> Response:
     """Change an endpoint, or switch it off and on.
