@@ -86,6 +86,7 @@ profile: .venv/.dev ## Show where the time of a row goes: ROW=hot_wallet (may ne
 	@$(BIN)/python -m tests.bench.profile $(or $(ROW),$(error ROW is not set; name a module of tests/bench/rows))
 
 # A stamp is touched last, so an install that was cut short starts again.
+# Most of the tools is never imported, so Python compiles what is, when it is.
 .venv/.runtime: requirements.lock
 	$(if $(call python,import sys; sys.exit(sys.version_info < (3, 11))),,$(error $(OLD)))
 	$(if $(call python,import ensurepip; import venv),,$(error $(NO_VENV)))
@@ -96,7 +97,7 @@ profile: .venv/.dev ## Show where the time of a row goes: ROW=hot_wallet (may ne
 
 .venv/.dev: requirements-dev.lock .venv/.runtime
 	@echo 'Installing the tools of tests and checks into .venv'
-	@$(PIP) install --require-hashes -r requirements-dev.lock
+	@$(PIP) install --no-compile --require-hashes -r requirements-dev.lock
 	@touch $@
 
 # Empty unless the statements run and exit with 0.
