@@ -34,7 +34,7 @@ from workers.plan_changes import Steadiness
 
 PRICE_MICROS = 5_000
 PATIENCE_S = 20.0  # How long a test waits for what must happen, before it fails.
-LOOK_S = 0.002
+LOOK_S, LOOK_S_MAX = 0.002, 0.05
 
 # Every process reads the same table of networks, which takes longer than most tests.
 providers.load_networks = cache(providers.load_networks)
@@ -244,13 +244,20 @@ def process(installation: Installation) -> Process:
     return installation.process()
 
 
-def wait_until(condition: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
-    """Wait for what other threads or processes do; fails when it does not happen in time."""
+def wait_until(
+    condition: Callable[[], bool], timeout_s: float = PATIENCE_S, look_s_max: float = LOOK_S_MAX
+) -> None:
+    """Wait for what other threads or processes do; fails when it does not happen in time.
+
+    The longer it takes the more rarely it looks: a look may be a request, and takes time away from
+    what it waits for. Whoever must not miss a moment looks each time after `LOOK_S`.
+    """
     pulse = threading.Event()
-    deadline = time.monotonic() + timeout_s
+    began = time.monotonic()
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        pulse.wait(LOOK_S)
+        waited_s = time.monotonic() - began
+        assert waited_s < timeout_s, "it did not happen"
+        pulse.wait(min(max(LOOK_S, waited_s / 20), look_s_max))
 
 
 def numbers(count: int, start: int = 0) -> list[str]:

@@ -15,7 +15,14 @@ from domain.accounts.wallet import Wallet, wallet_id
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from tests.faults.service import Client, Reply, Service, installation_for_serving, run
-from tests.installation import PRICE_MICROS, Installation, Process, numbers, wait_until
+from tests.installation import (
+    LOOK_S,
+    PRICE_MICROS,
+    Installation,
+    Process,
+    numbers,
+    wait_until,
+)
 from tests.projections.histories import DOWN
 
 KILLS = 6 if os.environ.get("SOAK") else 3
@@ -147,7 +154,7 @@ def test_a_stop_in_the_midst_of_work_is_clean_and_the_next_life_goes_on(
             reply = client.create_job(f"job-{number}", [*numbers(999, number), DOWN])
             assert reply is not None
             assert reply.status == 202
-        wait_until(watcher.in_the_midst())
+        wait_until(watcher.in_the_midst(), look_s_max=LOOK_S)
         started = time.monotonic()
         assert service.stop() == 0
         assert time.monotonic() - started < STOP_S_MAX

@@ -9,7 +9,7 @@ from sqlalchemy import select, table, text
 
 from projections.audit.auditor import verify
 from tests.faults.service import child_environment, run
-from tests.installation import PATIENCE_S, Installation, Process, wait_until
+from tests.installation import LOOK_S, PATIENCE_S, Installation, Process, wait_until
 from tests.projections.histories import Life
 from tests.projections.looking import places, register, rows, tables
 from tests.support import warm
@@ -41,7 +41,7 @@ def kill_in_the_midst(installation: Installation, arguments: Sequence[str]) -> N
                 for name in fresh
             )
 
-    wait_until(filling)
+    wait_until(filling, look_s_max=LOOK_S)
     os.killpg(running.pid, signal.SIGKILL)
     assert running.wait(PATIENCE_S) == -signal.SIGKILL
 

@@ -26,7 +26,7 @@ from app.processes.backup import MANIFEST
 from app.settings import Settings
 from tests.app.cli.serving import NUMBER, Serving
 from tests.app.cli.shell import ROOT, Shell
-from tests.installation import Process, wait_until
+from tests.installation import LOOK_S, Process, wait_until
 from tests.servers.databases import Databases
 from tests.servers.running import NotInstalled, newest
 
@@ -277,7 +277,7 @@ def test_a_backup_that_is_killed_is_never_taken_for_one(
     grow(paid.database, megabytes=60)
     target = tmp_path / "killed" / "b"
     with paid.start("backup", target) as started:
-        wait_until(lambda: any(target.parent.glob("*/log.db")))
+        wait_until(lambda: any(target.parent.glob("*/log.db")), look_s_max=LOOK_S)
         started.send_signal(signal.SIGKILL)
     left = list(target.parent.iterdir())
     assert [each.name.startswith("b.unfinished-") for each in left] == [True]
