@@ -27,6 +27,9 @@ SETTINGS = {
 # What a server needs that another one follows, and that one itself.
 REPLICATED = {"wal_level": "replica", "max_wal_senders": "4", "hot_standby": "on"}
 
+# What `initdb` has made, which takes a second and a half of a processor; it goes with its server.
+_MADE: list[Path] = []
+
 
 class PostgresServer:
     """A server with a port of its own; the port stays the same when it is started again."""
@@ -53,8 +56,15 @@ class PostgresServer:
             raise
 
     def _make(self) -> None:
-        options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
-        self._call("initdb", "-D", self._data, "--no-instructions", *options)
+        """Copy what `initdb` has made for an earlier server, or have it made once."""
+        made = next((each for each in _MADE if each.is_dir()), None)
+        if made is None:
+            made = self._home.path / "made"
+            options = ["--username=postgres", "--auth=trust", "--no-sync", "--encoding=UTF8"]
+            self._call("initdb", "-D", made, "--no-instructions", *options)
+            _MADE.append(made)
+        if self._home.run(["cp", "-a", made, self._data], {}) != 0:
+            raise CannotStart(self._home.last_words())
 
     def follow(self, primary: "PostgresServer") -> None:
         """Become a standby of another server, whatever it was before; nobody may use it now."""
