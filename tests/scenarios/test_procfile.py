@@ -38,10 +38,11 @@ VICTIMS = {
     **{name: f"-m app {name}" for name in PROCESSES[1:]},
 }
 BACKENDS_MAX = 60  # docs/deployment.md says so of the Procfile at its default settings.
+SOAK = bool(os.environ.get("SOAK"))
 LOOKUPS_AT_ONCE = 64
-BUYERS = 8
-ROUNDS = 4 if os.environ.get("SOAK") else 2
-ROUND = 3 * LOOKUPS_AT_ONCE
+BUYERS = 8 if SOAK else 2
+ROUNDS = 4 if SOAK else 2
+ROUND = (3 if SOAK else 1) * LOOKUPS_AT_ONCE
 OURS = (
     "SELECT pid, application_name FROM pg_stat_activity"
     " WHERE datname = current_database() AND application_name LIKE 'carrier-links%'"
@@ -162,6 +163,9 @@ def _opened(server: psycopg.Connection) -> int:
     return int(count)
 
 
+# That each waits for what is missing, says so and goes on is in `test_readiness`, `test_trouble` of
+# processes and of queues, and `test_database_restart`.
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1])
 def test_processes_that_start_before_their_servers_in_any_order_come_up(
     tmp_path: Path, postgres_up: PostgresServer, rabbitmq: RabbitServer, seed: int

@@ -42,11 +42,11 @@ def test_programs_that_start_at_once_make_the_same_stock_and_endpoints(
 ) -> None:
     command = [sys.executable, "-c", CREATE, str(tmp_path)]
     programs = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) for _ in range(2)
     ]
     made = [program.communicate(timeout=60)[0].split() for program in programs]
 
-    assert [program.returncode for program in programs] == [0, 0, 0]
+    assert [program.returncode for program in programs] == [0, 0]
     # Whoever looks later finds the next page; each ICCID was made by the first who asked for it.
     with side.database().reading() as connection:
         endpoints = connection.exec_driver_sql("SELECT endpoint_id FROM simulated_endpoints")
