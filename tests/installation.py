@@ -29,6 +29,7 @@ from domain.lookups.ports import Found, LookupProvider, NumberFacts
 from domain.money import parse_amount
 from domain.provider_errors import Unavailable
 from projections.engine.read_model import ReadModel
+from tests import compiled
 from tests.seeds import PostgresSeed, Seed, sqlite_seed, url_in
 from workers.plan_changes import Steadiness
 
@@ -38,6 +39,7 @@ LOOK_S, LOOK_S_MAX = 0.002, 0.05
 
 # Every process reads the same table of networks, which takes longer than most tests.
 providers.load_networks = cache(providers.load_networks)
+compiled.share()
 
 
 class SetClock:
