@@ -233,6 +233,11 @@ def postgresql_only(reason: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("migrated", ["postgresql"], indirect=True)
 
 
+def on_sqlite(*values: Any) -> Any:
+    """A case that PostgreSQL sees only in `make soak`, for there another case of it is tried."""
+    return pytest.param(*values, marks=pytest.mark.any_database)
+
+
 @pytest.fixture
 def installation(tmp_path: Path, migrated: Seed) -> Iterator[Installation]:
     made = Installation(tmp_path, like=migrated)

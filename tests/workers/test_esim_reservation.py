@@ -11,6 +11,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link, Stage
 from domain.links.network import AvailableEsim, ProviderPlan
 from domain.provider_errors import Unavailable
+from tests.installation import on_sqlite
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, arm
@@ -41,7 +42,7 @@ def outcomes(lab: Lab, links: list[Link]) -> list[str]:
     return [each.failure.code if each.failure else each.stage.value for each in ended]
 
 
-@pytest.mark.parametrize(("links", "esims"), [(2, 1), (5, 1), (5, 3)])
+@pytest.mark.parametrize(("links", "esims"), [on_sqlite(2, 1), on_sqlite(5, 1), (5, 3)])
 def test_links_that_want_more_esims_than_there_are_share_them_one_each(
     lab: Lab, links: int, esims: int
 ) -> None:
@@ -53,7 +54,7 @@ def test_links_that_want_more_esims_than_there_are_share_them_one_each(
     check(lab)
 
 
-@pytest.mark.parametrize(("links", "esims"), [(2, 1), (4, 1), (4, 3)])
+@pytest.mark.parametrize(("links", "esims"), [on_sqlite(2, 1), on_sqlite(4, 1), (4, 3)])
 def test_links_that_want_them_at_the_same_moment_share_them_too(
     lab: Lab, links: int, esims: int
 ) -> None:

@@ -14,7 +14,14 @@ from domain.accounts.monthly_fee import MonthlyFee, monthly_fee_id
 from domain.cause import utc_now
 from domain.errors import ServiceUnavailable
 from tests.faulty_network import Killed
-from tests.installation import Installation, Process, SetClock, postgresql_only, wait_until
+from tests.installation import (
+    Installation,
+    Process,
+    SetClock,
+    on_sqlite,
+    postgresql_only,
+    wait_until,
+)
 from tests.projections.looking import place_of
 from tests.workers.fees import (
     activate,
@@ -388,7 +395,7 @@ def test_the_last_money_pays_for_one_charge_of_two_processes(
 def test_two_clocks_at_once_charge_each_organization_once(
     installation: Installation, process: Process, clock: SetClock
 ) -> None:
-    organizations = [customer(process) for _ in range(30)]
+    organizations = [customer(process) for _ in range(10)]
     clock.now = moment("2026-04-02")
     start = Barrier(2)
 
@@ -410,9 +417,10 @@ def test_two_clocks_at_once_charge_each_organization_once(
 @pytest.mark.parametrize(
     "kill",
     [
-        Kill("log.append", "before", is_frozen=False, is_charged=False),
+        # Whoever dies before a call leaves what the call before it has left.
+        on_sqlite(Kill("log.append", "before", is_frozen=False, is_charged=False)),
         Kill("log.append", "after", is_frozen=True, is_charged=False),
-        Kill("committer.commit", "before", is_frozen=True, is_charged=False),
+        on_sqlite(Kill("committer.commit", "before", is_frozen=True, is_charged=False)),
         Kill("committer.commit", "after", is_frozen=True, is_charged=True),
     ],
 )

@@ -12,6 +12,7 @@ from domain.provider_errors import Rejected
 from tests.workers.link_checks import Books, check
 from tests.workers.link_lab import Lab
 from tests.workers.network_faults import FAULTS, KILLS, NO_ENDPOINT, REFUSALS, UNKNOWN, arm
+from tests.workers.pairs import half
 
 pytestmark = pytest.mark.any_database
 
@@ -93,9 +94,9 @@ def test_a_step_that_never_ends_well_ends_at_the_deadline(
     check(lab)
 
 
-@pytest.mark.parametrize("times", [1, 5])
-@pytest.mark.parametrize("fault", [*REFUSALS, *KILLS])
-@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+@pytest.mark.parametrize(
+    ("call", "fault", "times"), half(["remove_plan", "add_plan"], [*REFUSALS, *KILLS], [1, 5])
+)
 def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
     lab: Lab, link_id: UUID, call: str, fault: str, times: int
 ) -> None:
@@ -106,9 +107,10 @@ def test_a_look_at_what_a_lost_reply_has_come_to_may_fail(
     check(lab)
 
 
-@pytest.mark.parametrize("then", ["unavailable", "killed before"])
-@pytest.mark.parametrize("after_s", [1, 6, 12, 18])
-@pytest.mark.parametrize("call", ["remove_plan", "add_plan"])
+@pytest.mark.parametrize(
+    ("call", "after_s", "then"),
+    half(["remove_plan", "add_plan"], [1, 6, 12, 18], ["unavailable", "killed before"]),
+)
 def test_a_step_that_is_done_late_is_taken_over_or_undone(
     lab: Lab, link_id: UUID, call: str, after_s: float, then: str
 ) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -13,11 +14,16 @@ from domain.links import status as link_status
 from domain.links.link import EndKind, Link
 from tests.domain.asking import all_at_once
 from tests.domain.buying import Buyer, Gate
-from tests.installation import PATIENCE_S, Process
+from tests.installation import PATIENCE_S, Process, on_sqlite
 
 SUM = 10_000_000  # All that the organization ever paid in.
 
 Act = Callable[[], object]
+
+
+def seeds(count: int) -> list[Any]:
+    """Return so many rounds of a race, of which PostgreSQL sees one for each order of two."""
+    return [each if each < 2 else on_sqlite(each) for each in range(count)]
 
 
 @pytest.fixture
@@ -74,7 +80,7 @@ def test_those_who_end_and_those_who_cancel_agree_on_one(buyer: Buyer) -> None:
     buyer.check()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6))
 def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     buyer: Buyer, seed: int
 ) -> None:
@@ -90,7 +96,7 @@ def test_a_top_up_beside_a_cancellation_is_done_before_it_or_not_at_all(
     buyer.check()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_suspension_beside_an_end_leaves_it_ended(buyer: Buyer, seed: int) -> None:
     link = bought(buyer)
     acts: list[Act] = [
@@ -103,7 +109,7 @@ def test_a_suspension_beside_an_end_leaves_it_ended(buyer: Buyer, seed: int) -> 
     buyer.check()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(4))
 def test_a_refund_by_hand_beside_a_cancellation_gives_nothing_back_twice(
     buyer: Buyer, seed: int
 ) -> None:

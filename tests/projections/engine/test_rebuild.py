@@ -31,7 +31,7 @@ from tests.projections.looking import (
     tables,
 )
 
-SEEDS = 4 if os.environ.get("SOAK") == "1" else 2
+SEEDS = 4 if os.environ.get("SOAK") == "1" else 1
 
 
 def rebuild_them(process: Process) -> None:

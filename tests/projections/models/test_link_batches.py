@@ -66,11 +66,14 @@ def test_batches_can_be_cut_anywhere(process: Process, events: list[Recorded], n
     whole = projected(process, model, events, [], "whole")
     assert any(whole.values())
     dice = random.Random(7)
-    for trial, pieces in enumerate((3, 20, 150)):
+    # On PostgreSQL a short batch is written by the same statements as a batch of one event.
+    is_sqlite = process.views.engine.dialect.name == "sqlite"
+    for trial, pieces in enumerate((3, 20, 150) if is_sqlite else (30,)):
         cuts = sorted(dice.sample(range(len(events)), pieces))
         assert projected(process, model, events, cuts, f"cut{trial}") == whole
-    singly = range(1, len(events))
-    assert projected(process, model, events, singly, "singly") == whole
+    if is_sqlite:
+        singly = range(1, len(events))
+        assert projected(process, model, events, singly, "singly") == whole
 
 
 def test_why_an_older_refund_came_follows_from_the_failure_before_it(

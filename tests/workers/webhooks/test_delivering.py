@@ -14,7 +14,7 @@ from domain.webhooks.messages import TEST
 from domain.webhooks.ports import Delivery, Sent
 from domain.webhooks.retries import DELAYS, DISABLED_AFTER, FAILURES_FREE, PAUSE_MAX
 from projections.engine import in_parts
-from tests.installation import Installation, Process, SetClock, sqlite_only
+from tests.installation import Installation, Process, SetClock, on_sqlite, sqlite_only
 from tests.workers.webhooks.lab import DOWN, GONE, OK, Lab, Script, work_of
 from workers.webhooks import KEPT, LEASE, PLACES
 
@@ -244,7 +244,7 @@ def test_an_endpoint_has_few_at_once_and_repeats_half_of_them(
     assert sorted(each.delivery.attempts for each in again if each is not None) == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("dies", ["in the call", "after the call"])
+@pytest.mark.parametrize("dies", [on_sqlite("in the call"), "after the call"])
 def test_an_attempt_of_a_killed_worker_is_made_again_with_the_same_id(  # noqa: PLR0913  # Fixtures are named one by one.
     installation: Installation,
     lab: Lab,
@@ -377,7 +377,7 @@ def test_a_test_that_fails_is_not_made_again(lab: Lab, owner: UUID, endpoint: UU
     assert (one(lab, owner, endpoint).status, lab.told()) == ("failed", [TEST])
 
 
-@pytest.mark.parametrize("change", ["disable", "delete", "erase"])
+@pytest.mark.parametrize("change", [on_sqlite("disable"), on_sqlite("delete"), "erase"])
 def test_what_waits_for_an_endpoint_that_is_told_nothing_any_more_is_cancelled(
     lab: Lab, owner: UUID, endpoint: UUID, change: str
 ) -> None:

@@ -1,5 +1,6 @@
 """Fifty endpoints hang for ten seconds; another partner and the lookups notice nothing."""
 
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -22,8 +23,8 @@ from tests.workers.webhooks.receiver import Got, Receiver
 
 HANGING = 50
 DELAY_S_MAX = 5.0
-TOLD = 100  # Over twelve seconds, so that the first ones that hang have failed by then.
-EVERY_S = 0.12
+TOLD = 100 if os.environ.get("SOAK") == "1" else 40
+EVERY_S = 12 / TOLD  # So that the first ones that hang have failed by the end.
 
 
 @pytest.fixture
@@ -66,6 +67,7 @@ def deposited(receiver: Receiver) -> list[Got]:
 
 @pytest.mark.any_database
 @pytest.mark.slow
+@pytest.mark.rounds
 def test_fifty_that_hang_hold_up_neither_another_partner_nor_lookups(
     installation: Installation, receiver: Receiver
 ) -> None:
@@ -95,7 +97,7 @@ def test_fifty_that_hang_hold_up_neither_another_partner_nor_lookups(
         hung = sum(bool(receiver.got[f"/h-{index}"]) for index in range(HANGING))
     finally:
         runtime.stop()
-    p50, p99 = quantiles(delays, n=2)[0], quantiles(delays, n=100)[98]
+    p50, p99 = quantiles(delays, n=2)[0], quantiles(delays, n=100, method="inclusive")[98]
     told = (
         f"{hung} hang: p50 {p50:.2f} s, p99 {p99:.2f} s; a job {alone_s:.2f} s, {slowest_s:.2f} s"
     )

@@ -7,7 +7,7 @@ import pytest
 from domain.money import parse_amount
 from domain.webhooks.commands import Changes
 from domain.webhooks.messages import TEST
-from tests.installation import Installation, Process, SetClock, numbers
+from tests.installation import Installation, Process, SetClock, numbers, on_sqlite
 from tests.projections.histories import create_job, finish_job, look_up, write_row
 from tests.projections.looking import failures, place_of
 from tests.workers.webhooks.lab import Lab, plan, planner_of
@@ -220,7 +220,9 @@ def test_a_planner_that_dies_before_it_rings_has_planned_and_the_beat_rings(
     assert lab.bells.taken() == [(owner, endpoint)]
 
 
-@pytest.mark.parametrize("lose", ["position", "everything", "other log", "tables"])
+@pytest.mark.parametrize(
+    "lose", ["position", on_sqlite("everything"), on_sqlite("other log"), "tables"]
+)
 def test_without_its_position_it_starts_72_hours_back(
     lab: Lab, process: Process, clock: SetClock, lose: str
 ) -> None:
