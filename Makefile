@@ -8,8 +8,8 @@ TEST_SECONDS_MAX := 120
 # Twice the cores of CI, because a process waits for more than half of its time. Each starts servers
 # of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 4
-# Tests without servers wait for nothing.
-QUICK_PROCESSES := 2
+# Tests without servers wait for a third of their time.
+QUICK_PROCESSES := 3
 # Of `make quick`: what is worked on most, and fails soonest.
 QUICK := tests/tidy tests/golden tests/domain tests/contracts tests/projections tests/workers
 QUICK += tests/simulation/test_seeds.py::test_whatever_goes_wrong_everything_ends_well
