@@ -20,6 +20,7 @@ from psycopg.sql import SQL, Identifier
 from app.bootstrap.container import Container
 from app.settings import Settings, name_of
 from tests.installation import wait_until
+from tests.servers.guard import children
 from tests.servers.postgres import PostgresServer
 from tests.support import warm
 
@@ -197,13 +198,6 @@ def descendants(pid: int) -> Iterator[int]:
     for child in children(pid):
         yield child
         yield from descendants(child)
-
-
-def children(pid: int) -> list[int]:
-    with suppress(OSError):
-        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
-        return [int(child) for file in files for child in file.read_text().split()]
-    return []
 
 
 def command_of(pid: int) -> str:

@@ -45,7 +45,8 @@ def far(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Far]:
 @pytest.fixture
 def system(tmp_path: Path, databases: Databases, broker_url: str, far: Far) -> Iterator[System]:
     url = databases.new()
-    made = System(tmp_path, url, broker_url, **far.environment)
+    # One answers while the other was killed.
+    made = System(tmp_path, url, broker_url, WEB_WORKERS="2", **far.environment)
     yield made
     made.close()
     databases.drop(url)

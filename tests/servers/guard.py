@@ -57,6 +57,14 @@ def is_running(pid: int) -> bool:
     return True
 
 
+def children(pid: int) -> list[int]:
+    """Return the processes that this one has started and that still run."""
+    with suppress(OSError):
+        files = list(Path(f"/proc/{pid}/task").glob("*/children"))
+        return [int(child) for file in files for child in file.read_text().split()]
+    return []
+
+
 def wait_for(condition: Callable[[], bool], timeout_s: float) -> bool:
     """Look until a condition holds or the time is over; tell which."""
     pulse, deadline = Event(), time.monotonic() + timeout_s

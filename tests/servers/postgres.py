@@ -1,11 +1,12 @@
 """A private PostgreSQL server: it is fast because it may lose everything."""
 
+import os
 import shutil
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.guard import is_running, pid_in, send, wait_for
+from tests.servers.guard import children, is_running, pid_in, send, wait_for
 from tests.servers.running import CannotStart, Home, free_port, newest
 
 PROGRAM = "usr/lib/postgresql/*/bin/postgres"
@@ -96,8 +97,14 @@ class PostgresServer:
             self._call("pg_ctl", "stop", "-w", "-m", "fast", "-D", self._data)
 
     def kill(self) -> None:
-        """Kill the server with `kill -9`, as in a power cut."""
-        send(self.pid, signal.SIGKILL)
+        """Kill the server and all its children with `kill -9`, as in a power cut.
+
+        A child whose parent alone was killed may still answer what it was asked.
+        """
+        pid = self.pid
+        os.kill(pid, signal.SIGSTOP)  # From now on it gets no more children.
+        for each in (pid, *children(pid)):
+            send(each, signal.SIGKILL)
 
     def restart(self) -> None:
         self.stop()

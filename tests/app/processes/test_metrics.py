@@ -11,7 +11,8 @@ from app.bootstrap.known_keys import missing_keys
 from tests.app.cli.shell import Shell
 from tests.installation import wait_until
 from tests.ops.processes import START_S, until_ready, value_of, watched
-from tests.scenarios.system import children, command_of
+from tests.scenarios.system import command_of
+from tests.servers.guard import children
 
 LIVEZ = 'http_requests_total{method="GET",route="/livez",status="200"}'
 ELSEWHERE = "amqp://127.0.0.1:1"  # `web` needs no broker, but will not run without one.
