@@ -140,7 +140,9 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
         "responses": _shared(document["paths"]),
     }
     document = _named(document, found := dict[str, Any]())
-    document["components"]["schemas"] |= found
+    # Types come in another order in each process, whose ETags would then differ.
+    found |= document["components"]["schemas"]
+    document["components"]["schemas"] = dict(sorted(found.items()))
     return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
 
 
@@ -189,17 +191,18 @@ def _complete(operations: dict[str, Any]) -> None:
     for parameter in operations.get("parameters", []):
         parameter["description"], form, shown = ID_PARAMETERS[parameter["name"]]
         parameter["schema"] = {"type": "string", **form, "examples": [str(shown)]}
-    for method in HTTP_METHODS & operations.keys():
+    for method in sorted(HTTP_METHODS & operations.keys()):
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))
         has_caller = any("oauth2" in scheme for scheme in operation["security"])
-        has_limit = has_caller and "429" in responses
-        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if has_limit else ())]
+        # Only who acts for an organization is counted.
+        for_organization = has_caller and "429" in responses
+        sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if for_organization else ())]
         for response in responses.values():
             named = {name: {"$ref": f"#/components/headers/{name}"} for name in sent_back}
             response["headers"] = named | response.get("headers", {})
         names = ["X-Request-Id"]
-        names += ["X-Organization-Id"] if has_caller else []
+        names += ["X-Organization-Id"] if for_organization else []
         names += ["If-None-Match"] if "304" in responses else []
         sent = [{"$ref": f"#/components/parameters/{name}"} for name in names]
         operation["parameters"] = [*operation.get("parameters", []), *sent]
@@ -221,7 +224,7 @@ def _shared(paths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
     """Put references in place of what several operations reply alike; return it by its code."""
     shared: dict[str, Any] = {}
     for operations in paths.values():
-        for method in HTTP_METHODS & operations.keys():
+        for method in sorted(HTTP_METHODS & operations.keys()):
             responses = operations[method]["responses"]
             for status, response in responses.items():
                 codes = [

@@ -28,10 +28,8 @@ _EVERYWHERE = (
     errors.InsufficientScope(),
     errors.RateLimited(),
 )
-# Whoever acts for no organization is not counted.
-_OF_NO_ORGANIZATION = tuple(
-    each for each in _EVERYWHERE if not isinstance(each, errors.RateLimited)
-)
+# Whoever acts for no organization has none that could be refused, or counted.
+_OF_NO_ORGANIZATION = (errors.Unauthorized(), errors.InsufficientScope())
 
 
 def operation(  # noqa: PLR0913  # Each is one fact about an operation.

@@ -33,7 +33,7 @@ from app.http.lookups.ended_jobs import EndedJobs, Shown
 from app.http.lookups.input import ITEM_STATUSES
 from app.http.lookups.replies import RESULT, Charge, NumberResult, PhoneNumber
 from domain.errors import NotFound, NumberLookupUnavailable
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers
 from domain.money import format_amount
 from domain.personal import Sealed

@@ -55,7 +55,7 @@ from app.security.authorization import Caller
 from app.settings import Settings
 from domain import errors
 from domain.errors import NumberLookupDisabled
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
 from projections.models.jobs import STATUSES, JobCounts, row_of

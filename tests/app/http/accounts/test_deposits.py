@@ -174,7 +174,14 @@ def test_a_payment_service_reads_nothing_and_is_stopped_when_it_is_revoked(
     assert check_log(service.container.log).failures == []
 
 
-def test_the_document_tells_of_no_limit_where_none_is_counted(service: Service) -> None:
-    responses = service.client.get("/openapi.json").json["paths"][DEPOSITS]["post"]["responses"]
-    assert "429" not in responses
-    assert "RateLimit" not in str(responses)
+def test_the_document_tells_of_no_organization_of_the_caller_and_of_no_limit(
+    service: Service,
+) -> None:
+    told = service.client.get("/openapi.json").json["paths"][DEPOSITS]["post"]
+    assert "429" not in told["responses"]
+    assert "RateLimit" not in str(told)
+    assert "X-Organization-Id" not in str(told["parameters"])
+    assert told["responses"]["403"]["x-error-codes"] == [
+        "INSUFFICIENT_SCOPE",
+        "BILLING_NOT_CONFIGURED",
+    ]

@@ -15,7 +15,7 @@ from app.http.application import create_front
 from app.http.edge import calling
 from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.edge.test_front import Answer, request, send
 from tests.app.http.service import Service, Tenant

@@ -109,6 +109,12 @@ def test_every_field_is_told_in_words(document: dict[str, Any]) -> None:
     assert silent == []
 
 
+def test_every_process_tells_of_the_schemas_in_one_order(document: dict[str, Any]) -> None:
+    """It is collected from sets of types, and its ETag is made of its bytes."""
+    names = [*document["components"]["schemas"]]
+    assert names == sorted(names)
+
+
 def test_the_carrier_is_described_honestly(document: dict[str, Any]) -> None:
     carrier = document["components"]["schemas"]["Carrier"]["properties"]
     portable = sum(is_mobile_number_portable_region(each) for each in SUPPORTED_REGIONS)

@@ -11,7 +11,7 @@ from uuid import UUID
 import pytest
 
 from app.settings import DOWNLOADS_OF_ONE_MAX
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Service, Tenant, code_of
 from tests.installation import numbers

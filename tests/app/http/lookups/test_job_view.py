@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.app.http.conftest import MakeService
 from tests.app.http.service import Tenant
 
