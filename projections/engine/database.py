@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import UTC, datetime, timedelta
 from threading import Semaphore
-from typing import Any
+from typing import Any, overload
 
 from sqlalchemy import Connection, Engine, func, select
 from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
@@ -173,6 +173,10 @@ def to_micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
-def from_micros(micros: int) -> datetime:
-    """Return the moment (UTC) of microseconds since 1970."""
-    return _EPOCH + micros * _MICROSECOND
+@overload
+def from_micros(micros: int) -> datetime: ...
+@overload
+def from_micros(micros: int | None) -> datetime | None: ...
+def from_micros(micros: int | None) -> datetime | None:
+    """Return the moment (UTC) of microseconds since 1970; None if there is none."""
+    return None if micros is None else _EPOCH + micros * _MICROSECOND

@@ -173,9 +173,9 @@ def _read(row: Sequence[Any]) -> Position:
         position=position,
         stream_id=UUID(stream_id) if isinstance(stream_id, str) else stream_id,
         stream_version=stream_version,
-        caught_up_at=None if caught_up_at is None else from_micros(caught_up_at),
+        caught_up_at=from_micros(caught_up_at),
         failure=failure,
-        failed_at=None if failed_at is None else from_micros(failed_at),
+        failed_at=from_micros(failed_at),
     )
 
 

@@ -470,7 +470,7 @@ def _counts_of(organization_id: UUID, job_id: UUID, row: Sequence[Any]) -> dict[
         "organization_id": organization_id,
         "transaction_id": None if paid_by is None else as_id(paid_by),
         "created_at": from_micros(found["created_at"]),
-        "finished_at": None if finished_at is None else from_micros(finished_at),
+        "finished_at": from_micros(finished_at),
     }
 
 

@@ -477,8 +477,8 @@ def _link(row: Row[Any], activations: Iterable[Activation]) -> LinkRow:
         sponsor_profile=None if profile is None else _PROFILE.decode(profile),
         created_at=from_micros(row.created_at),
         lpa=None if row.lpa_box is None else Sealed(row.lpa_month, row.lpa_box),
-        installed_at=_moment(row.installed_at),
-        first_used_at=_moment(row.first_used_at),
+        installed_at=from_micros(row.installed_at),
+        first_used_at=from_micros(row.first_used_at),
         activations=[*activations],
     )
 
@@ -489,9 +489,5 @@ def _activation(row: Row[Any]) -> Activation:
         plan=_PLAN.decode(row.plan),
         bought_at=from_micros(row.bought_at),
         addon_id=row.addon_id,
-        removed_at=_moment(row.removed_at),
+        removed_at=from_micros(row.removed_at),
     )
-
-
-def _moment(micros: int | None) -> datetime | None:
-    return None if micros is None else from_micros(micros)

@@ -119,6 +119,6 @@ def _row(event: MonthlyFee.Due) -> dict[str, Any]:
 
 
 def _read(row: Row[Any]) -> FeeRow:
-    charged_at = None if row.charged_at is None else from_micros(row.charged_at)
+    charged_at = from_micros(row.charged_at)
     due_at = from_micros(row.due_at)
     return FeeRow(**{**row._mapping, "due_at": due_at, "charged_at": charged_at})  # noqa: SLF001  # SQLAlchemy's documented access.

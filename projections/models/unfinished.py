@@ -166,8 +166,9 @@ class Unfinished(ReadModel):
 
     def oldest(self, connection: Connection) -> datetime | None:
         """Return when the oldest unfinished work began."""
-        begun_at = connection.execute(select(func.min(self.rows.c.begun_at))).scalar_one()
-        return None if begun_at is None else from_micros(begun_at)
+        oldest = select(func.min(self.rows.c.begun_at))
+        begun_at: int | None = connection.execute(oldest).scalar_one()
+        return from_micros(begun_at)
 
     def _known(
         self, connection: Connection, stream_ids: Collection[UUID]

@@ -88,7 +88,7 @@ class SqlCheckpoints:
 
 
 def _read(row: Row[Any]) -> KeptCheckpoint:
-    delivered_at = None if row.delivered_at is None else from_micros(row.delivered_at)
+    delivered_at = from_micros(row.delivered_at)
     return KeptCheckpoint(row.number, signed_in(row), delivered_at)
 
 

@@ -121,7 +121,7 @@ class SqlDeliveries:
             this = self._rows.update().where(self._rows.c.id == found[0].id)
             connection.execute(this.values(taken_until=until))
         since = state.failing_since
-        health = Health(state.failures, None if since is None else from_micros(since))
+        health = Health(state.failures, from_micros(since))
         return Taken(_delivery(found[0]), from_micros(until), health, has_more=len(found) > 1)
 
     def _in_hand(self, connection: Connection, endpoint_id: UUID, now: datetime) -> Sequence[int]:
@@ -191,7 +191,7 @@ class SqlDeliveries:
         asked = select(states.failing_since).where(states.endpoint_id == endpoint_id)
         with self._database.reading() as connection:
             since = connection.execute(asked).scalar_one_or_none()
-        return None if since is None else from_micros(since)
+        return from_micros(since)
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
         """Give up what waits for an endpoint that is told nothing any more."""
@@ -302,7 +302,7 @@ class SqlDeliveries:
         sums = {}
         for endpoint_id, failures, micros in found:
             waiting, lost = counts.get(endpoint_id, (0, 0))
-            since = None if micros is None else from_micros(micros)
+            since = from_micros(micros)
             sums[endpoint_id] = Sums(waiting, lost, failures, since)
         return sums
 
@@ -318,7 +318,7 @@ class SqlDeliveries:
         with self._database.reading() as connection:
             pending = connection.execute(count).scalar_one()
             since = connection.execute(oldest).scalar_one()
-        return pending, None if since is None else from_micros(since)
+        return pending, from_micros(since)
 
 
 def _tables(metadata: MetaData) -> tuple[Table, Table]:
