@@ -96,7 +96,7 @@ from domain.links.status import LinkStatusSwitch
 from domain.links.waiting import Waiting
 from domain.log.log import Log
 from domain.lookups.answers import AnswerRules, Answers
-from domain.lookups.bulk import BulkCancel, BulkCreate
+from domain.lookups.bulk_commands import BulkCancel, BulkCreate
 from domain.lookups.in_flight import InFlight
 from domain.lookups.open_items import OpenItems
 from domain.lookups.ports import LookupProvider

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.log.log import Recorded
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.single import LookupRequest, LookupResult
 from projections.audit.auditor import check_log
 from tests.installation import PATIENCE_S, PRICE_MICROS, CountingProvider, Installation, Process

@@ -14,7 +14,7 @@ from domain.links.link import Link, link_id
 from domain.links.network import NoEndpoint
 from domain.links.plan_change import plan_change_id
 from domain.lookups import single as single_lookup
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import bulk_job_id
 from domain.lookups.number_lookup import number_lookup_id
 from domain.lookups.single import LookupRequest

@@ -7,7 +7,7 @@ from uuid import UUID
 from domain.accounts.organization import ApiClient, Organization
 from domain.errors import NumberLookupUnavailable, Refused
 from domain.log.aggregate import Event, Root
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, Process, numbers

@@ -14,7 +14,7 @@ from domain.links.failing import BoundFailure
 from domain.links.importing import ImportedLinks
 from domain.links.link import Link
 from domain.links.network import ProviderPlan
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.single import LookupRequest
 from tests.installation import PRICE_MICROS, numbers

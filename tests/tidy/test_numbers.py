@@ -30,7 +30,7 @@ from domain.accounts import committer
 from domain.accounts.organization import THRESHOLDS_MAX
 from domain.links import notifications, readings, status
 from domain.links.link import RENAMES_MAX
-from domain.lookups import answers, bulk, bulk_job, in_flight, single
+from domain.lookups import answers, bulk_commands, bulk_job, in_flight, single
 from domain.places import share_of
 from domain.webhooks.destination import URL_CHARS_MAX
 from domain.webhooks.endpoint import CHANGES_MAX, ENDPOINTS_MAX
@@ -61,7 +61,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
     ("document", "sentence"),
     [
         ("ARCHITECTURE.md", f"{HTTP_THREADS} threads behind it"),
-        ("ARCHITECTURE.md", f"one message per slice of {bulk.SLICE_ITEMS} numbers"),
+        ("ARCHITECTURE.md", f"one message per slice of {bulk_commands.SLICE_ITEMS} numbers"),
         ("ARCHITECTURE.md", f"at most {IN_WORDS[answers.ATTEMPTS_MAX]} times per item"),
         ("ARCHITECTURE.md", f"rests for {', '.join(RESTS)} and {LAST} s between its starts"),
         ("ARCHITECTURE.md", f"After {committer.SETTLE_S:g} s the reply is 503"),

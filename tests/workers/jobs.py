@@ -6,7 +6,7 @@ import msgspec
 
 from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob, PersonalNumbers, PersonalResults
 from projections.audit.auditor import check_log
 from tests.installation import PRICE_MICROS, Installation, Process

@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from dramatiq import Message, Worker
 
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import CountingProvider, Installation, Process, numbers, wait_until
 from tests.workers.jobs import Work
 from tests.workers.queueing import Sweeps

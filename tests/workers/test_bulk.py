@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 
 from domain.lookups.answers import ATTEMPTS_MAX as CALLS_MAX
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import ATTEMPTS_MAX, Asked, BulkJob
 from domain.months import month_of
 from tests.installation import CountingProvider, Installation, Process, numbers

@@ -1,6 +1,6 @@
 """Workers that hold the same slice: one settles it, nothing is looked up or refunded twice."""
 
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import CountingProvider, Installation, numbers
 from tests.workers.jobs import Work
 

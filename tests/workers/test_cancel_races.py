@@ -8,8 +8,8 @@ import pytest
 
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import JobFinished
-from domain.lookups import bulk
-from domain.lookups.bulk import BulkRequest
+from domain.lookups import bulk_commands
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from projections.audit.auditor import verify
 from tests.faulty_network import Killed
@@ -129,7 +129,7 @@ class Race:
 def test_whoever_dies_every_item_ends_once_and_its_money_is_right(
     installation: Installation, first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bulk, "SLICE_ITEMS", SLICE)
+    monkeypatch.setattr(bulk_commands, "SLICE_ITEMS", SLICE)
     seen, kills = set(), 0
     for seed in range(first, first + GROUP):
         race = Race(installation, seed)

@@ -7,7 +7,7 @@ import pytest
 from app.processes.migrate import migrate
 from domain.errors import ServiceUnavailable
 from domain.log.log import Poisoned
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Installation, Process, numbers, sqlite_only
 from tests.projections.histories import create_job, write_row
 from tests.projections.looking import after_reading, place_of, register

@@ -12,7 +12,7 @@ from dramatiq import Worker
 from app.adapters.remote.limits import HOLD_S_MAX
 from app.processes.runtime import Runtime
 from app.settings import LOOKUP_THREADS
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import Found
 from domain.provider_errors import NotNow

@@ -25,7 +25,7 @@ from app.watch.logging import begin_work, end_work
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.cause import utc_now
 from domain.errors import NumberLookupUnavailable
-from domain.lookups.bulk import SLICE_ITEMS, BulkRequest
+from domain.lookups.bulk_commands import SLICE_ITEMS, BulkRequest
 from domain.lookups.bulk_job import ATTEMPTS_MAX, BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from domain.lookups.single import LookupRequest

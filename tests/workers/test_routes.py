@@ -5,7 +5,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.log.aggregate import Event
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Process, numbers
 from tests.projections.histories import Life, create_job
 from workers.routes import ROUTES, Message, messages_for, slice_message

@@ -6,7 +6,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from tests.installation import Installation, Process, SetClock, numbers
 from tests.projections.histories import create_job, finish_job
 from tests.workers.queueing import Queue, sweep_of

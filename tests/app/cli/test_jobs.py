@@ -1,7 +1,7 @@
 """`jobs retry`: work whose messages died with a process is done at once, in the one that asks."""
 
 from domain.cause import Cause, utc_now
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from tests.app.cli.shell import Shell
 from workers.sweep import JOBS_MAX
 

@@ -6,7 +6,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from domain.cause import Cause, utc_now
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from domain.lookups.ports import CachedFacts, NumberFacts
 from domain.lookups.single import LookupRequest

@@ -12,7 +12,7 @@ import pytest
 
 from app.cli.root import COMMANDS, PROCESSES, PROGRAM, Deferred, cli
 from domain.cause import Cause, utc_now
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from tests.app.cli.shell import ROOT, TIMEOUT_S, Shell
 from tests.installation import wait_until
 

@@ -23,7 +23,7 @@ from domain.errors import (
     Refused,
     ServiceUnavailable,
 )
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.single import LookupRequest
 from domain.provider_errors import Unavailable
 from projections.engine.positions import Positions

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from app.bootstrap.container import Container
 from app.processes.runtime import Runtime
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
 from tests.bench.engine import broker_settings, on_postgres
 from tests.bench.installation import (

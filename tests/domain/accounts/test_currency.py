@@ -15,7 +15,7 @@ from domain.accounts.organization import Organization
 from domain.accounts.wallet import Wallet, wallet_id
 from domain.errors import ConfigError, WrongCurrency
 from domain.links.create import LinkRequest
-from domain.lookups.bulk import BulkRequest
+from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.single import LookupRequest
 from projections.audit.auditor import check_log
 from projections.engine.positions import belongs

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event
 
 from domain.accounts.refund_by_hand import HandRefund
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from domain.lookups.bulk_job import BulkJob
 from projections.engine.rebuild import rebuild_all
 from projections.models.jobs import STATUSES, JobRow, JobStatus, row_of

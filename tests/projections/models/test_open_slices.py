@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from domain.lookups.bulk import SLICE_ITEMS
+from domain.lookups.bulk_commands import SLICE_ITEMS
 from projections.engine.read_model import Batch
 from projections.models.open_slices import Slice
 from tests.installation import Installation, Process, numbers
