@@ -48,6 +48,8 @@ class Load:
         self._stop = Event()
         self.slow_pauses = Event()
         self.statuses: dict[str, str] = {}  # What a link was last brought to, by its id.
+        # Ends without an answer. A link is busy for minutes then; others are ended meanwhile.
+        self._unsure: list[tuple[str, float]] = []
         self._threads = [
             Thread(target=self._repeat, args=(name, work, pause_s), name=f"load {name}")
             for name, work, pause_s in self._roles()
@@ -102,6 +104,9 @@ class Load:
         self._stop.set()
         for thread in self._threads:
             thread.join()
+        for link_id, began_at in self._unsure:
+            if self.partner.ask("DELETE", f"/v1/links/{link_id}").status == 200:
+                self._promise_ended(link_id, began_at)
 
     def _repeat(
         self, name: str, work: Callable[[str, random.Random], None], pause_s: float
@@ -180,9 +185,15 @@ class Load:
         if link_id is None:
             return
         began_at = time.monotonic()
-        if self.partner.ask("DELETE", f"/v1/links/{link_id}").status == 200:
-            self.statuses[link_id] = "ended"
-            self.ledger.promise(Promise("status", link_id, "ended", 0, began_at))
+        reply = self.partner.once("DELETE", f"/v1/links/{link_id}")
+        if reply is not None and reply.status == 200:
+            self._promise_ended(link_id, began_at)
+        else:
+            self._unsure.append((link_id, began_at))
+
+    def _promise_ended(self, link_id: str, began_at: float) -> None:
+        self.statuses[link_id] = "ended"
+        self.ledger.promise(Promise("status", link_id, "ended", 0, began_at))
 
     def _create_slow_link(self, key: str, _: random.Random) -> None:
         if not self.slow_pauses.is_set():
