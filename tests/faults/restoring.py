@@ -12,17 +12,21 @@ STEP_S_MAX = 60.0
 
 
 def back_up(system: System) -> Path:
-    """Dump the log and the keys of personal data; return the file."""
+    """Dump the rows of the log and of the keys of personal data; return the file."""
     dump = system.directory / "backup.sql"
     chosen = [f"--table={table}" for table in TABLES]
-    _run("pg_dump", "--clean", "--if-exists", *chosen, "--file", dump, system.database_url)
+    _run("pg_dump", "--data-only", *chosen, "--file", dump, system.database_url)
     return dump
 
 
 def restore(system: System, dump: Path) -> None:
-    """Put the log back to where it was; nobody else may be connected to it meanwhile."""
+    """Put the log back to where it was; nobody else may be connected to it meanwhile.
+
+    The tables stay, because views read them.
+    """
     stop = ["--set", "ON_ERROR_STOP=1", "--single-transaction", "--quiet"]
-    _run("psql", "--no-psqlrc", *stop, "--file", dump, system.database_url)
+    empty = ["--command", f"TRUNCATE {', '.join(TABLES)}"]
+    _run("psql", "--no-psqlrc", *stop, *empty, "--file", dump, system.database_url)
 
 
 def _run(name: str, *arguments: str | Path) -> None:
