@@ -7,7 +7,7 @@ PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
 # Twice the cores of CI, because a process waits for more than half of its time. Each starts servers
 # of its own; tests/servers/scheduling.py says which tests it gets.
-TEST_PROCESSES ?= 4
+TEST_PROCESSES ?= 6
 # Tests without servers wait for a third of their time.
 QUICK_PROCESSES := 3
 # Of `make quick`: what is worked on most, and fails soonest.
