@@ -39,6 +39,9 @@ from projections.engine.inserting import insert_new
 from workers.webhooks import LEASE, Taken
 
 ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
+# A lease that ends later is from before a clock was set back. One made just now may seem to end a
+# little late: to a thread that read the clock earlier, and on a machine whose clock is behind.
+LEASE_MAX = 2 * LEASE
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
@@ -111,7 +114,7 @@ class SqlDeliveries:
             values = {
                 "endpoint": endpoint_id,
                 "now": micros,
-                "latest": to_micros(now + LEASE),
+                "latest": to_micros(now + LEASE_MAX),
                 "repeats": int(repeats < max(1, places // 2)),
             }
             found = connection.execute(self._next, values).all()
@@ -129,7 +132,7 @@ class SqlDeliveries:
         taken = and_(
             columns.endpoint_id == endpoint_id,
             columns.taken_until > to_micros(now),
-            columns.taken_until <= to_micros(now + LEASE),
+            columns.taken_until <= to_micros(now + LEASE_MAX),
         )
         repeats = func.count().filter(columns.attempts > 0)
         return connection.execute(select(func.count(), repeats).where(taken)).one()

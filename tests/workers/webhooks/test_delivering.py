@@ -294,6 +294,17 @@ def test_a_worker_that_was_taken_over_writes_nothing(
     assert one(lab, owner, endpoint).status == "delivered"
 
 
+def test_who_looked_at_the_clock_before_another_took_a_delivery_leaves_it_to_that_one(
+    lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock
+) -> None:
+    happen(lab, owner, "a")
+    clock.forward(minutes=1)
+    store = lab.process.webhook_deliveries
+    assert store.take(endpoint, clock(), PLACES) is not None
+    assert store.take(endpoint, clock() - timedelta(milliseconds=5), PLACES) is None
+    assert store.take(endpoint, clock() - timedelta(seconds=5), PLACES) is None
+
+
 @pytest.mark.any_database
 def test_a_worker_that_dies_after_it_disabled_asks_once_more_and_ends_it(
     lab: Lab, owner: UUID, endpoint: UUID, clock: SetClock, monkeypatch: pytest.MonkeyPatch
