@@ -5,8 +5,8 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip -qq --no-input --disable-pip-version-check
 PACKAGES := app domain projections workers
 TEST_SECONDS_MAX := 120
-# Twice the cores of CI, because a process waits for more than half of its time. Each starts servers
-# of its own; tests/servers/scheduling.py says which tests it gets.
+# Three times the cores of CI, because a process waits for more than half of its time. Each starts
+# servers of its own; tests/servers/scheduling.py says which tests it gets.
 TEST_PROCESSES ?= 6
 # Tests without servers wait for a third of their time.
 QUICK_PROCESSES := 3
