@@ -112,6 +112,7 @@ def assert_honest(facts: NumberFacts) -> None:
     assert mcc is None or facts.carrier.type == "mobile"
 
 
+@pytest.mark.slow
 @pytest.mark.rounds
 @settings(
     max_examples=TRIES, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None

@@ -43,6 +43,7 @@ def until_called(lab: OrderLab, seconds: float = 5) -> None:
     lab.clock.forward(seconds=seconds)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("call", "fault", "kind", "lag"), CASES)
 def test_a_fault_of_a_call_ends_with_each_order_in_one_place(
     orders: Orders, call: str, fault: str, kind: str, lag: timedelta

@@ -52,6 +52,7 @@ def code_of(change: PlanChange) -> str | None:
     return change.failure.code if change.failure is not None else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [0, 1])
 @pytest.mark.parametrize(("call", "fault"), CASES)
 def test_a_change_whose_call_fails_is_paid_for_as_far_as_it_was_done(

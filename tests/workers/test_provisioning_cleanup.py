@@ -33,6 +33,7 @@ def esim_of(lab: Lab, link: Link) -> Esim:
     return lab.process.log.get(Esim, esim_id(lab.network.name, link.iccid))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", [*REFUSALS, *UNKNOWN, *KILLS])
 @pytest.mark.parametrize("call", CALLS)
 def test_a_late_endpoint_is_removed_whatever_becomes_of_a_call(

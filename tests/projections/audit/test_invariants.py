@@ -49,6 +49,7 @@ def forger(process: Process) -> LinkForger:
     return LinkForger(process)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("crime", "reason"), CRIMES, ids=[crime.__name__ for crime, _ in CRIMES])
 def test_a_broken_invariant_is_found_where_it_breaks(
     forger: LinkForger, crime: Crime, reason: str
