@@ -32,16 +32,16 @@ from sqlalchemy import (
 )
 
 from domain.webhooks.ports import Delivery, Sums
-from domain.webhooks.retries import PAUSE_MAX, Health
+from domain.webhooks.retries import Health
 from projections.engine.database import Database, from_micros, to_micros
 from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_new
 from workers.webhooks import LEASE, Taken
 
 ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
-# A lease that ends later is from before a clock was set back. One made just now may seem to end a
-# little late: to a thread that read the clock earlier, and on a machine whose clock is behind.
-LEASE_MAX = 2 * LEASE
+# A lease or pause that ends further ahead is from before a clock was set back. This is longer than
+# both, because who looks may have read the clock earlier, or on a machine whose clock is behind.
+AHEAD_MAX = timedelta(minutes=2)
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
@@ -106,7 +106,7 @@ class SqlDeliveries:
         with self._database.writing() as connection:
             # One at a time chooses among the deliveries of an endpoint.
             state = connection.execute(select(states).where(whose).with_for_update()).first()
-            if state is None or _is_ahead(state.paused_until, now, PAUSE_MAX):
+            if state is None or _is_ahead(state.paused_until, now):
                 return None
             in_hand, repeats = self._in_hand(connection, endpoint_id, now)
             if in_hand >= places:
@@ -114,7 +114,7 @@ class SqlDeliveries:
             values = {
                 "endpoint": endpoint_id,
                 "now": micros,
-                "latest": to_micros(now + LEASE_MAX),
+                "latest": to_micros(now + AHEAD_MAX),
                 "repeats": int(repeats < max(1, places // 2)),
             }
             found = connection.execute(self._next, values).all()
@@ -132,7 +132,7 @@ class SqlDeliveries:
         taken = and_(
             columns.endpoint_id == endpoint_id,
             columns.taken_until > to_micros(now),
-            columns.taken_until <= to_micros(now + LEASE_MAX),
+            columns.taken_until <= to_micros(now + AHEAD_MAX),
         )
         repeats = func.count().filter(columns.attempts > 0)
         return connection.execute(select(func.count(), repeats).where(taken)).one()
@@ -210,7 +210,7 @@ class SqlDeliveries:
 
     def due(self, now: datetime) -> list[tuple[UUID, UUID]]:
         """Return organization and id of each endpoint with something due, longest overdue first."""
-        values = {"now": to_micros(now), "latest": to_micros(now + PAUSE_MAX)}
+        values = {"now": to_micros(now), "latest": to_micros(now + AHEAD_MAX)}
         with self._database.reading() as connection:
             found = connection.execute(self._due, values).all()
         late = [each for each in found if each.due is not None and each.due <= values["now"]]
@@ -362,9 +362,9 @@ def _stored(value: object) -> object:
     return to_micros(value) if isinstance(value, datetime) else value
 
 
-def _is_ahead(micros: int | None, now: datetime, at_most: timedelta) -> bool:
+def _is_ahead(micros: int | None, now: datetime) -> bool:
     """Tell whether a moment is to come; one too far ahead was set before a clock was set back."""
-    return micros is not None and now < from_micros(micros) <= now + at_most
+    return micros is not None and now < from_micros(micros) <= now + AHEAD_MAX
 
 
 def _delivery(row: Row[Any]) -> Delivery:

@@ -340,6 +340,10 @@ def test_an_endpoint_that_keeps_failing_rests_as_a_whole_for_a_minute_at_most(
         pauses.append(clock() - began)
     assert len(lab.sender.attempts) >= FAILURES_FREE
     assert max(pauses) == PAUSE_MAX
+    clock.forward(milliseconds=-5)  # A machine whose clock is behind leaves it alone as well.
+    assert lab.process.webhook_deliveries.take(endpoint, clock(), PLACES) is None
+    assert lab.process.webhook_deliveries.due(clock()) == []
+    clock.forward(milliseconds=5)
     lab.sender.always = OK
     clock.forward(seconds=60)
     lab.deliver()
