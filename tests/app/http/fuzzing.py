@@ -21,7 +21,7 @@ from schemathesis.core.parameters import ParameterLocation
 from schemathesis.core.transport import Response
 from schemathesis.engine import events, from_schema
 from schemathesis.generation import GenerationMode
-from schemathesis.openapi.checks import RejectedPositiveData, UndefinedContentType
+from schemathesis.openapi.checks import RejectedPositiveData, UndefinedContentType, UseAfterFree
 from schemathesis.schemas import BaseSchema
 from werkzeug.test import TestResponse
 
@@ -283,6 +283,11 @@ def _dry_run_ignores(case: Case) -> bool:
     return is_order and is_dry and wrong == {ParameterLocation.HEADER}
 
 
+def _is_kept_when_ended(case: Case) -> bool:
+    """`DELETE` ends a link, which can be read and renamed for ever after."""
+    return case.operation.path.startswith("/v1/links/{identifier}")
+
+
 def _is_a_file(case: Case, response: Response) -> bool:
     """A query can ask for a form of the results that the document tells beside its `content`."""
     told = case.operation.definition.raw["responses"]["200"].get(OTHER_TYPES, {})
@@ -296,6 +301,8 @@ def _counts(_: object, failure: Failure, case: Case, response: Response) -> bool
         return not _is_a_file(case, response)
     if isinstance(failure, AcceptedNegativeData):
         return not (_query_wins(case) or _dry_run_ignores(case))
+    if isinstance(failure, UseAfterFree):
+        return not _is_kept_when_ended(case)
     if not isinstance(failure, RejectedPositiveData):
         return True
     reply = response.json()
