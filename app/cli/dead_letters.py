@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
-from app.adapters.queues.dead_letters import DeadLetter, DeadLetters
 from app.bootstrap.container import Container
 from app.cli.installation import installation
 from app.cli.output import as_json_option, show, show_list
+from workers.dead_letters import DeadLetter, DeadLetters
 from workers.routes import QUEUES
 
 queue_option = click.option(

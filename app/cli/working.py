@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from dramatiq import Worker
 
-from app.adapters.queues.in_process import InProcessBroker
 from app.bootstrap.container import Container
 
 WORKER_THREADS = 4
@@ -22,18 +21,12 @@ def working(container: Container) -> Iterator[Callable[[], None]]:
     container.currency.check()  # The work may charge.
     container.database_clock.measure()
     broker = container.broker
-    if not isinstance(broker, InProcessBroker):
-        yield lambda: None
+    if not container.settings.has_own_broker:
+        yield broker.drain
         return
     worker = Worker(broker, worker_threads=WORKER_THREADS, worker_timeout=WORKER_TIMEOUT_MS)
-
-    def drain() -> None:
-        # Messages that are tried a second time count too.
-        for queue in set(broker.queues) - broker.delay_queues:
-            broker.join(queue, fail_fast=False)
-
     worker.start()
     try:
-        yield drain
+        yield broker.drain
     finally:
         worker.stop(STOP_MS)

@@ -3,7 +3,7 @@
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC
 from typing import Any
 from uuid import UUID
 
@@ -14,6 +14,7 @@ from pika.adapters.blocking_connection import BlockingChannel
 from pika.exceptions import ChannelClosedByBroker
 
 from app.adapters.queues.connection import NOT_FOUND, TROUBLE, BrokerAway, publish
+from workers.dead_letters import DeadLetter
 
 LIST_MAX = 1_000  # Messages of a queue that are read, because people read the list.
 INDEX_MAX = 10_000  # The largest index of a slice; a larger number is not ours.
@@ -24,17 +25,7 @@ TRIES = ("retries", "error", "traceback", "requeue_timestamp", "eta")
 
 
 @dataclass(frozen=True)
-class DeadLetter:
-    """What may be shown of a message; its other content is never shown, as it might be anything."""
-
-    actor: str | None  # None: this release has no such actor.
-    ids: list[str | int]
-    died_at: datetime | None
-    error: str
-
-
-@dataclass(frozen=True)
-class DeadLetters:
+class RabbitDeadLetters:
     """Reads and moves dead letters on a connection of its own; closing it returns those only read.
 
     Every method raises BrokerAway when RabbitMQ cannot be reached.
@@ -44,22 +35,16 @@ class DeadLetters:
     actors: Container[str]
 
     def count(self, queue: str) -> int:
-        """Return how many there are; 0 for a queue that does not exist."""
         with self._connected() as connection:
             return _count(connection, queue)
 
     def read(self, queue: str, messages_max: int = LIST_MAX) -> list[DeadLetter]:
-        """Read the oldest ones; they stay where they are."""
         with self._connected() as connection:
             count = min(_count(connection, queue), messages_max)
             return [self._letter(*found) for found in _take(connection.channel(), queue, count)]
 
     def replay(self, queue: str, messages_max: int | None) -> tuple[int, int]:
-        """Move them back into their queue; return how many were moved, and how many cannot be.
-
-        Each is published and confirmed before it is removed. If the process ends in between there
-        are two, which is harmless.
-        """
+        """Move them back; each is published and confirmed before it is removed."""
         moved = left = 0
         with self._connected() as connection:
             channel = connection.channel()
@@ -78,7 +63,6 @@ class DeadLetters:
         return moved, left
 
     def purge(self, queue: str) -> int:
-        """Delete them for good; return how many."""
         with self._connected() as connection:
             if not _count(connection, queue):
                 return 0

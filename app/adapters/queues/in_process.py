@@ -55,6 +55,11 @@ class InProcessBroker(StubBroker):
         """Return 0: messages that were given up are not kept."""
         return 0
 
+    def drain(self) -> None:
+        """Wait until all messages are done, also those that are tried a second time."""
+        for queue in set(self.queues) - self.delay_queues:
+            self.join(queue, fail_fast=False)
+
 
 class SleepingQueue(Queue[Any]):
     """A queue with one consumer, who sleeps while nothing waits and nothing is being worked on."""

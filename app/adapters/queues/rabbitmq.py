@@ -20,7 +20,7 @@ from dramatiq.middleware import Retries
 from pika.exceptions import AMQPChannelError, ChannelClosedByBroker, NackError, UnroutableError
 
 from app.adapters.queues.connection import NOT_FOUND, BrokerAway, SharedChannel, publish
-from app.adapters.queues.dead_letters import DeadLetters
+from app.adapters.queues.dead_letters import RabbitDeadLetters
 from app.settings import WrongSetting
 
 # Dramatiq pauses for 3 s and 5 s after a lost connection; with this work goes on within 5 s in all.
@@ -160,8 +160,8 @@ class DurableBroker(RabbitmqBroker):
         logging.getLogger("pika").setLevel(logging.CRITICAL)
 
     @property
-    def given_up(self) -> DeadLetters:
-        return DeadLetters(self.parameters, self.actors)
+    def given_up(self) -> RabbitDeadLetters:
+        return RabbitDeadLetters(self.parameters, self.actors)
 
     def backlog(self, queue: str) -> int:
         """Count the messages that wait for a worker of any process."""
@@ -170,6 +170,9 @@ class DurableBroker(RabbitmqBroker):
     def dead(self, queue: str) -> int:
         """Count the dead letters of a queue."""
         return self._count(xq_name(queue))
+
+    def drain(self) -> None:
+        """Return at once: the workers of other processes do what waits."""
 
     def enqueue(self, message: Message[Any], *, delay: int | None = None) -> Message[Any]:
         """Publish a message; returns when the broker has confirmed it, else raises BrokerAway."""
