@@ -6,7 +6,6 @@ opened before a fork, and looking at an installation does not make one.
 
 import logging
 import time
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
@@ -14,12 +13,11 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 from math import inf
 from threading import RLock
-from typing import Any, Self, TypeVar, cast, get_args, overload
+from typing import Any, Self, TypeVar, cast, overload
 from uuid import UUID, uuid4
 
 import msgspec
 from eventsourcing.persistence import StoredEvent
-from sqlalchemy import func, select
 
 from app.adapters.circuit import PATIENCE_S, CircuitBreaker, GuardedLookup, GuardedNetwork
 from app.adapters.databases import Databases, ListeningWaker, Persistence, persistence_at
@@ -48,6 +46,7 @@ from app.adapters.stores.throttle import SqlThrottle
 from app.adapters.stores.webhook_deliveries import SqlDeliveries
 from app.adapters.webhooks.sender import HttpSender
 from app.bootstrap.known_plans import KnownPlans
+from app.bootstrap.observed import Observed
 from app.bootstrap.providers import LOOKUPS, NETWORKS, require_known, simulated
 from app.bootstrap.schema import OwnTables
 from app.security.authorization import Authorizer
@@ -68,7 +67,6 @@ from app.settings import (
     WrongSetting,
 )
 from app.watch.database_clock import DatabaseClock
-from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
 from app.watch.logging import WorkLog, carried, note_cause
 from app.watch.metrics import Metrics
 from domain.accounts.commands import Accounts
@@ -82,7 +80,7 @@ from domain.catalogue.commands import Catalogue
 from domain.catalogue.matching import PlansByKey
 from domain.catalogue.plan import SIMULATED, PlanTerms
 from domain.cause import Clock, utc_now
-from domain.errors import NotPossible, ServiceUnavailable
+from domain.errors import NotPossible
 from domain.links.change_plans import LinkPlans
 from domain.links.create import LinkCreate, ProvisioningRules
 from domain.links.ending import LinkEnding
@@ -104,7 +102,6 @@ from domain.lookups.single import SingleLookup
 from domain.places import Places
 from domain.provider_errors import ProviderError
 from domain.webhooks.commands import Webhooks
-from domain.webhooks.endpoint import DisabledReason
 from domain.webhooks.signatures import WebhookSigner
 from projections.audit.auditor import LogCheck
 from projections.audit.covering import ChangedCheckpoint
@@ -112,9 +109,9 @@ from projections.audit.kept_tree import KeptTree
 from projections.audit.report import Failure, Report
 from projections.audit.tree_keeper import TreeKeeper
 from projections.audit.witnesses import Claim, Claims, KeptLeaves, Spoiled, Witness
-from projections.engine.database import Database, from_micros
+from projections.engine.database import Database
 from projections.engine.freshness import Freshness
-from projections.engine.positions import Lag, Positions, lags
+from projections.engine.positions import Positions
 from projections.engine.projector import Projector
 from projections.engine.read_model import ReadModel
 from projections.finance.views import ON_FILES
@@ -146,7 +143,7 @@ from workers.months import MonthEnd
 from workers.nightly_audit import NightlyAudit
 from workers.plan_changes import PlanChanges, PlanChangeWork, Steadiness
 from workers.reading import BackgroundReading, Lane
-from workers.routes import QUEUES, DramatiqPublisher
+from workers.routes import DramatiqPublisher
 from workers.shares import Shares
 from workers.sweep import ProvisioningSweep, Sweep
 from workers.webhook_planner import VERSION as PLAN_VERSION
@@ -856,14 +853,6 @@ class Container:
             {each.name: Lane(each.background_reads_per_s) for each in networks},
         )
 
-    def reading_ages(self) -> Mapping[str, float]:
-        """Return by network how old the oldest reading of a link is."""
-        self._require_database()
-        if not self.settings.readings_refresh_s:
-            return {}
-        oldest, now = self.reading_turns.oldest(self.networks.names), self.clock()
-        return {name: (now - at).total_seconds() for name, at in oldest.items()}
-
     @part
     def notifications(self) -> Notifications:
         """Takes what networks tell by themselves."""
@@ -1089,85 +1078,13 @@ class Container:
 
     @part
     def metrics(self) -> Metrics:
-        """What this process counts, and what it asks of the container at each scrape."""
-        return Metrics(self, WAITING_MAX)
+        """What this process counts, and what it asks of others at each scrape."""
+        return Metrics(self.observed, WAITING_MAX)
 
-    def follower_lags(self) -> list[tuple[Lag, float | None]]:
-        """Return how far each follower is behind, and for how many seconds if that is known."""
-        self._require_database()
-        known = lags(self.log, self.views, self.positions)
-        return [(lag, behind_s(self.log, lag, self.clock())) for lag in known]
-
-    def ages(self) -> Ages:
-        """Return how old unfinished work is."""
-        self._require_database()
-        jobs, now = self.jobs.jobs.c, self.clock()
-        begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
-        with self.views.reading() as connection:
-            idle = self.jobs.unfinished(connection, now, 1)
-            job_at = connection.execute(begun_at).scalar_one()
-            link_at = self.unfinished.oldest(connection)
-        return Ages(
-            job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
-            job_idle_s=max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
-            link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
-        )
-
-    def _require_database(self) -> None:
-        """Raise if there is no database, because looking must not create one."""
-        if not self.persistence.exists():
-            raise ServiceUnavailable
-
-    def audit_state(self) -> AuditState:
-        """Return what the last audit of a night has found, and how old the proof outside is."""
-        self._require_database()
-        now, note = self.clock(), self.notes.newest("audit")
-        overdue = len(self.month_end.overdue())
-        outside_s = None
-        if self.settings.checkpoint_sink:
-            store = self.checkpoint_store
-            try:
-                kept = store.newest(delivered=True) or store.covering(0)
-                outside_s = (now - kept.signed.checkpoint.at).total_seconds() if kept else 0.0
-            except ChangedCheckpoint:
-                outside_s = inf  # Nothing here says any more what is outside.
-        if note is None:
-            return AuditState(None, 0, outside_s, overdue)
-        failures = len(msgspec.json.decode(note.value)["failures"])
-        return AuditState((now - note.at).total_seconds(), failures, outside_s, overdue)
-
-    def webhook_state(self) -> WebhookState:
-        """Return what waits to be told, and which endpoints are told nothing."""
-        self._require_database()
-        pending, since = self.webhook_deliveries.backlog()
-        late_s = 0.0 if since is None else (self.clock() - since).total_seconds()
-        with self.views.reading() as connection:
-            rows = self.webhook_endpoints.all(connection)
-        disabled = Counter(each.disabled for each in rows if each.disabled is not None)
-        known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
-        return WebhookState(pending, max(0.0, late_s), known)
-
-    def queue_states(self) -> list[QueueState]:
-        """Return what waits in each queue."""
-        try:
-            return self._queue_states()
-        except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
-            return self._queue_states()
-
-    def _queue_states(self) -> list[QueueState]:
-        broker = self.broker
-        return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
-
-    def providers_up(self) -> Mapping[tuple[str, str], bool]:
-        """Tell by gauge and provider what is known of it."""
-        found = {("lookup_provider_up", each.name): each.is_up() for each in self.lookups}
-        for name in self.networks.names:
-            network = self.networks.of(name)
-            is_up = not isinstance(network, GuardedNetwork) or network.is_up()
-            found["network_provider_up", name] = is_up
-        for _, name in [*found]:
-            found["provider_drained", name] = self.drains.has(name)
-        return found
+    @part
+    def observed(self) -> Observed:
+        """The answers to what metrics and `doctor` ask."""
+        return Observed(self)
 
     # Start and end.
 

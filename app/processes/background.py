@@ -64,7 +64,7 @@ def listen(
 def missing_broker(container: Container) -> str | None:
     """Say that the broker does not answer; None when it does."""
     try:
-        container.queue_states()
+        container.observed.queue_states()
     except Exception as error:  # noqa: BLE001  # Whatever the error; its text may hold a password.
         return f"the broker cannot be reached ({type(error).__name__})"
     return None

@@ -136,7 +136,7 @@ def _clock(container: Container) -> Iterator[Finding]:
 
 
 def _work(container: Container) -> Iterator[Finding]:
-    for lag, behind_s in container.follower_lags():
+    for lag, behind_s in container.observed.follower_lags():
         if lag.failure is not None:
             message = f"{lag.name} has stopped at position {lag.position}: {lag.failure}"
             yield Finding("read models", "fault", message)
@@ -218,7 +218,7 @@ def _checkpoints(container: Container) -> Iterator[Finding]:
         if isinstance(kept, ChangedCheckpoint):
             yield Finding("checkpoints", "fault", str(kept))
             return
-    audit = container.audit_state()
+    audit = container.observed.audit_state()
     if audit.failures:
         message = f"the last nightly audit found {audit.failures} failures: see audit verify"
         yield Finding("audit", "fault", message)

@@ -46,7 +46,7 @@ def run(slot: int, listeners: list[socket.socket], ready: Connection) -> None:
         container.waker.start()
         Thread(target=container.warm, name="warm", daemon=True).start()
         if settings.metrics_port:
-            WorkerGauges(container.providers_up).start()
+            WorkerGauges(container.observed.providers_up).start()
         front = create_front(container, listeners, many=True, finish_s=FINISH_S)
         signal.signal(signal.SIGTERM, lambda *_: front.stop())
         settle_memory()

@@ -243,7 +243,7 @@ def test_an_endpoint_that_the_network_does_not_know_keeps_nothing_up(lab: Lab) -
     lab.clock.forward(hours=1)
     assert settle(lab) == 1
     assert settle(lab) == 0
-    assert lab.process.reading_ages() == {"simulated": 0.0}
+    assert lab.process.observed.reading_ages() == {"simulated": 0.0}
 
 
 @pytest.mark.any_database
@@ -255,9 +255,9 @@ def test_a_link_without_an_answer_has_another_turn_and_its_age_goes_on(lab: Lab)
     settle(lab)
     assert settle(lab) == 0
     lab.clock.forward(seconds=900)
-    assert lab.process.reading_ages() == {"simulated": 1800.0}
+    assert lab.process.observed.reading_ages() == {"simulated": 1800.0}
     assert settle(lab) == 1
-    assert lab.process.reading_ages() == {"simulated": 0.0}
+    assert lab.process.observed.reading_ages() == {"simulated": 0.0}
     usage = seen(lab, link)
     assert usage is not None
     assert usage.as_of == lab.clock()

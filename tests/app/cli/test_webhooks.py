@@ -149,20 +149,22 @@ def test_the_metrics_tell_what_is_late_for_our_sake_and_what_is_disabled(
     partners: Partners,
 ) -> None:
     container, now = partners.container, utc_now()
+    observed = container.observed
     container.projector.catch_up()
-    assert container.webhook_state() == WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0})
+    nothing = WebhookState(0, 0.0, {"asked": 0, "gone": 0, "failing": 0})
+    assert observed.webhook_state() == nothing
     partners.plan(0, next_attempt_at=now - timedelta(minutes=10))
     partners.plan(1, next_attempt_at=now - timedelta(minutes=5))
     partners.plan(1, next_attempt_at=now - timedelta(days=3), status="delivered")
-    state = container.webhook_state()
+    state = observed.webhook_state()
     assert state.pending == 2
     assert 600 <= state.late_s < 700
     store = container.webhook_deliveries
     taken = store.take(partners.endpoints[0], now, 1)
     assert taken is not None
     store.settle(taken, taken.delivery, taken.health.after(now, is_success=False), now)
-    assert 300 <= container.webhook_state().late_s < 400  # The first endpoint fails by itself.
+    assert 300 <= observed.webhook_state().late_s < 400  # The first endpoint fails by itself.
     changes, cause = Changes(enabled=False), Cause(now, "r")
     container.webhooks.change(partners.organizations[0], partners.endpoints[0], changes, cause)
     container.projector.catch_up()
-    assert container.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0}
+    assert observed.webhook_state().disabled == {"asked": 1, "gone": 0, "failing": 0}

@@ -50,4 +50,4 @@ def test_without_it_nobody_reads(make_service: MakeService) -> None:
     shop.link()
     service.until_projected("links")
     assert service.container.reading_turns.newest() == 0
-    assert service.container.reading_ages() == {}
+    assert service.container.observed.reading_ages() == {}

@@ -122,7 +122,7 @@ def test_a_network_whose_host_is_gone_holds_up_nothing_else(
             with at_once():
                 assert answer_of(call) in {200, 201}
         assert {each.result().status_code for each in lost} == {502}
-    assert service.container.providers_up()["network_provider_up", "simulated"]
+    assert service.container.observed.providers_up()["network_provider_up", "simulated"]
     assert shop.balance() == "99.995", "the lookup alone has cost something"
 
 

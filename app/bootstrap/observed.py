@@ -1,0 +1,112 @@
+"""What operators watch: the answers to the questions of `app/watch/gauges.py`, and of `doctor`."""
+
+from collections import Counter
+from collections.abc import Mapping
+from math import inf
+from typing import TYPE_CHECKING, get_args
+
+import msgspec
+from sqlalchemy import func, select
+
+from app.adapters.circuit import GuardedNetwork
+from app.watch.gauges import Ages, AuditState, QueueState, WebhookState, behind_s
+from domain.errors import ServiceUnavailable
+from domain.webhooks.endpoint import DisabledReason
+from projections.audit.covering import ChangedCheckpoint
+from projections.engine.database import from_micros
+from projections.engine.positions import Lag, lags
+from workers.routes import QUEUES
+
+if TYPE_CHECKING:
+    from app.bootstrap.container import Container
+
+
+class Observed:
+    """Answers from the parts of a process; raises while what it asks cannot be reached."""
+
+    def __init__(self, parts: "Container") -> None:
+        self._parts = parts
+
+    def follower_lags(self) -> list[tuple[Lag, float | None]]:
+        self._require_database()
+        parts = self._parts
+        known = lags(parts.log, parts.views, parts.positions)
+        return [(lag, behind_s(parts.log, lag, parts.clock())) for lag in known]
+
+    def ages(self) -> Ages:
+        self._require_database()
+        parts, now = self._parts, self._parts.clock()
+        jobs = parts.jobs.jobs.c
+        begun_at = select(func.min(jobs.created_at)).where(jobs.finished_at.is_(None))
+        with parts.views.reading() as connection:
+            idle = parts.jobs.unfinished(connection, now, 1)
+            job_at = connection.execute(begun_at).scalar_one()
+            link_at = parts.unfinished.oldest(connection)
+        return Ages(
+            job_s=0.0 if job_at is None else (now - from_micros(job_at)).total_seconds(),
+            job_idle_s=max(0.0, (now - idle[0].moved_at).total_seconds()) if idle else 0.0,
+            link_s=0.0 if link_at is None else (now - link_at).total_seconds(),
+        )
+
+    def reading_ages(self) -> Mapping[str, float]:
+        self._require_database()
+        parts, now = self._parts, self._parts.clock()
+        if not parts.settings.readings_refresh_s:
+            return {}
+        oldest = parts.reading_turns.oldest(parts.networks.names)
+        return {name: (now - at).total_seconds() for name, at in oldest.items()}
+
+    def audit_state(self) -> AuditState:
+        self._require_database()
+        parts, now = self._parts, self._parts.clock()
+        note = parts.notes.newest("audit")
+        overdue = len(parts.month_end.overdue())
+        outside_s = None
+        if parts.settings.checkpoint_sink:
+            store = parts.checkpoint_store
+            try:
+                kept = store.newest(delivered=True) or store.covering(0)
+                outside_s = (now - kept.signed.checkpoint.at).total_seconds() if kept else 0.0
+            except ChangedCheckpoint:
+                outside_s = inf  # Nothing here says any more what is outside.
+        if note is None:
+            return AuditState(None, 0, outside_s, overdue)
+        failures = len(msgspec.json.decode(note.value)["failures"])
+        return AuditState((now - note.at).total_seconds(), failures, outside_s, overdue)
+
+    def webhook_state(self) -> WebhookState:
+        self._require_database()
+        parts = self._parts
+        pending, since = parts.webhook_deliveries.backlog()
+        late_s = 0.0 if since is None else (parts.clock() - since).total_seconds()
+        with parts.views.reading() as connection:
+            rows = parts.webhook_endpoints.all(connection)
+        disabled = Counter(each.disabled for each in rows if each.disabled is not None)
+        known = {reason: disabled[reason] for reason in get_args(DisabledReason)}
+        return WebhookState(pending, max(0.0, late_s), known)
+
+    def queue_states(self) -> list[QueueState]:
+        try:
+            return self._queue_states()
+        except Exception:  # noqa: BLE001  # The broker closes a connection that was idle for long.
+            return self._queue_states()
+
+    def _queue_states(self) -> list[QueueState]:
+        broker = self._parts.broker
+        return [QueueState(name, broker.backlog(name), broker.dead(name)) for name in QUEUES]
+
+    def providers_up(self) -> Mapping[tuple[str, str], bool]:
+        parts = self._parts
+        found = {("lookup_provider_up", each.name): each.is_up() for each in parts.lookups}
+        for name in parts.networks.names:
+            network = parts.networks.of(name)
+            is_up = not isinstance(network, GuardedNetwork) or network.is_up()
+            found["network_provider_up", name] = is_up
+        for _, name in [*found]:
+            found["provider_drained", name] = parts.drains.has(name)
+        return found
+
+    def _require_database(self) -> None:
+        """Raise if there is no database, because looking must not create one."""
+        if not self._parts.persistence.exists():
+            raise ServiceUnavailable
