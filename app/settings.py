@@ -484,6 +484,17 @@ class Settings:
             if each is not None
         }
 
+    def lookup_price_micros(self, own_micros: int | None) -> int:
+        """Return what a lookup costs an organization: its own price, or that of all."""
+        return self.price_per_lookup_micros if own_micros is None else own_micros
+
+    def requests_per_minute(self, own: int | None) -> int:
+        """Return how many requests an organization may send, by its own limit or that of all.
+
+        0 means any number.
+        """
+        return self.rate_limit_per_minute if own is None else own
+
     @property
     def public(self) -> str:
         """The URL at which clients reach this service."""

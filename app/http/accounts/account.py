@@ -10,7 +10,6 @@ from msgspec import Struct
 from app.bootstrap.container import Container
 from app.http.accounts.input import Money
 from app.http.accounts.replies import Wallet, show_wallet
-from app.http.edge.callers import lookup_price_of, rate_limit_of
 from app.http.edge.input import Blueprint, described
 from app.http.edge.operation import operation
 from app.http.edge.replies import (
@@ -177,14 +176,14 @@ def _account_of(parts: Container, caller: Caller) -> Account:
         organization=Whose(organization.id, organization.name, organization.status),
         client=Client(client.client_id, client.scopes),
         prices=Prices(
-            format_amount(lookup_price_of(settings, organization.price_micros)),
+            format_amount(settings.lookup_price_micros(organization.price_micros)),
             format_amount(organization.monthly_link_fee_micros),
             settings.currency,
         ),
         wallet=None if wallet is None else show_wallet(wallet.balance_micros, wallet.currency),
         low_balance_threshold=None if threshold is None else format_amount(threshold),
         limits=Limits(
-            requests_per_minute=rate_limit_of(settings, caller) or None,
+            requests_per_minute=settings.requests_per_minute(caller.rate_limit) or None,
             spending=None if wallet is None else _spending_of(wallet, parts),
             job_numbers=settings.bulk_numbers_max,
             open_job_numbers=settings.job_items_open_max,

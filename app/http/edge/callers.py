@@ -7,7 +7,6 @@ from app.http.edge.request import current_request, request_context
 from app.security.authorization import Caller
 from app.security.rate_limits import Admission
 from app.security.tokens import MALFORMED, Claims
-from app.settings import Settings
 from domain.errors import InsufficientScope, RateLimited, Refused, Unauthorized
 
 REALM = 'Bearer realm="api"'
@@ -33,21 +32,10 @@ def authenticate(scope: str) -> Caller:
 
 def admit(container: Container, caller: Caller) -> Admission | None:
     """Count a request of a caller; None where there is no limit."""
-    per_minute = rate_limit_of(container.settings, caller)
+    per_minute = container.settings.requests_per_minute(caller.rate_limit)
     if not per_minute:
         return None
     return container.rate_limits.admit(caller.organization_id, per_minute)
-
-
-def rate_limit_of(settings: Settings, caller: Caller) -> int:
-    """Return how many requests a minute a caller may send; 0: any number."""
-    own = caller.rate_limit
-    return settings.rate_limit_per_minute if own is None else own
-
-
-def lookup_price_of(settings: Settings, own_micros: int | None) -> int:
-    """Return what a lookup costs an organization, in micro-units: its own price, or that of all."""
-    return settings.price_per_lookup_micros if own_micros is None else own_micros
 
 
 def refuse_over_limit() -> None:

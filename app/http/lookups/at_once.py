@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from app.bootstrap.container import Container
-from app.http.edge.callers import admit, caller_of, lookup_price_of
+from app.http.edge.callers import admit, caller_of
 from app.http.edge.calling import Request, log_place
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
@@ -97,7 +97,7 @@ class LookupsAtOnce:
         wanted = LookupRequest(
             caller.organization_id,
             number,
-            lookup_price_of(settings, caller.price_micros),
+            settings.lookup_price_micros(caller.price_micros),
             settings.currency,
             key,
         )

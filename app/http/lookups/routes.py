@@ -7,7 +7,6 @@ from typing import Any, Final
 from flask import Response
 
 from app.bootstrap.container import DOWNLOADS_SHARE
-from app.http.edge.callers import lookup_price_of
 from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
 from app.http.edge.media import also_sent_as
 from app.http.edge.operation import operation
@@ -142,7 +141,7 @@ def look_up(
     wanted = LookupRequest(
         caller.organization_id,
         given["phone_number"],
-        lookup_price_of(parts.settings, caller.price_micros),
+        parts.settings.lookup_price_micros(caller.price_micros),
         parts.settings.currency,
         header.get("key"),
         None if age_s is None else timedelta(seconds=age_s),
@@ -194,7 +193,7 @@ def create_job(caller: Caller, body: dict[str, Any], header: dict[str, Any]) -> 
     wanted = BulkRequest(
         caller.organization_id,
         body["phone_numbers"],
-        lookup_price_of(parts.settings, caller.price_micros),
+        parts.settings.lookup_price_micros(caller.price_micros),
         parts.settings.currency,
         header.get("key"),
     )
