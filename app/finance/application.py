@@ -12,7 +12,7 @@ from werkzeug.exceptions import Forbidden, HTTPException, MisdirectedRequest, Se
 from app.finance import words
 from app.finance.access import Access, is_loopback
 from app.finance.pages import Pages
-from app.http.edge.calling import log_place
+from app.http.edge.request_threads import log_place
 from app.watch.trouble import NOT_MIGRATED, trouble_of
 from projections.finance.figures import Figures
 

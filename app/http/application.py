@@ -14,10 +14,10 @@ from app.http.accounts import account, deposits
 from app.http.accounts import routes as wallet
 from app.http.catalogue import routes as plans
 from app.http.edge import errors, openapi
-from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.own_replies import LIVEZ, OwnReplies
 from app.http.edge.request import count_of
+from app.http.edge.request_threads import RequestThreads
 from app.http.edge.wsgi import Edge, token_paths
 from app.http.finance import routes as finance
 from app.http.links import notifications

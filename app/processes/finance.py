@@ -5,10 +5,10 @@ from collections.abc import Callable
 from app.bootstrap.container import Container
 from app.finance.access import Access
 from app.finance.application import create_application
-from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.listening import bind, listen
 from app.http.edge.own_replies import OwnReplies
+from app.http.edge.request_threads import RequestThreads
 from app.processes.stopping import call_after, stop_on_signals
 from projections.engine.database import Database
 from projections.finance.figures import Figures

@@ -12,7 +12,7 @@ STACKS = [
     f"{WORKER};run ({HERE}workers/lookups.py:3);dumps (json/__init__.py:9) 30",
     f"{BENCH};ask ({HERE}tests/bench/crowd.py:1);get ({HERE}app/container/b.py:1) 9",
     f"{BENCH};serve ({HERE}tests/bench/limits/bare.py:1);get ({HERE}app/c.py:1) 500",
-    f"{BARE};run (threading.py:1);call ({HERE}app/http/edge/calling.py:1) 500",
+    f"{BARE};run (threading.py:1);call ({HERE}app/http/edge/request_threads.py:1) 500",
     f"{WEB};idle (threading.py:1) 500",
     f"{SPAWNED};view ({HERE}app/http/d.py:1) 1",
     f"{WEB};run ({HERE}app/e.py:1);_find_and_load (<frozen>:1);_ ({HERE}app/f.py:1) 500",

@@ -15,7 +15,7 @@ from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
 from app.http.accounts import input as account_input
 from app.http.catalogue import input as catalogue_input
-from app.http.edge import calling, front
+from app.http.edge import front, request_threads
 from app.http.edge import input as edge_input
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.paging import PAGE_MAX, PER_PAGE_MAX
@@ -77,7 +77,10 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
             "docs/deployment.md",
             f"a head over {front.HEAD_BYTES_MAX // KIB} KiB or of over {front.HEADERS_MAX} headers",
         ),
-        ("docs/deployment.md", f"{calling.WAITING_REQUESTS_MAX:,} requests wait for a thread"),
+        (
+            "docs/deployment.md",
+            f"{request_threads.WAITING_REQUESTS_MAX:,} requests wait for a thread",
+        ),
         ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
@@ -99,7 +102,10 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         (f"{PARTNERS}/errors.md", f"larger than {BODY_BYTES_MAX // MIB} MiB"),
         (f"{PARTNERS}/errors.md", f"longer than {front.HEAD_BYTES_MAX // KIB} KiB"),
         (f"{PARTNERS}/errors.md", HEAD),
-        (f"{PARTNERS}/limits.md", f"or more than {calling.WAITING_REQUESTS_MAX} requests wait"),
+        (
+            f"{PARTNERS}/limits.md",
+            f"or more than {request_threads.WAITING_REQUESTS_MAX} requests wait",
+        ),
         (f"{PARTNERS}/conventions.md", f"`per_page` (1 to {PER_PAGE_MAX})"),
         (f"{PARTNERS}/idempotency.md", f"(1 to {_most(edge_input.KEY)} visible ASCII characters"),
         (f"{PARTNERS}/sandbox.md", f"it answers after {SLOW_S:g} seconds"),
@@ -164,7 +170,7 @@ LIMITS = {  # Each row of the tables for partners, and no other: what is limited
     ),
     "a request that comes in, head and body": f"{DEFAULTS.request_read_s} s by default",
     "a reply that you do not take": f"{front.WRITE_S:g} s",
-    "a download from its first byte to its last": f"{calling.STREAM_S:g} s",
+    "a download from its first byte to its last": f"{request_threads.STREAM_S:g} s",
     "a connection without a request": f"{front.KEEP_ALIVE_S:g} s",
     "a token": f"{DEFAULTS.token_ttl_s} s by default, see `expires_in`",
     "a purchase or a change of plans": f"{DEFAULTS.provisioning_deadline_s} s by default",

@@ -16,11 +16,11 @@ from werkzeug.exceptions import HTTPException
 
 from app.bootstrap.container import Container
 from app.http.edge.callers import challenge
-from app.http.edge.calling import log_place
 from app.http.edge.oauth_errors import OAuthRefused, is_token_request, oauth_problem, oauth_refusal
 from app.http.edge.problems import INTERNAL, UNAVAILABLE, Problem, problem_of, problem_of_http
 from app.http.edge.replies import failure
 from app.http.edge.request import request_context
+from app.http.edge.request_threads import log_place
 from app.security.key_file import SigningKeysError
 from app.watch.trouble import trouble_of
 from domain.errors import Conflict, Refused, ServiceUnavailable

@@ -21,7 +21,6 @@ from typing import Any, NoReturn
 
 import httptools
 
-from app.http.edge.calling import Request, RequestThreads, log_place
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.listening import allow_files
 from app.http.edge.own_replies import OwnReplies
@@ -35,6 +34,7 @@ from app.http.edge.problems import (
     URI_TOO_LONG,
     Problem,
 )
+from app.http.edge.request_threads import Request, RequestThreads, log_place
 from app.settings import HTTP_THREADS
 
 # Read at once; also the most that is kept of later requests while one is being answered.

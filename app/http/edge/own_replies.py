@@ -6,11 +6,11 @@ from uuid import UUID, uuid4
 
 import msgspec
 
-from app.http.edge.calling import Request, head, split_target
 from app.http.edge.oauth_errors import oauth_body_of
 from app.http.edge.problems import Problem
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import Count, note_answer, request_id_of
+from app.http.edge.request_threads import Request, head, split_target
 from domain.cause import Clock
 
 LIVEZ = "/livez"

@@ -17,13 +17,13 @@ import msgspec
 
 from app.bootstrap.container import Container
 from app.http.edge.callers import admit, caller_of
-from app.http.edge.calling import Request, log_place
 from app.http.edge.errors import Outages
 from app.http.edge.input import is_key
 from app.http.edge.own_replies import reply_in_json
 from app.http.edge.problems import INTERNAL, Problem, problem_of
 from app.http.edge.replies import ReplyMeta, failure_body, format_time
 from app.http.edge.request import count_of, note_answer, request_id_of
+from app.http.edge.request_threads import Request, log_place
 from app.http.lookups.input import is_e164
 from app.http.lookups.replies import lookup_reply
 from app.http.lookups.routes import LOOKUP, SCOPE, is_enabled

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from flask import Flask, Response
 
-from app.http.edge.calling import RequestThreads
 from app.http.edge.front import Front
 from app.http.edge.listening import bind, listen
 from app.http.edge.own_replies import OwnReplies
+from app.http.edge.request_threads import RequestThreads
 from domain.cause import utc_now
 
 FINISH_S = 1.0

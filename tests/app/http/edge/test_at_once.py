@@ -19,7 +19,7 @@ from eventsourcing.persistence import OperationalError, StoredEvent
 import domain.accounts.committer
 from app.http.application import create_front
 from app.http.docs import DOCUMENT
-from app.http.edge import calling
+from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
 from app.security import keys
 from domain.at_once import WouldWait
@@ -255,7 +255,7 @@ def test_the_usual_spellings_need_no_thread(
     house.begun.clear()
     at_once = house.bytes_of(tenant, *sent)
     assert house.begun == [True]
-    monkeypatch.setattr(calling, "AT_ONCE_MAX", 0)
+    monkeypatch.setattr(request_threads, "AT_ONCE_MAX", 0)
     house.ask(other)  # The round in which it comes had begun before.
     house.begun.clear()
     assert at_once == house.bytes_of(other, *sent)
@@ -415,7 +415,7 @@ def test_what_is_too_much_for_one_round_goes_to_threads(
 ) -> None:
     tenant = house.service.tenant()
     house.warm(tenant)
-    monkeypatch.setattr(calling, "AT_ONCE_MAX", 0)
+    monkeypatch.setattr(request_threads, "AT_ONCE_MAX", 0)
     assert house.ask(tenant).status == 200  # The round in which it comes had begun before.
     house.begun.clear()
     assert house.ask(tenant).status == 200

@@ -12,7 +12,7 @@ import pytest
 from app.http.accounts import routes
 from app.http.accounts.table import COLUMNS
 from app.http.application import create_front
-from app.http.edge import calling
+from app.http.edge import request_threads
 from app.http.edge.listening import bind, listen
 from app.settings import DOWNLOADS_MAX, DOWNLOADS_OF_ONE_MAX, HTTP_THREADS
 from domain.lookups.bulk_commands import SLICE_ITEMS
@@ -109,7 +109,7 @@ def test_when_all_places_are_taken_a_further_organization_is_told_to_come_again(
 def test_a_reader_who_takes_too_long_altogether_is_cut_off(
     port: int, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calling, "STREAM_S", 0.5)
+    monkeypatch.setattr(request_threads, "STREAM_S", 0.5)
     tenant = tenant_of(service)
     with ExitStack() as stack:
         slow = [begin(stack, port, tenant)[0] for _ in range(DOWNLOADS_OF_ONE_MAX)]

@@ -10,13 +10,13 @@ from wsgiref.types import StartResponse
 
 import pytest
 
-from app.http.edge import calling
 from app.http.edge import front as front_module
-from app.http.edge.calling import Request, RequestThreads
+from app.http.edge import request_threads
 from app.http.edge.front import Front
 from app.http.edge.input import BODY_BYTES_MAX
 from app.http.edge.listening import bind, listen
 from app.http.edge.own_replies import OwnReplies
+from app.http.edge.request_threads import Request, RequestThreads
 from app.settings import HTTP_THREADS
 from domain.cause import utc_now
 from tests.installation import wait_until
@@ -121,7 +121,7 @@ def test_more_requests_than_may_wait_are_refused_and_the_process_says_that_it_li
         for number in range(1, HTTP_THREADS + 1):
             served.connect(stack, WAIT)
             wait_until(lambda number=number: served.at_work == number)
-        monkeypatch.setattr(calling, "WAITING_REQUESTS_MAX", 3)
+        monkeypatch.setattr(request_threads, "WAITING_REQUESTS_MAX", 3)
         waiting = [served.connect(stack, QUICK) for _ in range(3)]
         assert b'{"ok":true}' in served.connect(stack, ALIVE).recv(65_536)
         named = [QUICK[:-2] + b"X-Request-Id: %s\r\n\r\n" % name for name in (b"first", b"second")]
