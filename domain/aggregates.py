@@ -46,7 +46,7 @@ AGGREGATES: tuple[type[Root], ...] = (
 
 
 def topics_but(uses: Iterable[type[Event]]) -> frozenset[str]:
-    """Return the topics of all events except of these kinds."""
+    """Return the topics of all events except those of these kinds."""
     return _topics_of(Event).difference(*map(_topics_of, uses))
 
 

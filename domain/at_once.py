@@ -1,7 +1,7 @@
 """Marks a thread that must never wait: it may do what needs no database, no network and no turn.
 
-Where it would have to wait, WouldWait is raised before anything has happened, and another thread
-does the whole work again.
+Code that would have to wait raises WouldWait before it has any effect; then another thread does the
+whole work again.
 """
 
 from collections.abc import Iterator

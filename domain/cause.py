@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 OPERATOR = "operator:"  # Before the id of an operator who is an actor.
-# Nothing is stamped or waits this far ahead; a later time was written before a clock was set back.
+# No time that we write lies further ahead, unless the clock has been set back since.
 AHEAD_MAX = timedelta(minutes=1)
 
 
@@ -39,5 +39,5 @@ def utc_now() -> datetime:
 
 
 def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
-    """Tell whether a moment is still to come; one too far ahead shows a clock that was set back."""
+    """Tell whether a moment is still to come; not if it is so far that a clock was set back."""
     return now < moment <= now + at_most

@@ -1,4 +1,4 @@
-"""What a provider takes for what it does; kept in events, and never shown to a partner."""
+"""What a provider charges us; kept in events, and never shown to a partner."""
 
 import msgspec
 
@@ -6,8 +6,8 @@ import msgspec
 class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     """An amount in the currency of the provider.
 
-    `reference` is the provider's own id of what it was for, by which its invoice can be compared.
-    `estimated`: the amount is from a plan or a setting; the provider itself has not told it.
+    `reference` is the provider's id of what was bought, to compare its invoice with.
+    `estimated`: the amount comes from a plan or a setting, not from the provider's reply.
     """
 
     amount_micros: int

@@ -1,4 +1,4 @@
-"""How often something was done on a day: bounds what is free and is kept in the log for ever."""
+"""How often something was done on a day: bounds changes that are free but stay in the log."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
@@ -13,12 +13,12 @@ class Daily(NamedTuple):
     times: int = 0
 
     def again(self, at: datetime) -> "Daily":
-        """Count what was done at a moment."""
+        """Return the count with one more at a moment."""
         day = at.astimezone(UTC).date()
         return Daily(day, self.times + 1 if day == self.day else 1)
 
     def require_less(self, most: int, at: datetime, message: str) -> None:
-        """Raise RateLimited, until midnight, if it was done that often on the day of a moment."""
+        """Raise RateLimited, until midnight, if it was done `most` times on that day."""
         now = at.astimezone(UTC)
         if (self.day, self.times) == (now.date(), most):
             left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))

@@ -22,7 +22,7 @@ from domain.errors import Conflict, NotFound, NotPossible
 from domain.log.log import Log
 from domain.months import first_instant, month_of
 
-LATE_MAX = timedelta(days=1)  # No entry is committed later than this behind the moment it is dated.
+LATE_MAX = timedelta(days=1)  # An entry is committed at most this long after its date.
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Accounts:
     def change_organization(
         self, organization_id: UUID, change: Callable[[Organization], None]
     ) -> Organization:
-        """Apply a change to an organization, again if another operator was first."""
+        """Apply a change to an organization; repeat it if another operator was faster."""
         return self.log.update(self._organization(organization_id), change)
 
     def set_spending_limit(
@@ -74,8 +74,8 @@ class Accounts:
     ) -> Organization:
         """Limit what an organization spends in a month; None ends that.
 
-        It holds from the commit on, in every process, because the wallet keeps it beside what was
-        spent in the month so far.
+        The limit holds in every process from this commit on, because the stream of the wallet
+        stores it together with what was spent in the month so far.
         """
 
         def limit(newest: Organization) -> None:
@@ -122,7 +122,7 @@ class Accounts:
         return client
 
     def change_client(self, client_id: str, change: Callable[[ApiClient], None]) -> ApiClient:
-        """Apply a change to a client, again if another operator was first."""
+        """Apply a change to a client; repeat it if another operator was faster."""
         client = self.log.get(ApiClient, api_client_id(client_id), f"client {client_id}")
         return self.log.update(client, change)
 
@@ -153,7 +153,7 @@ class Accounts:
     def book_deposit(
         self, organization_id: UUID, amount_micros: int, reference: str, cause: Cause
     ) -> tuple[Deposit, bool]:
-        """Do as `deposit` does; return the deposit, and whether this call has booked it."""
+        """Book as `deposit` does; return the deposit and whether this call booked it."""
         made = Deposit.make(organization_id, reference, amount_micros, cause)
         code = self.currency.code
         is_new = self._book(made, lambda held: held.deposit(made, code, cause))
@@ -168,7 +168,7 @@ class Accounts:
         *,
         reference: str,
     ) -> Adjustment:
-        """Correct a balance by a signed amount, or only propose that, once per reference.
+        """Correct a balance by a signed amount, once per reference; propose it if it is large.
 
         Raises InsufficientBalance if it would become negative, NotPossible if the reference had
         another amount or reason.
@@ -264,11 +264,12 @@ class Accounts:
 
 
 class _Spent:
-    """What a wallet has spent in the month: as it says itself, else counted from its entries.
+    """What a wallet has spent in the month: its own total, or else the sum of its entries.
 
-    They are read the newest first, and dated as in `Spending.at`: behind the first entry of a month
-    all are of that month, also one that is dated before it. A long month is counted before the
-    wallet is held; then only what has come since is added.
+    A wallet without a limit keeps no total, so its entries are read, the newest first. As in
+    `Spending.at`, every entry after the first one of a month belongs to that month, even if it is
+    dated earlier. A long month is counted before the committer has its turn at the wallet; in that
+    turn only newer entries are added.
     """
 
     def __init__(self, log: Log, wallet: Wallet, cause: Cause) -> None:
@@ -289,13 +290,13 @@ class _Spent:
         return Spending(limit_micros, self._month, self._micros)
 
     def _count(self, version: int) -> None:
-        """Add what has come since it was counted; at first, what belongs to the month."""
+        """Add the entries since the last count; the first time, all entries of the month."""
         month, counted, at = self._month, self._version, version
         since = first_instant(month) - LATE_MAX
-        passed = own = 0  # Own: of the month for certain, because it begins there or before.
+        passed = own = 0  # `own` is the part of `passed` that certainly belongs to `month`.
         begins = False
         for event in self._log.newest_first(self._wallet_id, version):
-            if event.originator_version != at:  # Not committed yet; the committer tries it alone.
+            if event.originator_version != at:  # The wallet is ahead of the log.
                 raise Conflict(self._wallet_id)
             if at <= counted or (not counted and event.timestamp < since):
                 break

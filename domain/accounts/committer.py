@@ -1,9 +1,9 @@
-"""The only writer of wallets in a process: it commits all commands that wait in one transaction.
+"""The only writer of wallets in a process: it commits all waiting commands in one transaction.
 
-On a busy wallet optimistic retries would fail again and again, but a queue in front of it works.
-Between processes the versions of the log decide: whoever loses reloads and goes on. The outcome of
-a transaction is known before anybody gets a reply. Each command gets one answer, or none if its
-submitter withdraws it in time.
+On a busy wallet optimistic retries would fail again and again, so commands wait in a queue. Between
+processes the versions of the log decide: the process that loses a race reloads and goes on. The
+outcome of a transaction is known before anybody gets a reply. Each command gets one answer, or none
+if its submitter withdraws it in time.
 """
 
 import logging
@@ -90,7 +90,7 @@ class Outcome:
             tell()
 
 
-# How long an unknown outcome is asked for before its callers are told that it is unknown.
+# How long to ask the database about an unknown outcome before its callers get an error.
 SETTLE_S = 8.0
 PAUSE_S = 0.05  # Between two questions to a database that does not answer.
 CONFLICTS_MAX = 50  # Races that one command may lose in a row against other processes.
@@ -122,7 +122,7 @@ class Command:
 
     @property
     def all_stored(self) -> list[StoredEvent]:
-        """Everything that this command appends; the reason comes before its money."""
+        """Everything that this command appends; the wallet's entries come last."""
         return [*self.stored, *self.wallet_stored]
 
 
@@ -191,7 +191,7 @@ def commit_alone(log: Log, wallets: WalletCache, command: Command, settle_s: flo
             wallets.clear()
             if outdated_before or command.servers - {log.answered()}:
                 raise outdated(command.stored) from error
-            outdated_before = True  # It may have been the wallet, which has been read again by now.
+            outdated_before = True  # Perhaps only the wallet was; it is read again.
         except IntegrityError:
             wallets.undo(command.wallet_id)
             _raise_if_overtaken(log, command)
@@ -210,7 +210,7 @@ def _raise_if_overtaken(log: Log, command: Command) -> None:
 
 
 def _overtaken(log: Log, commands: Collection[Command]) -> dict[Command, Conflict]:
-    """Return the commands that come too late, because another stream of them has moved on."""
+    """Return the commands that are too late: one of their other streams has moved on."""
     moved = log.overtaken(event for command in commands for event in command.stored)
     late = ((command, command.streams & moved) for command in commands)
     return {command: Conflict(streams.pop()) for command, streams in late if streams}
@@ -263,7 +263,7 @@ class Committer:
         cause: Cause,
         *aggregates: Root,
     ) -> int:
-        """Commit aggregates with what they cost or give back; plainly where that is nothing.
+        """Commit aggregates together with their charges and refunds, if there are any.
 
         Returns and raises as `commit`; without entries, as `Log.append`.
         """
@@ -277,9 +277,9 @@ class Committer:
     ) -> Command:
         """Return the command that `commit` would carry out.
 
-        With `is_first` it is a Conflict if another stream exists already. One statement looks for
-        the streams of all such commands of a batch. Without it only the insert would notice, and
-        the whole batch would have to be decided again.
+        With `is_first` the command fails with Conflict if one of its other streams exists already.
+        One statement checks that for a whole batch. Otherwise only the insert would notice, and the
+        whole batch would have to be decided again.
         """
         events = [event for aggregate in others for event in aggregate.collect_events()]
         stored = [self._log.mapper.to_stored_event(event) for event in events]
@@ -303,7 +303,7 @@ class Committer:
             thread.join(WAIT_S)
 
     def submit(self, command: Command) -> None:
-        """Queue a command, whose outcome will answer; raises ServiceUnavailable as `commit`."""
+        """Queue a command; its `outcome` gets the answer. Raises ServiceUnavailable."""
         with self._lock:  # So that nothing is queued after the end.
             if self._closed:
                 raise ServiceUnavailable
@@ -330,7 +330,7 @@ class Committer:
         self._contended.close()
 
     def _take(self) -> tuple[list[Command], bool]:
-        """Take all waiting commands, twins first; also tell whether the end was asked for."""
+        """Take all waiting commands, twins first; also tell whether `close` was called."""
         waiting: list[Command | None] = [*self._twins]
         self._twins = []
         if not waiting:
@@ -355,7 +355,7 @@ class Committer:
         self._settle_each(doubtful)
 
     def _without_begun(self, taken: Sequence[Command]) -> Iterable[Command]:
-        """Refuse commands whose stream exists; if the log cannot tell, refuse all that ask."""
+        """Refuse `is_first` commands whose stream exists; all of them if the log is away."""
         asking = [each for each in taken if each.is_first]
         if not asking:
             return taken
@@ -371,7 +371,7 @@ class Committer:
         return [each for each in taken if each not in begun]
 
     def _without_twins(self, taken: Iterable[Command]) -> list[Command]:
-        """Keep one command for each other stream; leave out commands that were withdrawn."""
+        """Keep one command per stream (wallets apart); drop commands that were withdrawn."""
         batch: list[Command] = []
         streams: set[UUID | str] = set()
         for command in taken:
@@ -489,7 +489,7 @@ def _outcome(command: Command) -> int:
 
 
 def expire(command: Command, age_s: float) -> None:
-    """Answer a command for which no thread waits, after as long as `commit` would wait."""
+    """Fail a command for which no thread waits, after the time that `commit` would wait."""
     if age_s > WAIT_S and (command.outcome.withdraw() or age_s > 2 * WAIT_S):
         fail([command], ServiceUnavailable())
 
@@ -502,10 +502,10 @@ def _succeed(commands: Collection[Command], position: int, server: str) -> None:
 
 
 def give_way() -> None:
-    """Let those run whom the last commit has answered, so that their next commands come along.
+    """Let the threads run that the last commit answered, so that their next commands join in.
 
-    Without it half of the clients of a busy wallet wait while the other half is committed. The
-    committer is on its way again as soon as the others wait for something.
+    Otherwise half of the clients of a busy wallet wait while the other half is committed. The
+    committer continues as soon as these threads block.
     """
     time.sleep(0)
 
@@ -518,7 +518,7 @@ def fail(commands: Collection[Command], error: Exception) -> None:
 
 
 def _ring(commands: Iterable[Command]) -> None:
-    """Wake, once each, the submitters that wait for many commands."""
+    """Wake each submitter that waits for many commands once."""
     for ring in {command.outcome.ring for command in commands}:
         if ring is not None:
             ring()

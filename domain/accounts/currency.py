@@ -1,6 +1,6 @@
 """The one currency of a log, which its ledger fixes and all wallets share.
 
-`Currency` makes sure that the setting CURRENCY is that currency; if not, nothing is done.
+`Currency` checks that the setting CURRENCY is that currency; otherwise it refuses to write.
 """
 
 from collections.abc import Callable, Sequence
@@ -66,10 +66,10 @@ class Currency:
     def append(self, make: Callable[[], Sequence[Root]], cause: Cause) -> None:
         """Append the first things that have a currency: a wallet, a fee.
 
-        The ledger is put in front if it does not exist yet. It comes first because the last event
-        of a commit tells which log it is (`belongs`), and a ledger looks the same in every log. A
-        first Conflict may be the ledger's, so everything is made and tried once more; the second is
-        raised. Raises WrongCurrency as `check` does.
+        The ledger is added if it does not exist yet. It must not come last, because the last event
+        of a commit identifies the log (`belongs`), and a ledger looks the same in every log. The
+        first Conflict may be about the ledger, so everything is made and tried once more; a second
+        one is raised. Raises WrongCurrency as `check` does.
         """
         ledger = self._new_ledger(cause)
         try:
@@ -80,7 +80,7 @@ class Currency:
             self._log.append(*self._new_ledger(cause), *make())
 
     def _new_ledger(self, cause: Cause) -> list[Ledger]:
-        """Return the ledger if it must be written; asks the log, which may have lost its end."""
+        """Return the ledger if it must be written; reads the log, which may have lost its end."""
         ledger = self._log.find(Ledger, ledger_id())
         if ledger is None:
             self._is_agreed = False

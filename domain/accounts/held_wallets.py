@@ -11,9 +11,9 @@ from domain.accounts.spending import Spending
 from domain.accounts.wallet import Wallet
 from domain.log.log import Log
 
-# About 1 KB each; beyond this the one used longest ago is dropped, and loaded when needed.
+# About 1 KB each; above this number the least recently used wallet is dropped.
 WALLETS_MAX = 16_384
-SHARED_S = 1.0  # After another process changed a wallet, each batch reads it first for so long.
+SHARED_S = 1.0  # How long each batch reads a wallet again after another process changed it.
 
 
 class _Balance(NamedTuple):
@@ -27,8 +27,8 @@ class _Balance(NamedTuple):
 class WalletCache:
     """Wallets as this process knows them; other processes may have changed them since.
 
-    A wallet that was lent may be changed. `keep` says that all changes are in the log. `undo` takes
-    those of one wallet back.
+    `get` lends a wallet, which the borrower may change. `keep` declares that all changes are in the
+    log; `undo` takes back those to one wallet.
     """
 
     def __init__(self, log: Log) -> None:
@@ -77,7 +77,7 @@ class WalletCache:
         return self._wallets.get(wallet_id)
 
     def catch_up(self, wallet_ids: Collection[UUID]) -> set[UUID]:
-        """Undo the changes of these, then read them; return those that others have changed."""
+        """Undo the changes to these wallets and read them; return those that others changed."""
         for wallet_id in self._stored.keys() & wallet_ids:
             self.undo(wallet_id)
         found = self._log.find_all(Wallet, wallet_ids)

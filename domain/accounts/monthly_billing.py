@@ -34,8 +34,8 @@ class MonthlyBilling:
     ) -> bool:
         """Record what an organization owes for a month; False when it owes nothing.
 
-        `history` is all events of the organization. If another process was first, it has reckoned
-        the same. Raises WrongCurrency, because a fee in another currency could never be charged.
+        `history` is all events of the organization. If another process was first, it computed the
+        same fee. Raises WrongCurrency, because a fee in another currency could never be charged.
         """
         moment = first_instant(month)
         organization = as_of(Organization, history, moment)

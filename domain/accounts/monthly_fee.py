@@ -61,7 +61,7 @@ class MonthlyFee(Refundable):
         link_ids: Sequence[UUID],
         currency: str,
     ) -> Self:
-        """Freeze what is owed; a second reckoning collides, because the id is derived."""
+        """Freeze what is owed; freezing it twice collides, because the id is derived."""
         assert fee_micros > 0, fee_micros
         assert link_ids, month
         stream_id = monthly_fee_id(organization_id, month)

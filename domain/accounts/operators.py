@@ -1,7 +1,7 @@
 """Operators: people with keys of their own, and what each of them may do at the command line.
 
-Streams are numbered from 1 on. So the log alone tells whether there is an operator at all, who they
-are, and which of two that register at once is the next one.
+Their streams are numbered from 1. So the log alone tells who the operators are, and of two that
+register at the same time only one gets the next number.
 """
 
 import re
@@ -69,7 +69,7 @@ class Operator(Root):
     name: str
     may: list[Right]
     revoked: bool
-    locked_out_at: datetime | None  # When a key was last made without one.
+    locked_out_at: datetime | None  # When the key was last replaced by a caller without one.
     key: "Operator.Registered | Operator.KeyRotated"  # The event that gave the present key.
 
     @classmethod
@@ -92,7 +92,7 @@ class Operator(Root):
 
     @property
     def has_own_key(self) -> bool:
-        """Tell whether nobody else can know the key: who makes a key for somebody sees it."""
+        """Tell whether the operator made the key; whoever makes a key for another sees it."""
         return self.key.actor == self.actor
 
     def rotate_key(self, key_hash: str, cause: Cause) -> None:

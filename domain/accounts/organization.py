@@ -12,11 +12,11 @@ from domain.log.aggregate import ByOperator, Created, Root
 
 Status = Literal["active", "suspended", "inactive"]
 SCOPES = ("lookup", "plans", "links", "wallet", "webhooks", "deposits")
-# Given only to a machine-to-machine client, and only where its list names them.
+# Only machine-to-machine clients get these, and only if their list of scopes names them.
 NAMED_ONLY = frozenset({"deposits"})
-# The scopes of the first release. Whoever has exactly these was registered without a list.
+# The scopes of the first release. A client with exactly these was registered without a list.
 FIRST_SCOPES = ["lookup", "plans", "links", "wallet"]
-# Changes on one day (UTC): a partner makes them without us, and the log keeps each for ever.
+# Changes a day (UTC). Partners make them by themselves, and the log keeps each for ever.
 THRESHOLDS_MAX = 20
 SECRETS_MAX = 2  # The new secret and the one that it replaces, so that a rotation needs no outage.
 
@@ -148,7 +148,7 @@ class Organization(Root):
         )
 
     def change_status(self, status: Status, cause: Cause) -> None:
-        """Change the status; the present one changes nothing."""
+        """Change the status; setting the present one again changes nothing."""
         events: dict[Status, type[Root.Event]] = {
             "active": self.Activated,
             "suspended": self.Suspended,
@@ -173,7 +173,7 @@ class Organization(Root):
             self.record(self.LookupSwitched, cause, enabled=enabled)
 
     def set_low_balance_threshold(self, threshold_micros: int | None, cause: Cause) -> None:
-        """Choose below which balance to be told; None: never. Raises RateLimited."""
+        """Choose the balance below which to be notified; None: never. Raises RateLimited."""
         if threshold_micros != self.low_balance_threshold_micros:
             message = f"The threshold was changed {THRESHOLDS_MAX} times today."
             self.thresholds_set.require_less(THRESHOLDS_MAX, cause.at, message)

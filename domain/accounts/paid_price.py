@@ -38,15 +38,15 @@ class GivenBack(Repayment, frozen=True):
 
 
 class Repaying(Event):
-    """An event in whose commit money goes back; the refunds come after it."""
+    """An event whose commit gives money back; the refunds follow it in the log."""
 
     @abstractmethod
     def reasons(self) -> Mapping[UUID, RefundReason]:
-        """Return the reason of each of its refunds, by the transaction of the refund."""
+        """Return the reason of each refund, by the refund's transaction."""
 
 
 def refund_reason(code: str) -> RefundReason:
-    """Return why money goes back after the network has failed with this code of a refusal."""
+    """Return the reason of a refund after the network failed with this error code."""
     failed = code == IncompleteNetworkAnswer.code
     return "provisioning_failed" if failed else "provisioning_error"
 
@@ -54,5 +54,5 @@ def refund_reason(code: str) -> RefundReason:
 def reasons_of(
     refunds: Sequence[Repayment | None], reason: RefundReason
 ) -> Mapping[UUID, RefundReason]:
-    """Return one reason for all refunds that there are."""
+    """Give all refunds that are not None the same reason."""
     return {each.transaction_id: reason for each in refunds if each is not None}

@@ -1,6 +1,6 @@
-"""Which providers get no new work, because an operator drains them: lookup providers and networks.
+"""Lookup providers and networks that an operator has drained: they get no new work.
 
-What is open is finished. The log keeps who drained one and who let it work again.
+Open work is still finished. The log records who drained a provider and who resumed it.
 """
 
 import logging
@@ -97,7 +97,7 @@ class Drains:
         return self._known
 
     def keep(self, stop: Event) -> None:
-        """Look each second; while the log cannot be read, what was known holds."""
+        """Look each second; while the log cannot be read, the last known state holds."""
         while True:
             try:
                 self.look()

@@ -1,6 +1,6 @@
 """Refunds that an operator decides, as events on the stream of what was charged for.
 
-So one stream bounds all refunds of a charge, those of failures and those by hand.
+Automatic refunds of a failure are on the same stream, so it bounds all refunds of a charge.
 """
 
 from abc import abstractmethod
@@ -66,7 +66,7 @@ class Paid(NamedTuple):
 
 
 class Refundable(Root):
-    """What a wallet was charged for."""
+    """An aggregate that a wallet was charged for."""
 
     KIND: ClassVar[str]  # The type in the references of its charges and refunds.
     RefundedByHand: ClassVar[type[RefundByHand]]
@@ -75,21 +75,21 @@ class Refundable(Root):
 
     @abstractmethod
     def paid(self) -> Iterable[Paid]:
-        """Return the charges for it."""
+        """Return its charges."""
 
     @abstractmethod
     def owner(self) -> dict[str, Any]:
-        """Return the organization, and what else each of its events names."""
+        """Return the fields that each of its events carries, such as the organization."""
 
     def still_open(self) -> str | None:
-        """Say why it may still give money back by itself; None when it cannot."""
+        """Say why an automatic refund may still come; None when none can."""
         return None
 
     def refund_by_hand(self, asked: HandRefund, cause: Cause) -> Refund | None:
         """Give money back, once per charge and reference; None if that was done before.
 
-        Raises NotPossible for more than is left, while its own refunds may still come, and for a
-        reference that had another amount or reason.
+        Raises NotPossible for more than is left, while an automatic refund may still come, and for
+        a reference that had another amount or reason.
         """
         if self._is_done(asked):
             return None

@@ -11,9 +11,9 @@ from domain.months import month_of
 class Spending(msgspec.Struct, frozen=True):
     """A limit and what counts against it, as of the newest entry of a wallet.
 
-    `spent_micros` is what was charged in the month less what was refunded in it: below zero where
-    charges of an earlier month have come back. It stands in the entry, so that no process has to
-    add up others.
+    `spent_micros` is what was charged in the month less what was refunded in it. It is negative if
+    the refunds of earlier months' charges are larger. Each entry carries it, so no process has to
+    add up entries.
     """
 
     limit_micros: int
@@ -21,12 +21,12 @@ class Spending(msgspec.Struct, frozen=True):
     spent_micros: int
 
     def at(self, moment: datetime) -> "Spending":
-        """Return it at a moment: a month begins with nothing spent, and none begins twice."""
+        """Return the state at a moment; a later month begins with nothing spent."""
         month = month_of(moment)
         return self if month <= self.month else Spending(self.limit_micros, month, 0)
 
     def after(self, change_micros: int, moment: datetime) -> "Spending":
-        """Return it after an entry that changed the balance by so much."""
+        """Return the state after an entry that changed the balance by `change_micros`."""
         now = self.at(moment)
         return Spending(now.limit_micros, now.month, now.spent_micros - change_micros)
 

@@ -9,9 +9,9 @@ CONTENDED_S = 1.0  # How long turns are taken at a wallet that a batch has lost 
 
 
 class Turns(Protocol):
-    """Who is next at wallets that several processes change; each committer has its own Turns.
+    """Decides which process is next at shared wallets; each committer has its own Turns.
 
-    Never raises and never waits long; a process without a turn goes on without one.
+    Never raises and never waits long; a process that gets no turn goes on without one.
     """
 
     def take(self, wallet_ids: Sequence[UUID]) -> bool:
@@ -53,11 +53,11 @@ class ContendedWallets:
         self._held: frozenset[UUID] = frozenset()
 
     def add(self, wallet_ids: Iterable[UUID]) -> None:
-        """Take turns at these for a while."""
+        """Take turns at these wallets for CONTENDED_S."""
         self._until |= dict.fromkeys(wallet_ids, time.monotonic() + CONTENDED_S)
 
     def take_turn(self, wallet_ids: Iterable[UUID]) -> bool:
-        """Wait for the turn at those that are contended; tell whether it came just now."""
+        """Wait for a turn at the contended ones; tell whether a new turn came."""
         if not self._until:
             return False
         now = time.monotonic()

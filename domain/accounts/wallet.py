@@ -72,10 +72,10 @@ def wallet_id(organization_id: UUID) -> UUID:
 
 
 class Wallet(LoadedFromNewest):
-    """A balance that is never negative; its size does not grow with its age.
+    """A balance that is never negative; loading it takes no longer as it ages.
 
-    Whoever moves money names the currency; nothing is recorded in another than the wallet's own.
-    What may happen once has a stream of its own with a derived id, saved together with the wallet.
+    Every entry names its currency, which must be that of the wallet. Whatever may happen only once
+    has a stream of its own with a derived id, saved together with the wallet.
     """
 
     TOPIC = "wallet"
@@ -95,9 +95,9 @@ class Wallet(LoadedFromNewest):
             aggregate.spending = None
 
     class SpendingLimited(Event):
-        """The limit of a month was set, with what counts against it; None: there is none.
+        """The monthly limit was set, with what counts against it; None: no limit.
 
-        No entry, so balance and sequence stay. The organization's own event says who set it.
+        This is no entry, so balance and sequence stay. The organization's event says who set it.
         """
 
         TOPIC = "wallet.spending_limited"
@@ -112,7 +112,7 @@ class Wallet(LoadedFromNewest):
             aggregate.spending = self.spending
 
     class Moved(Event):
-        """One entry of the ledger; `balance_micros` and `spending` are as after it."""
+        """One entry of the ledger; `balance_micros` and `spending` are those after it."""
 
         TOPIC = "wallet.moved"  # Never triggered itself, but the library wants a topic.
 
@@ -216,7 +216,7 @@ class Wallet(LoadedFromNewest):
         )
 
     def book(self, entries: Sequence[Charge | Refund], cause: Cause) -> None:
-        """Make all entries or none: balance and limit have to cover the sum of the charges."""
+        """Make all entries or none; balance and limit must cover the sum of the charges."""
         for entry in entries:
             self._refuse_other_currency(entry.currency)
         charges = [entry for entry in entries if isinstance(entry, Charge)]
@@ -257,12 +257,12 @@ class Wallet(LoadedFromNewest):
         )
 
     def refuse_overspending(self, amount_micros: int, at: datetime) -> None:
-        """Raise SpendingLimit if an amount would go past the limit of the month, where one is."""
+        """Raise SpendingLimit if an amount would go past the limit of the month, if any."""
         if self.spending is not None and amount_micros:
             self.spending.refuse_beyond(amount_micros, self.currency, at)
 
     def restore(self, event: Event) -> None:
-        """Assign what no entry changes."""
+        """Assign the fields that no entry changes."""
         self.organization_id = event.organization_id
         self.currency = event.currency
 
@@ -297,7 +297,7 @@ class Wallet(LoadedFromNewest):
 
 
 def _chosen_micros(charges: Iterable[Charge]) -> int:
-    """Return what a limit may refuse: a monthly fee is due anyway, so it only counts."""
+    """Return what a limit may refuse; it counts a monthly fee but never refuses it."""
     return sum(each.amount_micros for each in charges if each.kind != "monthly_link_fee")
 
 
@@ -347,7 +347,7 @@ def deposit_id(organization_id: UUID, reference: str) -> UUID:
 
 
 class OfAdjustment(ByOperator):
-    """What an adjustment is; each event that decides on one says all of it."""
+    """The facts of an adjustment; each event that moves or proposes one carries all."""
 
     organization_id: UUID
     reference: str
@@ -366,7 +366,7 @@ class OfAdjustment(ByOperator):
 class Adjustment(Root):
     """One correction of a balance by a signed amount, once per organization and reference.
 
-    One that needs approval is proposed by an operator, and moves money when another approves it.
+    If it needs approval, one operator proposes it, and it moves money when another approves it.
     """
 
     TOPIC = "adjustment"

@@ -21,7 +21,7 @@ NAME_CHARS_MAX = 60  # Of an unknown member's name; its beginning shows which on
 T = TypeVar("T")
 Path = tuple[str | int, ...]  # Member names and list indexes, from the outside in.
 Problem = tuple[Path, str]  # Where the value is, and what it must be instead.
-Check = Callable[[Any], T]  # Returns the meaning of a value; raises Wrong.
+Check = Callable[[Any], T]  # Returns the checked value as its type; raises Wrong.
 
 
 class Wrong(Exception):
@@ -153,7 +153,7 @@ def every(check_item: Check[T]) -> Check[list[T]]:
 
 
 def some(check_list: Check[list[T]], noun: str) -> Check[list[T]]:
-    """Check a list that must not be empty; `noun` says what it lacks then."""
+    """Check a list that must not be empty; the error names the missing `noun`."""
 
     def check(value: Any) -> list[T]:
         found = check_list(value)

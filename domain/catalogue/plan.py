@@ -54,9 +54,9 @@ class LaterPrice(msgspec.Struct, frozen=True):
 class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
     """Everything about a plan except who may see it. `data_mb` in MB, 1 GB = 1000 MB.
 
-    `cost` is what the network takes for it, None if that is not known; no partner may see it.
-    `network` None is the simulated one. `later_prices` rise in time; what holds at a moment is told
-    by `at`. An `unpriced` plan has no price yet and cannot be offered; its price is written as 0.
+    `cost` is what the network charges us, None if that is not known; no partner may see it.
+    `network` None is the simulated one. `later_prices` are in order of time; `at` returns the terms
+    of a moment. An `unpriced` plan has no price yet and cannot be offered; its stored price is 0.
     """
 
     name: str
@@ -83,14 +83,14 @@ class PlanTerms(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, retail_price_micros=price_micros, later_prices=left or None)
 
     def loses(self, price_micros: int) -> bool:
-        """Tell whether a price is below the cost; other currencies have no rate to compare by."""
+        """Tell whether a price is below the cost; a cost in another currency never counts."""
         if self.cost is None or self.cost.currency != self.currency:
             return False
         return price_micros < self.cost.amount_micros
 
 
 class PlanKey(NamedTuple):
-    """By what a plan is known if no id is named; `kind` is the field that `text` comes from."""
+    """How a plan is found if no id is named; `kind` is the field that `text` comes from."""
 
     organization_id: UUID | None
     kind: Literal["provider_plan_id", "name"]
@@ -98,7 +98,7 @@ class PlanKey(NamedTuple):
     network: str | None = None  # Of a `provider_plan_id`; None: the simulated one.
 
     def is_of(self, network: str) -> bool:
-        """Tell whether it is the key of a plan that this network has."""
+        """Tell whether this is the key of a plan of a network."""
         return self.kind == "provider_plan_id" and (self.network or SIMULATED) == network
 
 
@@ -164,7 +164,7 @@ class Plan(Root):
 
     @property
     def key(self) -> PlanKey:
-        """Its key, by which it is known if no id is named."""
+        """The key by which the plan is found if no id is named."""
         terms = self.terms
         return key_of(self.organization_id, terms.provider_plan_id, terms.name, terms.network)
 
@@ -214,8 +214,8 @@ class Plan(Root):
     ) -> None:
         """Set the price from a moment on, or from now on; the first price also enables the plan.
 
-        A price from now on replaces those that were to come. Raises NotPossible for one that is
-        below the cost, unless that is wanted, and for a moment that has passed.
+        A price from now on replaces all later prices. Raises NotPossible for a price below the
+        cost, unless `below_cost`, and for a moment that has passed.
         """
         terms = self.terms.at(cause.at)
         if terms.loses(price_micros) and not below_cost:
@@ -262,13 +262,13 @@ class Plan(Root):
             self.record(self.OrganizationExcluded, cause, organization_id=organization_id)
 
     def include(self, organization_id: UUID, cause: Cause) -> None:
-        """Show it to an organization again."""
+        """Show the plan to an organization again."""
         if organization_id in self.excluded:
             self.record(self.OrganizationIncluded, cause, organization_id=organization_id)
 
 
 def why_below_cost(cost: Cost | None) -> str:
-    """Say why a price is refused that loses money."""
+    """Return the error text for a price below the cost."""
     assert cost is not None
     taken = f"{format_amount(cost.amount_micros)} {cost.currency}"
     return f"is below the cost of {taken}; --below-cost allows that"

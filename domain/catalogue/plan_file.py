@@ -46,7 +46,7 @@ from domain.regions import is_country
 
 T = TypeVar("T")
 
-PLANS_MAX = 20_000  # They are one transaction, and appending waits for its end.
+PLANS_MAX = 20_000  # One transaction writes them all, and other appends wait for its end.
 # A petabyte: more than any plan sells, and well within every number type.
 DATA_MB_MAX = 1_000_000_000
 VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
@@ -54,9 +54,9 @@ VALIDITY_DAYS_MAX = 3_650  # Ten years; eSIMs are not sold for longer.
 
 @dataclass(frozen=True)
 class PlanRules:
-    """What an installation takes: its currency, its networks, of which the first is the default.
+    """What an installation accepts: its currency and its networks; the first is the default.
 
-    `below_cost`: whether a plan may be sold for less than its network takes.
+    `below_cost`: whether a plan may be sold for less than its network charges.
     """
 
     currency: str
@@ -68,7 +68,7 @@ class PlanRules:
 class PlanEntry:
     """What a file says about one plan; fields that are None leave the plan as it is.
 
-    Without `names_network` the network of the terms is that of a new plan.
+    Without `names_network`, the network in `terms` applies only to a new plan.
     """
 
     index: int
@@ -199,7 +199,7 @@ def _losses(terms: PlanTerms) -> list[Problem]:
 
 
 def _unless_simulated(network: str) -> str | None:
-    """Return how the terms name a network: plans from before there were several name none."""
+    """Return a network as terms store it: None for the simulated one, once the only one."""
     return None if network == SIMULATED else network
 
 

@@ -1,4 +1,4 @@
-"""Brings what a network supplies into the catalogue; a price moves only by an operator's word."""
+"""Copies the plans that a network supplies into the catalogue; only operators change prices."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -36,9 +36,9 @@ TOO_DEAR = "costs more than a plan can"
 
 @dataclass(frozen=True)
 class Markup:
-    """How a plan without a price gets one: its cost and a share of it, up to the next step.
+    """How a plan without a price gets one: cost plus `share` of it, rounded up to `step_micros`.
 
-    `rates` tell what one unit of another currency is in ours.
+    `rates` give the value of one unit of another currency in ours.
     """
 
     share: Fraction
@@ -46,7 +46,7 @@ class Markup:
     rates: Mapping[str, Fraction] = field(default_factory=dict)
 
     def price_of(self, cost: Cost, currency: str) -> int | None:
-        """Return a price in our currency; None where there is no rate."""
+        """Return a price in our currency; None if there is no rate."""
         rate = Fraction(1) if cost.currency == currency else self.rates.get(cost.currency)
         if rate is None:
             return None
@@ -57,7 +57,7 @@ class Markup:
 
 @dataclass(frozen=True)
 class SyncRules:
-    """Of which network and in which currency; without a markup new plans get no price."""
+    """Which network to sync, and our currency; without a markup new plans get no price."""
 
     network: str
     currency: str
@@ -66,7 +66,7 @@ class SyncRules:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A plan that was not brought, and why."""
+    """A supplied plan that was not copied, and why."""
 
     provider_plan_id: str
     name: str
@@ -87,10 +87,9 @@ class Updated:
 
 @dataclass
 class Synced:
-    """What a sync does to the catalogue, and what it finds among the plans that are on sale.
+    """What a sync changed in the catalogue, and what it found wrong with plans on sale.
 
-    Of these the network no longer has the `withdrawn`, and those `below_cost` bring less than they
-    cost.
+    The network no longer has the `withdrawn` plans; we sell those `below_cost` at a loss.
     """
 
     created: list[Plan] = field(default_factory=list)
@@ -109,10 +108,10 @@ class Synced:
 def sync(
     log: Log, ours: Iterable[Plan], supplied: Sequence[SuppliedPlan], rules: SyncRules, cause: Cause
 ) -> Synced:
-    """Change our plans to what their network supplies, and make those that are new.
+    """Update our plans to what their network supplies, and create new ones.
 
-    Data, validity, coverage and cost are the network's; name, price, profiles and who may see the
-    plan are ours. Nothing is appended here.
+    The network decides data, validity, coverage and cost; we decide name, price, profiles and who
+    may see the plan. Nothing is appended here.
     """
     found, listed = Synced(), set[str]()
     known = _by_provider_id(ours, rules.network)
@@ -140,7 +139,7 @@ def _by_provider_id(ours: Iterable[Plan], network: str) -> Mapping[str, Sequence
 
 
 def _unfit(supplied: SuppliedPlan) -> str | None:
-    """Return why a plan cannot be sold here; the rules are those of a plan file."""
+    """Return why a plan cannot be sold here, by the rules of a plan file; None if it can."""
     if supplied.data_mb is None:
         return UNLIMITED
     if not _countries(supplied.coverage):
@@ -166,7 +165,7 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
     cause: Cause,
     found: Synced,
 ) -> str | None:
-    """Make or change the plans of what is supplied; return why that cannot be done, if so."""
+    """Create or change the plans for a supplied plan; return the reason if that fails."""
     price = _price(supplied.cost, rules)
     if price is not None and price > AMOUNT_MICROS_MAX:
         return TOO_DEAR
@@ -188,7 +187,7 @@ def _bring(  # noqa: PLR0913  # Each is what the decision needs.
 
 
 def _price(cost: Cost | None, rules: SyncRules) -> int | None:
-    """Return the price by rule; None without a rule or a cost."""
+    """Return the price by the markup; None without a markup, a cost or a rate."""
     if cost is None or rules.markup is None:
         return None
     return rules.markup.price_of(cost, rules.currency)
@@ -218,7 +217,7 @@ def _publish(
 
 
 def _terms(now: PlanTerms, supplied: SuppliedPlan) -> PlanTerms:
-    """Return the terms with what is the network's; a coverage type that was chosen stays."""
+    """Return the terms with the network's part replaced; a coverage type set by hand stays."""
     assert supplied.data_mb is not None
     coverage = _countries(supplied.coverage)
     kind = now.coverage_type
@@ -239,7 +238,7 @@ def _amount(cost: Cost | None) -> tuple[int, str] | None:
 
 
 def _countries(supplied: Sequence[SuppliedCountry]) -> list[CountryCoverage]:
-    """Return the coverage in one order, because a network may list it in another one each time."""
+    """Return the coverage sorted, because a network may list it in a different order each time."""
     found: dict[str, dict[str, list[str]]] = {}
     for each in supplied:
         if is_country(each.country_code):

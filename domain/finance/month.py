@@ -11,7 +11,7 @@ from domain.log.aggregate import Created, Root
 class Month(Root):
     """A month that is closed; an open one has no stream.
 
-    What reaches the log behind the event belongs to a later month, whatever its time says.
+    Entries after its event in the log belong to a later month, whatever their timestamps say.
     """
 
     TOPIC = "month"

@@ -13,9 +13,9 @@ from domain.months import month_of, next_month
 def statement_month(charged_at: datetime, previous: str, closed: str) -> str:
     """Return the month of an entry as YYYY-MM.
 
-    `previous` is that of the wallet's entry before it, `closed` the last month that was closed
-    before its position; "" for none. So nothing joins a month that is closed, and the entries of a
-    wallet have their months in their order, whatever the clocks said.
+    `previous` is the month of the wallet's entry before it, `closed` the last month that was closed
+    before its position; "" for none. So no entry joins a closed month, and the months of a wallet
+    never go back from entry to entry, whatever the clocks said.
     """
     return max(month_of(charged_at), previous, next_month(closed) if closed else "")
 
@@ -47,7 +47,7 @@ class Line:
 
 @dataclass(slots=True)
 class Statement:
-    """What happened in a wallet within a month, by kind; without entries the places are None."""
+    """A wallet's month by kind of entry; without entries, `sequences` and `positions` are None."""
 
     organization_id: UUID
     month: str
@@ -57,13 +57,13 @@ class Statement:
 
     @classmethod
     def of(cls, organization_id: UUID, month: str, currency: str, lines: dict[str, Line]) -> Self:
-        """Return the statement that has these lines, one at least."""
+        """Return the statement that has these lines; at least one."""
         first = min(lines.values(), key=attrgetter("first_sequence"))
         return cls(organization_id, month, currency, first.opening_micros, lines)
 
     @classmethod
     def begin(cls, month: str, entry: Wallet.Moved) -> Self:
-        """Return the statement that this entry will be the first of; it has yet to be entered."""
+        """Return the empty statement whose first entry this will be."""
         return cls(entry.organization_id, month, entry.currency, _before(entry))
 
     def enter(self, position: int, entry: Wallet.Moved) -> None:

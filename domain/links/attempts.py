@@ -1,11 +1,11 @@
-"""Attempts of an idempotency key: 1, 2, 3 … without a gap; each has a stream of its own."""
+"""Attempts under one idempotency key: 1, 2, 3 … without a gap; each has its own stream."""
 
 from collections.abc import Callable
 from typing import TypeVar
 
 from domain.errors import IdempotencyKeyReused
 
-ATTEMPTS_MAX = 1 << 20  # A million failures of one key; each of them was answered.
+ATTEMPTS_MAX = 1 << 20  # A million failures of one key, each reported to the sender.
 USED_UP = "This Idempotency-Key has failed too often; use another one."
 
 A = TypeVar("A")
@@ -14,8 +14,8 @@ A = TypeVar("A")
 def last_attempt(find: Callable[[int], A | None]) -> tuple[int, A | None]:
     """Return the number of the newest attempt, and the attempt; (0, None) if there is none.
 
-    Searches by doubling, then halving: a key that has failed a thousand times costs twenty looks.
-    Raises IdempotencyKeyReused for one that has failed ATTEMPTS_MAX times.
+    Searches by doubling, then halving: a key that has failed a thousand times takes twenty reads.
+    Raises IdempotencyKeyReused for a key that has failed ATTEMPTS_MAX times.
     """
     low, found = 0, None
     high = 1

@@ -35,7 +35,7 @@ class BoughtPlan(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def cost_of(self, reference: str | None) -> Cost | None:
-        """Return what the network takes for what it knows under this id, as far as it is known."""
+        """Return the network's charge for its id `reference`; None if the cost is not known."""
         return self.cost and msgspec.structs.replace(self.cost, reference=reference)
 
 

@@ -55,12 +55,12 @@ class ChangeRequest:
     remove: Sequence[UUID]
     add: Sequence[UUID]
     key: str | None
-    network: str = SIMULATED  # That of the link, at which the request waits.
+    network: str = SIMULATED  # The network of the link; the request takes a waiting place there.
 
 
 @dataclass(frozen=True)
 class LinkPlans:
-    """Changes plans; what was not done is refunded before a failure is reported."""
+    """Changes plans; before it reports a failure, it refunds the additions that were not done."""
 
     log: Log
     committer: Committer
@@ -100,7 +100,7 @@ class LinkPlans:
 
     @contextmanager
     def _place(self, request: ChangeRequest) -> Iterator[None]:
-        """Hold a waiting place; if there is none, report first what is wrong with the request."""
+        """Hold a waiting place; if there is none, first report errors of the request itself."""
         with ExitStack() as held:
             try:
                 held.enter_context(self.waiting.place(request.organization_id, request.network))
@@ -148,7 +148,7 @@ class LinkPlans:
                 raise
             if request.key is not None:
                 raise Conflict(new) from None
-            # Nobody else knows this id, so it is our own commit whose reply was lost.
+            # Nobody else knows this id, so our own commit succeeded and its reply was lost.
             return change
 
     def _try(self, request: ChangeRequest, new: UUID, until_s: float, cause: Cause) -> PlanChange:
@@ -157,7 +157,7 @@ class LinkPlans:
         link.require_live()
         if link.open_change is not None or link.end_intent is not None:
             self._wait_for_turn(link, new, until_s)
-            raise Conflict(link.id)  # What we waited for may be of the same key, so decide again.
+            raise Conflict(link.id)  # The change we waited for may have the same key.
         deadline = cause.at + self.rules.deadline
         cause = Cause(self.clock(), cause.request_id)  # It may have waited for its turn.
         plans = self._check(request, link)
@@ -226,7 +226,7 @@ class LinkPlans:
         return None
 
     def _expire(self, change: PlanChange) -> PlanChange:
-        """Fail a change whose deadline has passed; it fails only once, whoever does it."""
+        """Fail a change whose deadline has passed, unless another process did so first."""
 
         def end() -> PlanChange:
             newest = self.log.get(PlanChange, change.id)

@@ -44,7 +44,7 @@ NOT_ENDED = "The link could not be ended in time; it is ended and paid back with
 class LinkRequest:
     """Who wants which plan, under which name; `key` is the Idempotency-Key, if any.
 
-    One that does not wait is answered as soon as the request is in the log.
+    Without `waits` the sender is answered as soon as the request is in the log.
     """
 
     organization_id: UUID
@@ -64,7 +64,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class ProvisioningRules:
-    """The operator's settings; without a `base_plan` no network with a stock can sell."""
+    """The operator's settings; stock networks cannot sell without a `base_plan`."""
 
     base_plan: str
     product: str
@@ -74,7 +74,7 @@ class ProvisioningRules:
 
 @dataclass(frozen=True)
 class LinkCreate:
-    """Creates links; after a failure the money is back before it is reported."""
+    """Creates links; before it reports a failure, the money is refunded."""
 
     log: Log
     failing: Failing
@@ -102,7 +102,7 @@ class LinkCreate:
     def quote(self, request: LinkRequest, cause: Cause) -> Quote:
         """Check what a creation checks and return what it would cost; nothing is taken or kept.
 
-        Raises what `run` refuses with before anything is begun, and ProvisioningError when the
+        Raises the refusals with which `run` rejects a request, and ProvisioningError when the
         network has no eSIM for the plan, or cannot say.
         """
         terms = self._check(request, self.new_id(), cause)
@@ -117,7 +117,7 @@ class LinkCreate:
     def _require_stock(
         self, organization_id: UUID, plan: BoughtPlan, profiles: Sequence[SponsorProfile | None]
     ) -> None:
-        """Refuse a plan for which the network shows no free eSIM; an order needs none."""
+        """Refuse a plan for which a stock network shows no free eSIM."""
         network, until_s = self.networks.of(plan.network), time.monotonic() + QUOTE_S
         if network.shape != "stock":
             return
@@ -219,7 +219,7 @@ class LinkCreate:
         )
 
     def _expire(self, link: Link) -> Link:
-        """Fail a link whose deadline has passed; it fails only once, whoever does it."""
+        """Fail a link whose deadline has passed, unless another process did so first."""
 
         def end(newest: Link) -> None:
             if not _is_answered(newest):

@@ -1,4 +1,4 @@
-"""The commands that end a link or cancel it, and how what they have begun is settled.
+"""The commands that end or cancel a link, and how an unfinished one of them is settled.
 
 | network | `end` | it has ended when | `cancel` |
 |---|---|---|---|
@@ -6,8 +6,8 @@
 | order that suspends | it is suspended, its plans are removed | it is not active | taken back |
 | order that does not | nothing is called, and there is no intent | | not supported |
 
-An eSIM that had a link is never sold again, because its activation code is known outside. Only one
-that an order network has taken back is free: if that sells it again, it sells a new order.
+We never sell an eSIM twice, because its activation code is known outside. The exception is an eSIM
+that an order network has taken back: if the network sells it again, that is a new order.
 """
 
 import time
@@ -43,7 +43,7 @@ from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
 
-CALL_S = 5.0  # For the calls of one step together, and for what is open on the link to end.
+CALL_S = 5.0  # For all calls of one step, and for waiting until the link is free.
 WITHIN_S = 4 * CALL_S  # For a whole request: it waits, looks, calls, and looks again.
 UNCHANGED = "the link is unchanged"
 UNSETTLED = "whether it has ended is settled within minutes"
@@ -51,7 +51,7 @@ UNSETTLED = "whether it has ended is settled within minutes"
 
 @dataclass(frozen=True)
 class LinkEnding:
-    """Ends and cancels links; only the winner of an intent tells the network."""
+    """Ends and cancels links; only the process that wrote the intent calls the network."""
 
     log: Log
     committer: Committer
@@ -82,7 +82,7 @@ class LinkEnding:
         return link
 
     def settle(self, link: Link, *, settled: bool) -> None:
-        """Close an intent that its sender left open, by what the network shows.
+        """Close an intent that its request left open, according to what the network shows.
 
         `settled`: the call can no longer have an effect. Raises ProviderError if the network does
         not tell, and Conflict.
@@ -131,7 +131,7 @@ class LinkEnding:
         last_seen_at = None
         try:
             seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
-            # A plan that was taken off has taken along what it was used for.
+            # A removed plan is no longer listed, and with it the traffic that it carried.
             if any(each.removed_at for each in link.activations.values()):
                 left_s = _left_s(until_s)
                 last_seen_at = network.status(link.endpoint_id, timeout_s=left_s).last_seen_at
@@ -149,14 +149,14 @@ class LinkEnding:
             raise LinkInUse
 
     def _can_end(self, link: Link) -> bool:
-        """Tell whether a network ends links; raises ProvisioningError if that is not known."""
+        """Tell whether the network can end links; raises ProvisioningError if it is not set up."""
         network = self.networks.of(link.network)
         if not self.networks.is_configured(link.network):
             raise ProvisioningError(UNREACHABLE, UNCHANGED)
         return network.shape == "stock" or "suspend" in network.capabilities
 
     def _tell(self, link: Link, until_s: float) -> Link:
-        """Call the network once, and close our intent with what has come of it."""
+        """Call the network once, and close our intent with the outcome."""
         intent = link.end_intent
         assert intent is not None
         left_s = min((intent.until - self.clock()).total_seconds(), CALL_S)
@@ -174,7 +174,7 @@ class LinkEnding:
         return self._close(link, ended=True)
 
     def _call(self, link: Link, timeout_s: float) -> None:
-        """Do at the network what was intended; raises Rejected if it has not done it."""
+        """Carry out the intent at the network; raises Rejected if the network did not do it."""
         network, intent = self.networks.of(link.network), link.end_intent
         assert link.endpoint_id is not None
         assert intent is not None
@@ -188,7 +188,7 @@ class LinkEnding:
                 if not self._has_ended(link, _left_s(until_s)):
                     raise
             _strip(network, link.endpoint_id, until_s)
-        # It may take the eSIM back and keep our money, which is no matter of the partner's.
+        # The network may take the eSIM back and keep our money; the partner is refunded anyway.
         elif not (
             network.take_back(_order_of(link), timeout_s=timeout_s)
             or self._has_ended(link, timeout_s)
@@ -203,7 +203,7 @@ class LinkEnding:
             return False
 
     def _has_ended(self, link: Link, timeout_s: float) -> bool:
-        """Look whether the network has done what was intended."""
+        """Ask the network whether it has done what was intended."""
         network, until_s = self.networks.of(link.network), time.monotonic() + timeout_s
         assert link.endpoint_id is not None
         assert link.end_intent is not None
@@ -212,7 +212,7 @@ class LinkEnding:
             found = network.find_endpoint(link.iccid, timeout_s=timeout_s)
             if found is not None and found.endpoint_id == link.endpoint_id:
                 return False
-            # A removal can be cut in half: the eSIM is off, and the endpoint is still there.
+            # A removal can stop halfway: the eSIM is detached, but the endpoint still exists.
             with suppress(Rejected):
                 network.remove_endpoint(link.endpoint_id, timeout_s=_left_s(until_s))
             return True
@@ -222,11 +222,11 @@ class LinkEnding:
             return True
         if link.end_intent.kind == "end":
             return seen.status != "active"
-        # Taken back with what was bought; where nothing was left this shows nothing.
+        # An eSIM taken back has no plans left. If the link had none before, this proves nothing.
         return bool(link.current_activations) and not seen.addons
 
     def _close(self, link: Link, *, ended: bool) -> Link:
-        """Close our intent, whatever else has happened to the link; it may be closed already."""
+        """Close our intent on the newest version of the link, unless it is closed already."""
         intent = link.end_intent
         assert intent is not None
 
@@ -238,12 +238,12 @@ class LinkEnding:
                 newest.keep(cause)
 
         closed = self.log.update(link, close)
-        if ended and closed.ended is None:  # Somebody has given it up, long after our call.
+        if ended and closed.ended is None:  # Another process has given the intent up.
             raise ProvisioningError(LATE, UNCHANGED)
         return closed
 
     def _finish(self, link: Link, cause: Cause) -> None:
-        """Append the end with all that it gives back, in one commit; raises Conflict."""
+        """Append the end and all its refunds in one commit; raises Conflict."""
         is_cancelled = link.end_intent is not None and link.end_intent.kind == "cancel"
         changes = [self.log.get(PlanChange, each) for each in link.changes if is_cancelled]
         topups = [back for change in changes for back in change.give_back(cause)]
@@ -266,7 +266,7 @@ def _left_s(until_s: float) -> float:
 
 
 def _strip(network: EsimNetwork, endpoint_id: str, until_s: float) -> None:
-    """Remove from a suspended eSIM whatever its network takes off; what stays is of no use."""
+    """Remove all plans that the network lets us remove; the eSIM cannot use the others."""
     with suppress(ProviderError):
         for addon in network.usage(endpoint_id, timeout_s=_left_s(until_s)).addons:
             with suppress(Rejected):
@@ -274,7 +274,7 @@ def _strip(network: EsimNetwork, endpoint_id: str, until_s: float) -> None:
 
 
 def _order_of(link: Link) -> Order:
-    """Return the order of a link; one that was issued elsewhere is known by its eSIM alone."""
+    """Return the order of a link; for an imported link, one made up from its ICCID."""
     assert link.iccid is not None
     assert link.activated_at is not None
     item, placed = link.requested.plan.provider_plan_id, link.order
@@ -286,7 +286,7 @@ def _order_of(link: Link) -> Order:
 def _refunds(
     link: Link, changes: Iterable[PlanChange], given_back: Iterable[GivenBack]
 ) -> list[Refund]:
-    """Return the entries of refunds, each about what its charge was for."""
+    """Return the wallet entries of refunds; each refers to the thing that was charged for."""
     about = dict[UUID, tuple[PaidPrice, Reference, Metadata]]()
     if (price := link.requested.price) is not None:
         about[price.transaction_id] = (price, Reference("link", str(link.id)), link_metadata(link))

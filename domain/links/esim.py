@@ -93,9 +93,9 @@ def esim_id(network: str, iccid: str) -> UUID:
 def holder_of(
     log: Log, networks: Iterable[str], iccid: str, *, or_last: bool = False
 ) -> UUID | None:
-    """Return the link that holds an ICCID at one of these networks; no two have the same ICCID.
+    """Return the link that holds an ICCID at one of these networks; ICCIDs are unique.
 
-    `or_last`: if none does, the one that last gave it up, as when nobody has an eSIM we paid for.
+    With `or_last`, if no link holds it, return the link that last gave it up.
     """
     for network in networks:
         esim = log.find(Esim, esim_id(network, iccid))

@@ -42,7 +42,7 @@ REFUSALS: dict[str, type[Refused]] = {
 
 
 class BoundFailure(Exception):
-    """Raised for what failed and keeps its key: the same refusal is given every time."""
+    """Raised when the failure stays bound to its key: a repeat gets the same refusal."""
 
     def __init__(self, refusal: Refused) -> None:
         super().__init__(refusal.code)
@@ -72,10 +72,10 @@ class Failing:
         self.committer.commit_entries(link.organization_id, refunds, cause, link, *left)
 
     def _settled_at(self, work: Link | PlanChange, *, outcome_known: bool) -> datetime | None:
-        """Return when an intent can no longer have an effect; None if that is so already.
+        """Return when the calls of an intent can no longer have an effect; None if that is now.
 
-        A known outcome is only that of the last attempt. Earlier attempts were followed by another
-        because their outcome was unknown. A call may begin as late as the end of its intent.
+        `outcome_known` is about the last attempt only; each earlier attempt had an unknown outcome.
+        A call may start as late as the end of its intent.
         """
         intent = work.intent
         if intent is None or (outcome_known and intent.attempt == 1):
@@ -104,7 +104,7 @@ class Failing:
             self._fail_change(newest, refusal, outcome_known=outcome_known)
             return True
 
-        # Most conflicts are only of the link, to which reads append what they see.
+        # Most conflicts concern only the link, because reads append what they see to it.
         if not self.log.change(change, fail, beaten):
             raise beaten
 
@@ -125,7 +125,7 @@ class Failing:
 
 
 def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refused:
-    """Return the refusal that an error of the network means for what was requested."""
+    """Return the refusal that the requester gets for an error of the network."""
     if isinstance(error, NoEndpoint):
         return IncompleteNetworkAnswer()
     if isinstance(error, Rejected):
@@ -134,7 +134,7 @@ def refusal_of(error: ProviderError, deadline: datetime, now: datetime) -> Refus
 
 
 def given_up(deadline: datetime, now: datetime) -> Refused:
-    """Return why something without an answer is given up, before its deadline or after it."""
+    """Return the refusal for a network that gave no answer, before or after the deadline."""
     return ProvisioningError(LATE if now >= deadline else UNREACHABLE)
 
 
@@ -163,7 +163,7 @@ def _signed(amount: str) -> int:
 
 
 def refusal_of_change(change: PlanChange) -> Refused:
-    """Return what the sender of a failed change is told, with what was done all the same."""
+    """Return what the sender of a failed change is told, with the parts that were done."""
     failure = change.failure
     assert failure is not None
     refunded = sum(refund.amount_micros for refund in failure.refunds)

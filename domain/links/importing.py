@@ -1,6 +1,6 @@
-"""Links that were issued elsewhere are taken over from a file of operators, all or none.
+"""Imports links that were issued elsewhere from a file of operators, all or none.
 
-Nothing is charged for them. A link that the file names again stays as it is.
+Nothing is charged for them. A link that was imported before stays as it is.
 """
 
 import re
@@ -43,9 +43,9 @@ from domain.log.log import Log, retry_on_conflict
 from domain.months import month_of
 from domain.personal import Vault
 
-LINKS_MAX = 5_000  # They are one transaction, and appending waits for its end.
+LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
 ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
-# No longer than a QR code holds in all its sizes.
+# Short enough for a QR code of every error correction level.
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 
 
@@ -131,7 +131,7 @@ class LinkImport:
         return Link.take_over(link_id, cause, iccid=iccid, lpa=lpa, **facts), esim
 
     def _endpoint_of(self, entry: Mapping[str, Any]) -> str:
-        """Return the endpoint; where the eSIM comes with its order, that is its ICCID."""
+        """Return the endpoint id; on an order network that is the ICCID."""
         given: str | None = entry["endpoint_id"]
         if self.networks.of(entry["network"]).shape != "order":
             if given is None:
@@ -165,7 +165,7 @@ def _plans(
 
 
 def _require_same(link: Link, facts: Mapping[str, Any]) -> None:
-    """Raise Wrong if a link was taken over with other facts; what came later does not count."""
+    """Raise Wrong if a link was imported with other facts; later changes do not count."""
     assert isinstance(link.requested, Link.Imported)
     activations = [link.activations.get(each.activation_id) for each in facts["plans"]]
     had = [each for each in activations if each is not None]
@@ -204,7 +204,7 @@ def _read(data: bytes, networks: Sequence[str]) -> list[Mapping[str, Any]]:
 
 
 def _repeated(entries: Sequence[Mapping[str, Any]], name: str) -> list[Problem]:
-    """Find what two links of a network cannot share."""
+    """Find values that two links of one network share but must not."""
     given = [(index, each) for index, each in enumerate(entries) if each[name] is not None]
     return repeated(
         (("links", index, name), (each["network"], each[name])) for index, each in given
@@ -249,5 +249,5 @@ def _refuse(name: str, why: str) -> NoReturn:
 
 
 def _place(index: int) -> str:
-    """Name an entry by its place alone: an ICCID stands in no error."""
+    """Name an entry by its index alone, because no error may contain an ICCID."""
     return f"links[{index}]"

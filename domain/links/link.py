@@ -47,19 +47,19 @@ class Stage(StrEnum):
     ENDED = "ended"
 
 
-TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data whose use is told.
+TOLD_PERCENT = (50, 80, 100)  # The shares of a plan's data at which partners are notified.
 RENAMES_MAX = 50  # On a day.
 RENAMED = f"The link was renamed {RENAMES_MAX} times today."
-REFUSED_WAIT = timedelta(hours=1)  # Doubled each time, because a person has to look there.
+REFUSED_WAIT = timedelta(hours=1)  # Doubled each time, because only a person can fix this.
 REFUSED_WAIT_MAX = timedelta(days=1)
 MAY_FAIL = {Stage.REQUESTED, Stage.RESERVED, Stage.ENDPOINT_REQUESTED, Stage.ORDERING}
 
 
 class Link(Refundable):
-    """What a partner bought. Its organization can see it only from its activation on.
+    """What a partner bought. Its organization can see it only after its activation.
 
-    `requested` is what was asked for. `stage` is how far the provisioning has come, by the table in
-    `domain.links.provisioning`. `status` is the network's when last seen.
+    `requested` is the first event. `stage` is how far the provisioning has come, by the table in
+    `domain.links.provisioning`. `status` is what the network last showed.
     """
 
     TOPIC = "link"
@@ -73,7 +73,7 @@ class Link(Refundable):
     class Began(Event, Created):
         """`price` is None for a plan that costs nothing; `sponsor_profiles` are tried in order.
 
-        `unawaited`: its sender was answered at once, so its failure is bound to its key.
+        `unawaited`: the sender was answered at once, so a failure stays bound to the key.
         """
 
         TOPIC = "link.began"  # Never triggered itself.
@@ -142,8 +142,8 @@ class Link(Refundable):
     class EndpointRequested(Event):
         """An intent: its writer alone calls the network, and the call is over at `until`.
 
-        `claim` is random, so two workers never write the same bytes at the same moment. What looks
-        like the echo of our own commit then is just that. Older events have None.
+        `claim` is random, so two workers never write the same bytes. A worker that finds its own
+        bytes in the log thus knows that its commit succeeded. Older events have None.
         """
 
         TOPIC = "link.endpoint_requested"
@@ -181,8 +181,8 @@ class Link(Refundable):
     class OrderPlaced(Event):
         """The eSIM came with its order; saved together with its stream and the activation.
 
-        `adopted`: the reply had been lost, and nobody had taken this order, so it is as good as the
-        link's own. `placed_at` is by the network's clock.
+        `adopted`: the reply was lost, and the link took an equal order that no other link had.
+        `placed_at` is by the network's clock.
         """
 
         TOPIC = "link.order_placed"
@@ -199,7 +199,7 @@ class Link(Refundable):
             aggregate.order = self
 
     class EndpointCreated(Event):
-        """`adopted`: the reply had been lost, and the endpoint was found by its reference."""
+        """`adopted`: the reply was lost, and the endpoint was found by its reference."""
 
         TOPIC = "link.endpoint_created"
 
@@ -212,10 +212,9 @@ class Link(Refundable):
             aggregate.addon_id = self.addon_id
 
     class Activated(Event):
-        """The link as it begins, complete, so that a reader needs no earlier event.
+        """The whole link at its activation, so that a reader needs no earlier event.
 
-        `bought_at` and `more` are of one that was issued elsewhere: when its first plan was bought,
-        and its other plans.
+        Only imported links have `bought_at` (of the first plan) and `more` (the other plans).
         """
 
         TOPIC = "link.activated"
@@ -250,7 +249,7 @@ class Link(Refundable):
             return [first, *(self.more or [])]
 
     class ProvisioningFailed(Event, Repaying):
-        """`iccid` is the eSIM still to be freed, `settled_at` the latest moment for that."""
+        """`iccid` is the eSIM still to be freed; the network may use it until `settled_at`."""
 
         TOPIC = "link.provisioning_failed"
 
@@ -268,10 +267,10 @@ class Link(Refundable):
             return reasons_of([self.refund], refund_reason(self.code))
 
     class EndpointFound(Event):
-        """A late endpoint of a failed link, which is removed now.
+        """A failed link turned out to have an endpoint, which is removed next.
 
-        It is known before the removal begins, because half of one may hide it: an endpoint without
-        its eSIM is not found by that any more, and what is on it is still paid for.
+        It is recorded before the removal, because a removal that stops halfway detaches the eSIM.
+        Then the endpoint can no longer be found by its eSIM, and we still pay for it.
         """
 
         TOPIC = "link.endpoint_found"
@@ -300,7 +299,7 @@ class Link(Refundable):
         cost: Cost | None
 
     class PlanLeftOver(LeftOver):
-        """A plan is on the link that no purchase has brought, and the network keeps it there."""
+        """The link has a plan at the network that nobody bought, and the network keeps it there."""
 
         TOPIC = "link.plan_left_over"
 
@@ -462,7 +461,7 @@ class Link(Refundable):
             aggregate.first_used_at = self.first_used_at
 
     class UsageReached(Event):
-        """A share of the data of a plan is used up; told once, and lower shares before it."""
+        """A share of a plan's data is used up; recorded once, after all lower shares."""
 
         TOPIC = "link.usage_reached"
 
@@ -473,7 +472,7 @@ class Link(Refundable):
             aggregate.usage_told[self.activation_id] = self.percent
 
     class ExpiryNear(Event):
-        """A plan ends soon; told once, whatever the network says of its end later."""
+        """A plan ends soon; recorded once, even if the network shows another end later."""
 
         TOPIC = "link.expiry_near"
 
@@ -484,7 +483,7 @@ class Link(Refundable):
             aggregate.expiry_told.add(self.activation_id)
 
     class Renamed(Event):
-        """Its organization calls it so now; None: it has no name."""
+        """The organization gave it another name; None: it has none."""
 
         TOPIC = "link.renamed"
 
@@ -495,7 +494,7 @@ class Link(Refundable):
             aggregate.renames = aggregate.renames.again(self.timestamp)
 
     class EndRequested(Event):
-        """An intent: its writer alone ends the link at the network, and is done at `until`."""
+        """An intent: its writer alone ends the link at the network, and stops at `until`."""
 
         TOPIC = "link.end_requested"
         IS_STEP = True
@@ -507,7 +506,7 @@ class Link(Refundable):
             aggregate.end_intent = self
 
     class EndKept(Event):
-        """The network has not ended the link, and what was intended can no longer happen."""
+        """The network has not ended the link, and the call can no longer have an effect."""
 
         TOPIC = "link.end_kept"
 
@@ -515,10 +514,10 @@ class Link(Refundable):
             aggregate.end_intent = None
 
     class Ended(Event, Repaying):
-        """The link is over for good. If it was cancelled, what was left of its charges is back.
+        """The link has ended for good. If it was cancelled, the rest of its charges is refunded.
 
-        `refunds` are of its activation and of its top-ups; those of a top-up are repeated in the
-        stream of their change of plans, which bounds them, in this commit.
+        `refunds` are those of its activation and its top-ups. This commit repeats the refunds of a
+        top-up in the stream of its plan change, which bounds them.
         """
 
         TOPIC = "link.ended"
@@ -560,8 +559,8 @@ class Link(Refundable):
     renames: Daily
     installed_at: datetime | None
     first_used_at: datetime | None
-    left_over: dict[str, int]  # Ids at the network, and how often each was told.
-    usage_told: dict[UUID, int]  # For an activation the highest percentage that was told.
+    left_over: dict[str, int]  # Ids at the network, and how often each was recorded.
+    usage_told: dict[UUID, int]  # The highest percentage recorded for each activation.
     expiry_told: set[UUID]
 
     @classmethod
@@ -636,7 +635,7 @@ class Link(Refundable):
 
     @property
     def network(self) -> str:
-        """The name of the network that it runs on, with all its plans."""
+        """The name of the network on which the link and all its plans run."""
         return self.requested.plan.network or SIMULATED
 
     @property
@@ -656,7 +655,7 @@ class Link(Refundable):
 
     @property
     def state(self) -> LinkState:
-        """The status by the log, in which it may have ended."""
+        """The status, or `ended`."""
         return self.status if self.ended is None else "ended"
 
     @property
@@ -710,7 +709,7 @@ class Link(Refundable):
         adopted: bool,
         **taken_over: datetime | list[TakenOver] | None,
     ) -> None:
-        """The network has created the endpoint; the link is active, with its first plan."""
+        """Record that the network created the endpoint; the link is active with its first plan."""
         assert self.stage in {Stage.ENDPOINT_REQUESTED, Stage.ORDERED}, self.stage
         assert endpoint.reference == str(self.id), "an endpoint of somebody else"
         made = {"endpoint_id": endpoint.endpoint_id, "addon_id": endpoint.addon_id}
@@ -735,8 +734,7 @@ class Link(Refundable):
     ) -> Repayment | None:
         """Give up; return the refund, which the wallet must record in the same commit.
 
-        `settled_at` is when the network can no longer create the endpoint; None if it cannot
-        already.
+        `settled_at` is when the network can no longer create the endpoint; None if that is now.
         """
         assert self.stage in MAY_FAIL, self.stage
         refund = None
@@ -771,7 +769,7 @@ class Link(Refundable):
         )
 
     def note_plan_left_over(self, addon_id: str, plan: BoughtPlan, cause: Cause) -> None:
-        """Note that a plan is on this link which nobody has bought; each is told once."""
+        """Note a plan on this link that nobody has bought; each is noted once."""
         if addon_id not in self.left_over:
             self._note_left_over(Link.PlanLeftOver, plan, cause, addon_id=addon_id)
 
@@ -846,10 +844,7 @@ class Link(Refundable):
         first_used_at: datetime | None,
         cause: Cause,
     ) -> None:
-        """Record what the network shows and the log lacks; appends nothing if nothing is new.
-
-        What it shows of a link that has ended changes nothing.
-        """
+        """Record what the network shows and the log lacks; nothing if the link has ended."""
         assert self.is_visible
         if self.ended is not None:
             return
@@ -861,10 +856,7 @@ class Link(Refundable):
             self._note(Link.FirstUsed, cause, first_used_at=first_used_at)
 
     def note_used(self, activation_id: UUID, percent: float, cause: Cause) -> None:
-        """Record which shares of a plan are used up by now, lowest first; each is told once.
-
-        Nothing is told of a link that has ended.
-        """
+        """Record each used-up share of a plan once, the lowest first, while the link is live."""
         assert activation_id in self.activations, activation_id
         for told in TOLD_PERCENT:
             if self.is_live and self.usage_told.get(activation_id, 0) < told <= percent:
@@ -872,7 +864,7 @@ class Link(Refundable):
                 self._note(Link.UsageReached, cause, **facts)
 
     def note_expiry_near(self, activation_id: UUID, expires_at: datetime, cause: Cause) -> None:
-        """Record that a plan of a live link ends soon; appends nothing if that was told."""
+        """Record once that a plan of a live link ends soon."""
         assert activation_id in self.activations, activation_id
         if self.is_live and activation_id not in self.expiry_told:
             facts = {"activation_id": activation_id, "expires_at": expires_at}
@@ -881,7 +873,7 @@ class Link(Refundable):
     def rename(self, name: str | None, cause: Cause) -> None:
         """Give it another name, or none; appends nothing if it has that name.
 
-        Raises RateLimited: whoever reads a link reads all its events.
+        Raises RateLimited, because every load of the link reads all its events.
         """
         assert self.is_visible
         if name != self.name:
@@ -889,22 +881,22 @@ class Link(Refundable):
             self._note(Link.Renamed, cause, name=name)
 
     def request_end(self, kind: EndKind, until: datetime, cause: Cause) -> None:
-        """State the intent before the network is told to end it; nothing else is open then."""
+        """State the intent before the network is told to end it; nothing else may be open."""
         assert self.is_live
         open_now = (self.open_change, self.status_intent, self.end_intent)
         assert not any(open_now), open_now
         self._note(Link.EndRequested, cause, kind=kind, until=until)
 
     def keep(self, cause: Cause) -> None:
-        """Close the intent to end it: it goes on."""
+        """Close the intent to end the link: it stays as it is."""
         assert self.end_intent is not None
         self._note(Link.EndKept, cause)
 
     def end(self, topups: Sequence[GivenBack], cause: Cause) -> list[GivenBack]:
         """End it; return all refunds, which the wallet must record in the same commit.
 
-        One without an intent was only ended here, because its network ends none. `topups` is what
-        a cancellation gives back of its changes of plans, which are saved together with it.
+        Without an intent the link ends only in our log, because its network cannot end links.
+        `topups` are the refunds of its plan changes, which are saved together with it.
         """
         assert self.is_live
         assert self.open_change is None, self.open_change
@@ -920,7 +912,7 @@ class Link(Refundable):
         if price and self.ended:
             mine = (e for e in self.ended.refunds if e.charge_id == price.transaction_id)
             refund = next(mine, None)
-        # The eSIM, or the intent to order one, is in the commit of the charge.
+        # The commit of the charge also has the eSIM, or the intent to order one.
         is_paid = self.iccid is not None or self.ordered_since is not None
         return [Paid(price, refund.amount_micros if refund else 0)] if price and is_paid else []
 

@@ -1,11 +1,11 @@
-"""What an order whose reply was lost may have left at its network: looked for once, given back.
+"""An order whose reply was lost: we look for its eSIM at the network once, and give it back.
 
-Equal orders are interchangeable, so a link may take the order of another one, or be refunded while
-its own is still to come. Each order lies in the time of the call that placed it. So whoever did not
-get its own reply looks through the time of its own call, once the network shows all of it.
+Equal orders are interchangeable. So a link may take the order of another link, or be refunded while
+its own order is still under way. But each order was placed during its call. So after a lost reply
+we search the time of that call, as soon as the network shows all orders of that time.
 
-This is for networks that sell by order. A late endpoint of the others has our reference, and
-`_clean_up` in workers/links.py removes it.
+This is for networks that sell by order. On a stock network a late endpoint carries our reference,
+and `_clean_up` in workers/links.py removes it.
 """
 
 from datetime import datetime, timedelta
@@ -24,9 +24,9 @@ from domain.links.network import Order
 from domain.log.aggregate import Created, Root
 from domain.log.log import Log
 
-# How much earlier than ours a network may stamp an order: it counts whole seconds, by its clock.
+# How much earlier than us a network may date an order: it cuts to seconds, and its clock differs.
 APART = timedelta(seconds=2)
-# The same where our reference tells an order: then the network's clock need not be right.
+# The same if orders carry our reference: then the network's clock need not be right.
 WIDE = timedelta(hours=1)
 
 
@@ -40,9 +40,9 @@ class LostStep(StrEnum):
 
 
 class LostOrder(Root):
-    """The time of a call whose reply was lost, and the orders of it that nobody has taken.
+    """The time of a call whose reply was lost, and the unclaimed orders of that time.
 
-    `found` is an order that was claimed here and not given back yet.
+    `found` is an order that this stream has claimed and not given back yet.
     """
 
     TOPIC = "lost_order"
@@ -52,10 +52,10 @@ class LostOrder(Root):
         link_id: UUID
 
     class Opened(Event, Created):
-        """Saved with the end of its link, or with the order of another that its link has taken.
+        """Saved when its link fails, or when its link takes the order of another link.
 
-        An order that the call may have placed is of the time from `since` to `until`. At
-        `settled_at` the network shows it, and every link that could take it has ended.
+        If the call placed an order, its date is from `since` to `until`. By `settled_at` the
+        network shows it, and every link that could take it has its outcome.
         """
 
         TOPIC = "lost_order.opened"
@@ -73,7 +73,7 @@ class LostOrder(Root):
             aggregate.is_settled = False
 
     class Found(Event):
-        """An order that nobody had taken; its eSIM is claimed in this commit, so nobody will."""
+        """An order that no link had taken; this commit claims its eSIM, so no link will."""
 
         TOPIC = "lost_order.found"
 
@@ -98,7 +98,7 @@ class LostOrder(Root):
             aggregate.ended |= {self.order_reference}
 
     class LeftOver(Event):
-        """An incident: we have bought an eSIM that nobody has, and the network keeps the money."""
+        """An incident: we paid for an eSIM that nobody uses, and the network keeps the money."""
 
         TOPIC = "lost_order.left_over"
 
@@ -126,9 +126,9 @@ class LostOrder(Root):
 
     @classmethod
     def open(cls, link: Link, settles_after: timedelta, cause: Cause) -> Self:
-        """Begin the stream of a link's lost order; a link has one at most.
+        """Begin the stream of a link's lost order; a link has at most one.
 
-        No link that can take an order asks for longer than this one was given for all.
+        `settled_at` assumes that no other link has a longer deadline than this one.
         """
         assert isinstance(link.intent, Link.OrderRequested)
         assert link.ordered_since is not None
@@ -174,7 +174,7 @@ class LostOrder(Root):
         )
 
     def note_ended(self, cause: Cause, *, taken_back: bool) -> None:
-        """Note what has become of the order that was found; saved with its eSIM."""
+        """Note whether the network took the found order back; saved with its eSIM."""
         assert self.found is not None
         facts: dict[str, Any] = {
             "order_reference": self.found.order_reference,
@@ -187,7 +187,7 @@ class LostOrder(Root):
             self._note(self.LeftOver, cause, **facts)
 
     def settle(self, cause: Cause) -> None:
-        """Note that the network shows no more order of that time which nobody has taken."""
+        """Note that the network shows no more unclaimed orders of that time."""
         assert self.found is None
         self._note(self.Settled, cause)
 
@@ -212,10 +212,7 @@ def next_step(lost: LostOrder, now: datetime) -> LostStep:
 def search_span(
     since: datetime, until: datetime, *, by_reference: bool
 ) -> tuple[datetime, datetime]:
-    """Return between which moments of a network's clock the orders of our calls are looked for.
-
-    Where our reference tells an order, the clock need not be right.
-    """
+    """Return the span of the network's clock in which to look for the orders of our calls."""
     apart = WIDE if by_reference else APART
     return since - apart, until + apart
 
@@ -223,7 +220,7 @@ def search_span(
 def is_claimed(log: Log, network: str, order: Order) -> bool:
     """Tell whether a link has taken the eSIM of an order, or a lost order has claimed it.
 
-    A network may sell an eSIM again that it has taken back; that order is younger.
+    A network may sell an eSIM again after taking it back; such an order is younger.
     """
     esim = log.find(Esim, esim_id(network, order.iccid))
     if esim is None:
@@ -232,7 +229,7 @@ def is_claimed(log: Log, network: str, order: Order) -> bool:
 
 
 def claim(log: Log, network: str, order: Order, link_id: UUID, cause: Cause) -> Esim:
-    """Give the eSIM of an order to a link; raises Conflict when another one has it."""
+    """Give the eSIM of an order to a link; raises Conflict when another link has it."""
     known = log.find(Esim, esim_id(network, order.iccid))
     if known is not None and known.link_id is not None:
         raise Conflict(known.id)
@@ -242,9 +239,9 @@ def claim(log: Log, network: str, order: Order, link_id: UUID, cause: Cause) -> 
 
 
 def is_of(lost: LostOrder, order: Order, *, by_reference: bool) -> bool:
-    """Tell whether the call may have placed an order that was not dealt with yet.
+    """Tell whether the lost call may have placed an order that was not dealt with yet.
 
-    `by_reference` where the network keeps ours; else it is told by its time alone.
+    `by_reference`: the network keeps our reference; otherwise only the time decides.
     """
     if order.order_reference in lost.ended:
         return False

@@ -52,8 +52,8 @@ class AvailableEsim(msgspec.Struct, frozen=True):
 class Endpoint(msgspec.Struct, frozen=True):
     """A subscription at the network: an eSIM in use.
 
-    `reference` is the one under which it was created. `addon_id` is the id of its first add-on;
-    None if the network tells it only through `usage`. `cost` is None if it does not tell it.
+    It was created under `reference`. `addon_id` is the id of its first add-on; None if the network
+    tells it only through `usage`. `cost` is None if the network does not tell it.
     """
 
     endpoint_id: str
@@ -67,7 +67,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 class Order(msgspec.Struct, frozen=True):
     """An eSIM that was bought with a plan on it; its ICCID is the id of its endpoint.
 
-    `placed_at` is by the network's clock. `reference` is ours, where the network keeps it.
+    `placed_at` is by the network's clock. `reference` is ours, if the network keeps it.
     `addon_id` is the id of the plan, if the network tells it here.
     """
 
@@ -147,9 +147,8 @@ Capability = Literal["suspend", "location", "remove_plan", "cancel"]
 class Network(Protocol):
     """What both shapes can do. Thread-safe; every call ends within `timeout_s`.
 
-    When a call that changes something meets its time-out it raises OutcomeUnknown; a read raises
-    Unavailable. `remote` tells whether calls leave this process. What is not among `capabilities`
-    is never asked for.
+    On a time-out a call that changes something raises OutcomeUnknown, and a read Unavailable.
+    `remote` tells whether calls leave this process. We never call what `capabilities` lacks.
     """
 
     name: str
@@ -157,7 +156,7 @@ class Network(Protocol):
     settles_after: timedelta  # From the start of a call until it can no longer have an effect.
     capabilities: frozenset[Capability]
     adds_once: bool  # Whether `add_plan` may be repeated with the same reference.
-    # How many usages may be read in the background: a quarter of what it allows, as far as known.
+    # How many usages we read in the background: a quarter of the network's limit, if it is known.
     background_reads_per_s: float
 
     def probe(self, *, timeout_s: float) -> None:
@@ -180,9 +179,9 @@ class Network(Protocol):
     ) -> Addon:
         """Put one more plan on an endpoint.
 
-        With `adds_once`, repeating it with the same `reference` is safe and gives the same add-on.
-        One that was removed does not come back then, however late its call arrives. So a refusal
-        means that there is none, once the first call can no longer have an effect. Without, a
+        With `adds_once`, repeating it with the same `reference` is safe and gives the same add-on;
+        a removed add-on does not come back, however late a call arrives. So a refusal means that
+        there is none, once the first call can no longer have an effect. Without `adds_once`, a
         repeat adds another plan. Raises NoEndpoint (the network answered without an add-on id),
         NoSuchEndpoint, Rejected, Unavailable or OutcomeUnknown; after the last, `usage` shows
         within `settles_after` whether there is a new add-on.
@@ -190,7 +189,7 @@ class Network(Protocol):
         ...
 
     def remove_plan(self, endpoint_id: str, addon_id: str, *, timeout_s: float) -> None:
-        """Take a plan off an endpoint; safe to repeat: one that is gone is no error."""
+        """Take a plan off an endpoint; safe to repeat: a plan that is gone is no error."""
         ...
 
     def usage(self, endpoint_id: str, *, timeout_s: float) -> Usage:
@@ -221,7 +220,7 @@ class StockNetwork(Network, Protocol):
     """A network with a stock of eSIMs: one is taken first, then its endpoint is created."""
 
     shape: Literal["stock"]
-    creates_once: bool  # Whether a creation may be repeated while an earlier one may be under way.
+    creates_once: bool  # Whether `create_endpoint` may be repeated while a call is under way.
 
     def available_esims(
         self,
@@ -245,10 +244,10 @@ class StockNetwork(Network, Protocol):
         """Create the active endpoint of an eSIM on a base plan, with a plan as first add-on.
 
         Repeating it with the same `iccid` and `reference` gives the same endpoint. With
-        `creates_once` that is so even while the first call is under way, and a reference whose
-        endpoint was removed creates nothing any more, however late its call arrives. Raises
-        NoEndpoint, Rejected (also for an eSIM in use under another reference), Unavailable or
-        OutcomeUnknown; after the last, ask `find_endpoint`.
+        `creates_once` that holds even while the first call is under way, and once an endpoint was
+        removed, no late call creates it again. Raises NoEndpoint, Rejected (also for an eSIM in use
+        under another reference), Unavailable or OutcomeUnknown; after the last, ask
+        `find_endpoint`.
         """
         ...
 
@@ -257,7 +256,7 @@ class StockNetwork(Network, Protocol):
         ...
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Remove an endpoint; safe to repeat: one that is gone is no error."""
+        """Remove an endpoint; safe to repeat: an endpoint that is gone is no error."""
         ...
 
     def release_esim(self, iccid: str, *, timeout_s: float) -> None:
@@ -265,9 +264,9 @@ class StockNetwork(Network, Protocol):
         ...
 
     def pass_over(self, iccid: str) -> bool:
-        """Show no more as free, in this process, an eSIM that is never sold again.
+        """Stop listing an eSIM as free in this process, because we never sell it again.
 
-        False where one whose endpoint was removed is not free anyway. Calls nobody.
+        False if the network itself never lists a used eSIM as free. Makes no call.
         """
         ...
 
@@ -276,13 +275,13 @@ class OrderNetwork(Network, Protocol):
     """A network that sells an eSIM and its plan in one order."""
 
     shape: Literal["order"]
-    keeps_reference: bool  # Whether `Order.reference` is ours, so that a lost order is told apart.
+    keeps_reference: bool  # Whether `Order.reference` is ours, which identifies a lost order.
 
     def order(self, plan: ProviderPlan, reference: str, *, timeout_s: float) -> Order:
         """Buy one new eSIM with a plan on it.
 
         Sent at most once, because repeating it buys another one. Raises Rejected, Unavailable or
-        OutcomeUnknown; after the last, `orders` shows what it has come to.
+        OutcomeUnknown; after the last, `orders` shows whether it was placed.
         """
         ...
 
@@ -291,16 +290,15 @@ class OrderNetwork(Network, Protocol):
     ) -> Sequence[Order]:
         """Return the orders of a plan that were placed from `since` to `until`, oldest first.
 
-        All that the network shows by now, whoever placed them. One may be shown only some time
-        after it was placed, but within `settles_after` of the start of its call. Raises
-        Unavailable.
+        These are all that the network shows by now, whoever placed them. It shows an order within
+        `settles_after` of the start of its call. Raises Unavailable.
         """
         ...
 
     def take_back(self, order: Order, *, timeout_s: float) -> bool:
         """Give an eSIM that nobody has used back to the network; False if it cannot take it.
 
-        Safe to repeat: one that was taken back is True. Raises Unavailable or OutcomeUnknown.
+        Safe to repeat: True if it was taken back before. Raises Unavailable or OutcomeUnknown.
         """
         ...
 

@@ -1,6 +1,6 @@
 """The networks of an installation by name; every call about a link goes to the network of its plan.
 
-A plan that names none, as before there were several, is of the simulated one.
+Plans that name no network, such as old ones, belong to the simulated one.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ DRAINED = "The network of this plan takes no orders at present."
 
 
 class Networks:
-    """Which networks are configured; the first is that of new plans which name none."""
+    """The configured networks; the first is the default of new plans."""
 
     def __init__(
         self, configured: Mapping[str, EsimNetwork], is_drained: Callable[[str], bool]
@@ -29,10 +29,10 @@ class Networks:
         self.names = tuple(configured)
 
     def of(self, name: str | None) -> EsimNetwork:
-        """Return the network of a plan, None for one that names none.
+        """Return the network of this name; None means the simulated one.
 
-        One that is not configured (any more) can do nothing: every call of it raises Unavailable.
-        So what was last known is shown, and work that is open waits until it is configured again.
+        If it is not configured (any more), each of its calls raises Unavailable. So links are shown
+        as last seen, and open work waits until the network is configured again.
         """
         known = self._configured.get(name or SIMULATED)
         return known or cast("EsimNetwork", _NotConfigured(name or SIMULATED))
@@ -46,7 +46,7 @@ class Networks:
         return (name or SIMULATED) in self._configured
 
     def why_unsold(self, terms: PlanTerms) -> str | None:
-        """Return why no plan of a network can be bought now; None if it can."""
+        """Return why a plan cannot be bought from its network now; None if it can."""
         name = terms.network or SIMULATED
         if terms.provider_plan_id is None or not self.is_configured(name):
             return NOT_SOLD
@@ -61,7 +61,7 @@ class _NotConfigured:
     adds_once = creates_once = keeps_reference = False
     background_reads_per_s = 1.0
     capabilities: frozenset[str] = frozenset()
-    settles_after = timedelta(hours=1)  # More than any network needs, and processes live longer.
+    settles_after = timedelta(hours=1)  # Longer than any network needs.
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -1,7 +1,7 @@
-"""What networks tell by themselves: a hint where to look, and nothing more.
+"""Notifications that networks send: each only tells us which link to read.
 
-Whoever has recorded a signed notification can send it again. So what it says of usage is not
-believed: the link that it is about is read from its network, and only that reading counts.
+Somebody who has recorded a signed notification can send it again, so its content is not trusted.
+The link is read from its network, and only that reading counts.
 """
 
 from collections.abc import Mapping
@@ -21,15 +21,15 @@ FORGED = "The notification is not signed by this network."
 
 @dataclass(frozen=True)
 class Notifications:
-    """Takes notifications; one may come twice, late, or from somebody else."""
+    """Handles notifications, which may come twice, late, or forged."""
 
     reads: LinkReadings
 
     def take(self, name: str, headers: Mapping[str, str], body: bytes, cause: Cause) -> None:
         """Read the link that a notification is about, unless it was read just now.
 
-        One about an eSIM of no live link is passed over. Raises NotFound for a network that sends
-        none, Unauthorized for what it has not signed, NetworkUnavailable when it cannot be read.
+        Does nothing if no link has the eSIM. Raises NotFound for a network without notifications,
+        Unauthorized for a wrong signature, NetworkUnavailable when the link cannot be read.
         """
         network = self.reads.networks.of(name)
         if not self.reads.networks.is_configured(name) or not isinstance(network, Notifying):

@@ -98,7 +98,7 @@ class PlanChange(Refundable):
             aggregate.intent = None
 
     class PlanAdditionDone(Event):
-        """`adopted`: the reply had been lost, and the add-on was found at the network."""
+        """`adopted`: the reply was lost, and the add-on was found at the network."""
 
         TOPIC = "plan_change.plan_addition_done"
 
@@ -111,9 +111,9 @@ class PlanChange(Refundable):
             aggregate.intent = None
 
     class Failed(Event, Repaying):
-        """Step `index` and all later steps were not done; what they had cost is refunded.
+        """Step `index` and all later steps were not done, and their charges are refunded.
 
-        `settled_at` is when the network can no longer do that step; None if it cannot already.
+        `settled_at` is when the network can no longer do that step; None if that is now.
         `reason` is the API's; None in older events.
         """
 
@@ -140,7 +140,7 @@ class PlanChange(Refundable):
             aggregate.finished_at = self.timestamp
 
     class Returned(Event):
-        """Its link was cancelled in this commit, with these refunds of what it had cost."""
+        """Its link was cancelled in this commit; `refunds` give back what was left of its charges."""
 
         TOPIC = "plan_change.returned"
 
@@ -224,7 +224,7 @@ class PlanChange(Refundable):
 
     @property
     def _applied(self) -> int:
-        """How many steps were done when the sender was told; a removal may be found later."""
+        """How many steps were done when the sender was answered; a removal may come later."""
         return self.failure.index if self.failure is not None else self.done
 
     @property

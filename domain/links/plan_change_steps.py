@@ -1,16 +1,16 @@
-"""The steps of a plan change as a pure table: what was done and the moment give the next step.
+"""The steps of a plan change as a pure table: its events and the time give the next step.
 
 | change | when | step |
 |---|---|---|
 | under way | the deadline has passed | FAIL, with the refunds |
 | no open intent | the network is not configured here | WAIT for another worker |
 | no open intent | else | BEGIN the next step: an intent, then the call |
-| an open intent | else | LOOK_UP what the call has come to: take it over, or `after_nothing` |
-| failed, its outcome unknown | | CLEAN_UP: take a late add-on off, then end; where the network \
-does not show it for an hour, repeat an addition, if that is safe, and take it off |
+| an open intent | else | LOOK_UP the outcome of the call: adopt it, or `after_nothing` |
+| failed, its outcome unknown | | CLEAN_UP: remove a late add-on, then end; if the network does \
+not show it for an hour, repeat the addition where that is safe, and remove that |
 | finished | | NOTHING |
 
-Also what each outcome means for the change and its link, which are saved together.
+The functions below record each outcome in the change and its link, which are saved together.
 """
 
 from collections.abc import Sequence
@@ -51,7 +51,7 @@ def next_step(change: PlanChange, now: datetime, shape: Shape | None = "stock") 
 def after_nothing(change: PlanChange, now: datetime, *, adds_once: bool = True) -> ChangeStep:
     """Return what follows when the network does not show the outcome of an open intent.
 
-    A network without `adds_once` might do two additions, so there the deadline is waited for.
+    Without `adds_once` a repeat might add the plan twice, so we wait for the deadline instead.
     """
     assert change.intent is not None
     may_add_twice = not adds_once and isinstance(change.next, Addition)
@@ -75,7 +75,7 @@ def is_settled(change: PlanChange, settles_after: timedelta, now: datetime) -> b
 def note_added(
     change: PlanChange, link: Link, addon: Addon, cause: Cause, *, adopted: bool
 ) -> None:
-    """Note that the present addition is on the link; `adopted`: its reply had been lost."""
+    """Note that the present addition is on the link; `adopted`: its reply was lost."""
     addition = change.next
     assert isinstance(addition, Addition)
     change.note_added(addon.addon_id, cause, adopted=adopted)
@@ -102,7 +102,7 @@ def finish_removed(change: PlanChange, link: Link, cause: Cause) -> None:
 
 
 def finish_left_over(addon_id: str, change: PlanChange, link: Link, cause: Cause) -> None:
-    """End a failed change whose late add-on the network does not take off: an incident."""
+    """End a failed change whose late add-on the network refuses to remove: an incident."""
     assert change.next is not None
     link.note_plan_left_over(addon_id, change.next.plan, cause)
     finish(change, link, cause)
@@ -115,9 +115,9 @@ def finish(change: PlanChange, link: Link, cause: Cause) -> None:
 
 
 def _unbought(link: Link, addition: Addition, addon: Addon) -> Sequence[str]:
-    """Return add-ons of the same plan that belong to no activation, as when one was added twice.
+    """Return add-ons of the same plan without an activation, such as when one was added twice.
 
-    Activations whose add-on is not known have the first ones.
+    The first ones are left to activations whose add-on is not known.
     """
     known = {each.addon_id for each in link.activations.values()}
     rest = [each for each in addon.others if each not in known]

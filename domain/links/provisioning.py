@@ -9,8 +9,8 @@
 | reserved | the deadline has passed | FAIL, with the refund |
 | reserved, as earlier releases left it | else | CREATE the endpoint: an intent, then the call |
 | endpoint requested | the deadline has passed | FAIL, with the refund |
-| endpoint requested | else | LOOK_UP what the call has come to: adopt it, or `after_nothing` |
-| ordering | the deadline has passed | FAIL, with the refund; a lost order stays to be looked for |
+| endpoint requested | else | LOOK_UP the outcome of the call: adopt it, or `after_nothing` |
+| ordering | the deadline has passed | FAIL, with the refund and a `LostOrder` |
 | ordering | else | FIND_ORDER: adopt one that `may_adopt`, or `after_no_order` |
 | active | its status intent has run out | SETTLE_STATUS |
 | active | the intent to end it has run out | SETTLE_END |
@@ -18,8 +18,8 @@
 | endpoint removed | | RELEASE the eSIM |
 | active, ended | | NOTHING |
 
-An order brings its eSIM, so its stages hold none. What an order may leave behind is looked for by
-`domain.links.lost_order`.
+An eSIM comes with its order, so a link that orders holds none. `domain.links.lost_order` looks for
+orders that no link got.
 """
 
 from collections.abc import Mapping
@@ -69,7 +69,7 @@ BEGIN: Mapping[Shape | None, Step] = {
 def next_step(link: Link, now: datetime, shape: Shape | None = "stock") -> Step:
     """Return what must be done at this moment for a link on a network of this shape.
 
-    None where the network is not configured: another worker may know it.
+    `shape` is None if the network is not configured here; another worker may know it.
     """
     if link.stage in UNFINISHED:
         if now >= link.requested.deadline:
@@ -90,8 +90,8 @@ def next_step(link: Link, now: datetime, shape: Shape | None = "stock") -> Step:
 def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> Step:
     """Return what follows when the network shows no endpoint for an open intent.
 
-    Until its time-out the call may still be under way; only then is it repeated, or given up. A
-    network without `creates_once` might do both calls, so there the deadline is waited for.
+    Until its time-out the call may still be under way, so it is repeated or given up only then.
+    Without `creates_once` a repeat might create two, so we wait for the deadline instead.
     """
     assert link.intent is not None
     if not creates_once or lies_ahead(link.intent.until, now):
@@ -102,9 +102,9 @@ def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> St
 def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) -> bool:
     """Tell whether a link whose reply was lost may take an order that nobody has taken yet.
 
-    Where the network keeps our reference only its own one will do. Elsewhere equal orders are
-    interchangeable: any that is not older than the intent, but only once the call is over, because
-    until then the reply may still come.
+    If the network keeps our reference, it must be the link's own order. Otherwise equal orders are
+    interchangeable: any order that is not older than the intent will do, but only once the call is
+    over, because until then the reply may still come.
     """
     if by_reference:
         return order.reference == str(link.id)
@@ -117,7 +117,7 @@ def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) ->
 def after_no_order(link: Link, settles_after: timedelta, now: datetime) -> Step:
     """Return what follows when the network shows no order that a link may adopt.
 
-    An order that is repeated while the first one may still appear would be bought twice.
+    If we repeated the order while the first one may still appear, we might buy two.
     """
     assert link.intent is not None
     if now < link.intent.until + settles_after:

@@ -1,4 +1,4 @@
-"""What a link is like now: as the network tells it, or as it was last seen."""
+"""The present state of a link: as its network shows it, or as it was last seen."""
 
 import logging
 import time
@@ -33,7 +33,7 @@ from domain.provider_errors import ProviderError
 READ_S = 5.0  # For all network reads of one request together.
 ERASED = "The activation code of this link has been erased."
 STATUS_KEPT = timedelta(seconds=60)
-ENDS_SOON = timedelta(hours=24)  # So long before the end of a plan it is told.
+ENDS_SOON = timedelta(hours=24)  # Partners are notified this long before a plan ends.
 # Too many requests wait; then the reply shows what was last seen.
 NO_PLACE = (RateLimited, ServiceUnavailable)
 
@@ -61,9 +61,9 @@ class PlanUsage:
 
     @property
     def percent_used(self) -> float:
-        """How much of its data is used up; what the network has allotted may differ a little."""
+        """How much of its data is used up; the network's total may differ from the plan's."""
         total_mb = self.used_mb + self.remaining_mb
-        if self.is_expired or not total_mb:  # What was left has gone with its end.
+        if self.is_expired or not total_mb:  # The rest was lost when it expired.
             total_mb = max(total_mb, self.activation.plan.data_mb)
         return 100 * self.used_mb / total_mb
 
@@ -115,7 +115,7 @@ class StatusReading(NamedTuple):
 class LinkReadings:
     """Reads links; what the network shows for the first time is recorded in the log.
 
-    `tells`: so is how far plans are used up, and which end soon.
+    With `tells` the log also gets which shares of plans are used up, and which plans end soon.
     """
 
     log: Log
@@ -127,7 +127,7 @@ class LinkReadings:
     tells: bool = True
 
     def read(self, link: Link, cause: Cause, *, live: bool) -> LinkReading:
-        """Return a link with its usage: live if wanted and possible, else as last seen.
+        """Return a link with its usage: live if asked for and possible, else as last seen.
 
         The network is not asked about a link that has ended.
         """
@@ -151,7 +151,7 @@ class LinkReadings:
         )
 
     def refresh(self, link: Link, cause: Cause) -> tuple[Link, Usage]:
-        """Ask the network without a request, which holds no place; raises what `usage` raises."""
+        """Read a link in the background, without a waiting place; raises what `usage` raises."""
         assert link.endpoint_id is not None
         usage = self.networks.of(link.network).usage(link.endpoint_id, timeout_s=READ_S)
         self.readings.keep_usage(link.organization_id, link.id, usage)
@@ -160,15 +160,15 @@ class LinkReadings:
     def status(self, link: Link, *, live: bool) -> StatusReading:
         """Return the network status, or the one it gave last.
 
-        `live` asks the network or raises NetworkUnavailable; otherwise one of the last minute will
-        do. Of a link that has ended the log tells, and nothing is stale.
+        `live` asks the network or raises NetworkUnavailable; otherwise a status of the last minute
+        will do. The status of an ended link comes from the log and is never stale.
         """
         if link.ended is not None:
             seen = self._last(link.id).status or _never_seen(link)
             over = replace(seen, connected=False, network=None, as_of=link.ended.timestamp)
             return StatusReading(over, is_stored=not live, is_stale=False)
         last = None if live else self._last(link.id).status
-        # A stored status that contradicts the log is older than what we told the network ourselves.
+        # A stored status that contradicts the log is older than our own change at the network.
         fits = last is not None and last.status == link.status
         if fits and last is not None and abs(self.clock() - last.as_of) <= STATUS_KEPT:
             return StatusReading(last, is_stored=True, is_stale=False)
@@ -185,7 +185,7 @@ class LinkReadings:
         return StatusReading(status, is_stored=False, is_stale=False)
 
     def activation_code(self, link: Link, cause: Cause) -> str:
-        """Return the activation code; one that is not stored is asked for.
+        """Return the activation code; ask the network for it if it is not stored.
 
         Raises NotFound if it was erased, NetworkUnavailable if the network does not tell it.
         """
@@ -213,7 +213,7 @@ class LinkReadings:
         return self.readings.find([link_id]).get(link_id, NetworkReading())
 
     def _note_seen(self, link: Link, usage: Usage, cause: Cause) -> Link:
-        """Record what is new; if another writer was first, its newer facts are as good as ours."""
+        """Record what is new; if another writer was first, return the link with its facts."""
         link.note_seen(usage.status, usage.installed_at, usage.first_used_at, cause)
         if self.tells:
             note_plans(link, usage, self.clock(), cause)
@@ -228,7 +228,7 @@ class LinkReadings:
         return link
 
     def _lpa(self, link: Link, until_s: float, cause: Cause) -> str | None:
-        """Return the activation code; one that is not stored is asked for and stored."""
+        """Return the activation code; if it is not stored, ask the network and store it."""
         if link.lpa is not None:
             return self.open_lpa(link.organization_id, link.id, link.lpa)
         left_s = until_s - time.monotonic()
@@ -259,10 +259,10 @@ def plans_of(link: Link, usage: Usage | None, now: datetime) -> list[PlanUsage]:
 
 
 def note_plans(link: Link, usage: Usage | None, now: datetime, cause: Cause) -> datetime | None:
-    """Record how far plans are used up and which end soon; return when the next one will.
+    """Record used-up shares and plans that end soon; return when the next plan will end soon.
 
-    A plan that has ended meanwhile does not end soon any more. Returns None if no end is known that
-    is still to be told. Nothing is recorded of a link that has ended.
+    Expired plans are skipped. Returns None if no other plan has a known end. Nothing is recorded
+    for a link that has ended.
     """
     if not link.is_live:
         return None
@@ -302,8 +302,7 @@ def _plan_usage(
         is_expired = expires_at is not None and expires_at <= now
         remaining_mb = 0.0 if is_expired else addon.remaining_mb
     else:
-        # It was bought after the network was last asked, or the network has dropped an expired
-        # plan.
+        # It was bought after the last reading, or it expired and the network dropped it.
         expires_at = None
         asked_since = usage is not None and activation.bought_at < usage.as_of
         is_expired = activation.addon_id is not None and asked_since

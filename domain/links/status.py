@@ -14,7 +14,7 @@ from domain.links.waiting import Waiting, wait_for
 from domain.log.log import Log
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected
 
-CALL_S = 5.0  # For one call of the network, and for the request before this one to end.
+CALL_S = 5.0  # For one call to the network, and for waiting until an earlier request has ended.
 # For a whole request: it waits once and makes three calls, unless others keep changing the link.
 WITHIN_S = 4 * CALL_S
 UNCHANGED = "the status is unchanged"
@@ -24,7 +24,7 @@ Target = Literal["active", "suspended"]
 
 @dataclass(frozen=True)
 class LinkStatusSwitch:
-    """Suspends and reactivates; only the winner of an intent tells the network."""
+    """Suspends and reactivates; only the process that wrote the intent calls the network."""
 
     log: Log
     networks: Networks
@@ -52,10 +52,10 @@ class LinkStatusSwitch:
         link.require_live()
         if link.end_intent is not None:
             raise LinkBusy
-        asked_at = self.clock()  # What comes while the network answers is not in its answer.
+        asked_at = self.clock()  # The answer may lack changes made after this moment.
         now_has = self._seen_or_known(link, until_s)
         self._keep(link, now_has, asked_at, cause)
-        if link.status_intent is not None:  # Another request may still have its effect.
+        if link.status_intent is not None:  # That call may still have an effect.
             raise ProvisioningError(LATE, UNCHANGED)
         if now_has == target:
             return link
@@ -90,7 +90,7 @@ class LinkStatusSwitch:
         try:
             change(link.endpoint_id, timeout_s=min(left_s, CALL_S))  # The clock may be set back.
         except OutcomeUnknown:
-            # It may still happen; the sweep looks when the intent has run out.
+            # It may still take effect; the sweep looks after the intent has run out.
             if self._seen(link, until_s) != target:
                 raise ProvisioningError(LATE, UNCHANGED) from None
         except ProviderError as error:
@@ -99,7 +99,7 @@ class LinkStatusSwitch:
         return self._settle(link, target)
 
     def _settle(self, link: Link, now_has: LinkStatus) -> Link:
-        """Close our intent, whatever else has happened to the link; it may be closed already."""
+        """Close our intent on the newest version of the link, unless it is closed already."""
         intent = link.status_intent
         assert intent is not None
 

@@ -13,8 +13,8 @@ from domain.places import Places, share_of
 
 SHARE = "Too many requests of this organization wait for the network; try again."
 FULL = "Too many requests wait for the network; try again."
-# A waiter that nothing wakes looks after this time, and then after twice as long each time. On
-# SQLite the commits of other processes wake nobody, and a listening connection may be deaf.
+# A waiter that is not woken reads the log after this time, then after twice as long each time. On
+# SQLite the commits of other processes wake nobody; on PostgreSQL the notification may get lost.
 LOOK_MIN_S = 0.1
 LOOK_MAX_S = 1.0
 
@@ -24,7 +24,7 @@ R = TypeVar("R", bound=Root)
 class Waiting:
     """Places for requests that wait for a network, each with a thread of the server.
 
-    Each of the `networks` has as many, so that one that hangs takes none of the others'.
+    The networks share them equally, so that a network that hangs takes no place from the others.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ def wait_for(
     """
     if news is None:
         with log.appended.watching(aggregate.id) as watched:
-            watched.set()  # By what happened before anybody watched.
+            watched.set()  # The stream may have grown before the watch began.
             return wait_for(log, aggregate, done, until_s, watched)
     look_s = LOOK_MIN_S
     while True:

@@ -29,7 +29,7 @@ def class_of(topic: str, base: type[Any]) -> Any:
     if not named:
         message = f"the topic {topic!r} is not known here"
         raise TopicError(message)
-    return named[-1]  # Below some of our classes the library makes one of its own, and uses that.
+    return named[-1]  # The library may derive a class of its own from ours, and then uses that.
 
 
 def kinds_below(base: type[Any]) -> Iterator[type[Any]]:
@@ -46,8 +46,8 @@ class Event(AggregateEvent):
     the request that caused it.
     """
 
-    # True for a step on the way to an outcome, and if the outcome is the writer's own commit:
-    # nobody who waits for news of a stream waits for such an event.
+    # True for an event that no other thread waits for: a step on the way to an outcome, or an
+    # outcome that its writer reports itself. Such an event wakes nobody.
     IS_STEP: ClassVar[bool] = False
 
     request_id: str
@@ -139,8 +139,8 @@ class LoadedFromNewest(Root):
 def _new(event: type[E], cause: Cause, stream_id: UUID, version: int, **facts: Any) -> E:
     """Make an event from all its facts.
 
-    They get the order of the fields of its class, in which they are stored. The constructor of a
-    frozen dataclass is passed by: it assigns one by one, which took most of the time of a charge.
+    They are put into the order of the fields of its class, in which they are stored. This bypasses
+    the constructor, which assigns the fields one by one: that took most of the time of a charge.
     """
     facts["originator_id"], facts["originator_version"] = stream_id, version
     facts["timestamp"], facts["request_id"] = cause.at, cause.request_id

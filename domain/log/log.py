@@ -32,10 +32,10 @@ from domain.log.discontinuity import Discontinuity
 from domain.log.mapper import MsgspecMapper, decode
 from domain.log.signal import Signal, digits_of
 
-MEET_AGAIN_S = 1.0  # Pause after a server could not be told what it has lost.
-SCAN_EVENTS = 100_000  # Events for one statement; so many rows stay far below its time-out.
-BACKWARDS_EVENTS = 2_000  # Of one stream, for one statement.
-RACES_MAX = 50  # Lost in a row; each one means that another writer won, so somebody gets on.
+MEET_AGAIN_S = 1.0  # Pause after a loss could not be recorded on a new server.
+SCAN_EVENTS = 100_000  # Events per statement; reading so many takes far less than its time-out.
+BACKWARDS_EVENTS = 2_000  # Events of one stream per statement.
+RACES_MAX = 50  # Lost in a row. Each one means that another writer won, so there is progress.
 CONTESTED = "Others keep changing the same thing; try again."
 
 R = TypeVar("R", bound=Root)
@@ -143,7 +143,7 @@ class Log(Application[UUID]):
         self._seen = 0  # The highest position that this process has seen.
         self._meeting = Lock()
         self._meet_at = 0.0  # On the monotonic clock; not before this time.
-        self._untold = ""  # A server that could not be told of a loss, so that this is logged once.
+        self._untold = ""  # Where a loss could not be recorded; this is logged once for each server.
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use only the given settings; the library would also read the process's environment."""
@@ -213,8 +213,8 @@ class Log(Application[UUID]):
     ) -> T:
         """Let `decide` change an aggregate, then append what is new; return what it returns.
 
-        On a Conflict it decides anew, on the aggregate as the log has it then. It may commit with
-        other aggregates itself: then nothing is left to append. Bounded by `retry_on_conflict`.
+        After a Conflict `decide` is called again with the newest state. It may also commit the
+        aggregate itself, together with others. Bounded by `retry_on_conflict`.
         """
         given = [aggregate]
 
@@ -244,11 +244,10 @@ class Log(Application[UUID]):
         return frozenset(each for each in servers if each is not None)
 
     def claim(self, aggregate: Root) -> int:
-        """Append an intent, which only one may win; otherwise like `append`.
+        """Append an intent, which only one worker may win; otherwise like `append`.
 
-        Two workers that state the same intent within one microsecond write the same bytes. So what
-        looks like the echo of our own commit may be another's: it is a Conflict, and nobody acts on
-        it.
+        Two workers that state the same intent within one microsecond write the same bytes. So if
+        our bytes are in the log already, they may be the other worker's: that is a Conflict.
         """
         return self._append([aggregate], self.insert)
 
@@ -274,11 +273,11 @@ class Log(Application[UUID]):
         return position
 
     def insert_once(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
-        """Insert, and recognize the echo of our own commit; other errors are raised as they are."""
+        """Insert; if our first try was committed without a reply, return as if it had one."""
         try:
             return self.insert(stored, servers)
         except IntegrityError:
-            # The first try was committed, but the connection broke before the reply.
+            # The connection broke after the commit and before the reply.
             if self.holds(stored):
                 self._tell(stored)
                 return self.recorder.max_notification_id() or 0
@@ -287,7 +286,7 @@ class Log(Application[UUID]):
     def insert(self, stored: Sequence[StoredEvent], servers: Collection[str] = ()) -> int:
         """Insert stored events in one transaction; return the last position.
 
-        `servers` are those on which the events were decided; OtherLog if this is another one.
+        `servers` are those on which the events were decided; raises OtherLog on any other server.
         Errors of the database are raised as they are.
         """
         positions = self.recorder.insert_events(stored, servers=servers)
@@ -345,7 +344,7 @@ class Log(Application[UUID]):
     def stored(self, after: int, limit: int) -> list[Stored]:
         """Return the next rows after a position, in order, with their bytes as they are.
 
-        Raises Poisoned for a stream id that is none; nothing else of a row is looked at.
+        Raises Poisoned for a stream id that is no UUID; the rest of a row is not checked.
         """
         try:
             rows: Sequence[LogRow] = self.recorder.select_rows(after, limit, frozenset())  # type: ignore[attr-defined]  # Ours have this.
@@ -367,10 +366,10 @@ class Log(Application[UUID]):
         unused: frozenset[str] = frozenset(),
         until: int | None = None,
     ) -> Stretch:
-        """Read on as `read` does, at most up to a position.
+        """Read on as `read` does, up to position `until` at most.
 
-        Events of unused topics are passed without decoding. An unknown topic is not unused, because
-        a newer release may use it.
+        Events of `unused` topics are skipped without decoding. An unknown topic is not skipped,
+        because a newer release may use it.
         """
         try:
             rows = self.recorder.select_rows(after, limit, unused)  # type: ignore[attr-defined]  # Ours have this.
@@ -402,7 +401,7 @@ class Log(Application[UUID]):
         return Stretch(events, len(rows), last, is_whole)
 
     def first(self, *kinds: type[Event]) -> Event | None:
-        """Return the oldest event of some kinds. A scan: ask for what comes early, or seldom."""
+        """Return the oldest event of some kinds. It scans the log, so call it seldom."""
         topics = [get_topic(each) for each in kinds]
         select, after = self.recorder.select_notifications, 0
         try:
@@ -424,7 +423,7 @@ class Log(Application[UUID]):
             raise ServiceUnavailable from error
 
     def _see(self, position: int) -> int:
-        # Until a new server was compared with the earlier one, that one's position stays.
+        # Keep the old server's position until the new server has been compared with it.
         if self.answered() == self.server:
             self._seen = max(self._seen, position)
         return position
@@ -437,9 +436,9 @@ class Log(Application[UUID]):
         return server
 
     def _meet(self, server: str) -> None:
-        """Go on with another server; if it has lost events that were seen, record that in the log.
+        """Go on with another server; if it lacks events that were seen, record the loss in the log.
 
-        A standby cannot record anything. It is tried seldom, because each try costs new sessions.
+        This fails on a standby. It is tried again seldom, because each try costs new sessions.
         """
         if time.monotonic() < self._meet_at or not self._meeting.acquire(blocking=False):
             return  # It has just failed, or another thread is doing it.
@@ -504,7 +503,7 @@ def _id(stream: UUID | str) -> UUID:
 
 
 def _bytes(state: object) -> bytes:
-    """Return stored bytes; SQLite holds text where somebody has changed a row by its functions."""
+    """Return stored bytes; SQLite gives text if somebody changed the row with its functions."""
     return state if isinstance(state, bytes) else str(state).encode()
 
 
@@ -517,13 +516,13 @@ def _the_only_one() -> str:
 
 
 def with_news(stored: Iterable[StoredEvent]) -> set[str]:
-    """Return the streams of a commit that somebody may wait for; mere steps are no news."""
+    """Return the streams of a commit that a thread may wait for; steps wake nobody."""
     return {digits_of(event.originator_id) for event in stored if not _is_step(event.topic)}
 
 
 @cache
 def _is_step(topic: str) -> bool:
-    """Tell whether an event is a mere step; one of an unknown kind may be an outcome."""
+    """Tell whether an event is a mere step; an event of an unknown kind may be an outcome."""
     try:
         kind: type[Event] = class_of(topic, Event)
     except TopicError:
@@ -541,10 +540,10 @@ def decoded(row: Stored) -> Recorded:
 
 
 def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = None) -> T:
-    """Return what an attempt returns: it loads, decides and appends, anew after each Conflict.
+    """Load, decide and append in one `attempt`; repeat it after each Conflict.
 
-    Raises `otherwise` when others were first RACES_MAX times in a row; by default that is
-    ServiceUnavailable, and the same request may be sent again.
+    Raises `otherwise` after RACES_MAX conflicts in a row; by default that is ServiceUnavailable,
+    and the same request may be sent again.
     """
     for _ in range(RACES_MAX):
         with suppress(Conflict):
@@ -553,7 +552,7 @@ def retry_on_conflict(attempt: Callable[[], T], otherwise: Exception | None = No
 
 
 def outdated(stored: Iterable[StoredEvent]) -> Conflict | ServiceUnavailable:
-    """Return what to raise for events that were decided on another log, and so were not inserted.
+    """Return what to raise for events that were refused because another log was read for them.
 
     A stream that was read must be read again; a stream that begins needs only a new attempt.
     """
@@ -583,7 +582,7 @@ def replay(events: Iterable[Event], aggregate: R | None = None) -> R | None:
 def as_of(kind: type[R], history: Iterable[Event], moment: datetime) -> R | None:
     """Replay a stream up to and including a moment; None before its first event.
 
-    An event whose clock was set back counts as of the event before it.
+    An event that is dated before its predecessor counts as of the predecessor.
     """
     aggregate: R | None = replay(takewhile(lambda event: event.timestamp <= moment, history))
     return aggregate if isinstance(aggregate, kind) else None

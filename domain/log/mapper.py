@@ -1,8 +1,8 @@
 """Typed JSON of every event by msgspec; golden files pin these bytes, which are the stored form.
 
-A field whose default is None is optional: where it is None the bytes leave it out. So bytes that
-were written before the field existed still decode, and today's are the same. A struct inside an
-event does the same with `omit_defaults=True`.
+A field whose default is None is optional: if it is None the bytes leave it out. So bytes that were
+written before the field existed still decode, and an event without it has the same bytes as then. A
+struct inside an event does the same with `omit_defaults=True`.
 """
 
 from dataclasses import fields

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from threading import Condition, Event
 from uuid import UUID
 
-# Stream ids as 32 hexadecimal digits. That is how processes tell them to each other, and making
-# UUIDs of those of every commit would cost more than all the rest.
+# Stream ids as 32 hexadecimal digits. Processes send them to each other in this form; parsing
+# those of every commit as UUIDs would cost more than all the rest.
 Streams = Collection[str]
 
 

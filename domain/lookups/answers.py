@@ -1,4 +1,4 @@
-"""Where the facts of a number come from: the provider, and before a remote one the cache."""
+"""The facts of a number: from the provider, or from the cache if the provider is remote."""
 
 import random
 from collections import Counter
@@ -24,14 +24,14 @@ from domain.provider_errors import NotAnswered, NotNow, Unavailable
 
 ATTEMPTS_MAX = 3  # Provider calls for one item of a job; a single lookup makes one.
 PAUSE_S = 0.2  # Before the second attempt; twice as long before the third; with jitter.
-UNAVAILABLE = "unavailable"  # What is counted as the source where there is no answer.
+UNAVAILABLE = "unavailable"  # Counted as the source if there is no answer.
 
 
 class Answer(msgspec.Struct, frozen=True):
     """The facts of one number, their source, and as of when they are true.
 
-    `cost` is what the provider takes for a live answer; None if that is not known. `told` is what
-    it tells besides.
+    `cost` is what the provider charges for a live answer; None if that is not known. `told` is what
+    it tells besides the facts.
     """
 
     facts: NumberFacts
@@ -42,10 +42,10 @@ class Answer(msgspec.Struct, frozen=True):
     told: Told | None = None
 
 
-# The provider says "not now": it is well, and may answer when its hold has ended.
+# The provider works but asked us to wait; it may answer when its hold has ended.
 Later = Literal["later"]
 LATER: Later = "later"
-# False: who was asked is well and has no answer, so that asking again would not help.
+# False: the provider works and has no answer, so asking again would not help.
 Outcome = Answer | Literal[False] | Later | None
 Ask = Callable[[str], Outcome]
 Carry = Callable[[Ask], Ask]
@@ -59,11 +59,11 @@ def _as_it_is(ask: Ask) -> Ask:
 class AnswerRules:
     """How long an answer is kept: `cache_ttls` by the name of its provider, else `cache_ttl`.
 
-    Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this
-    process is asked each time, because that costs less than the cache. `tell` is called with each
-    source and how many numbers it has answered. `costs` are those of one lookup by the name of the
-    provider; what a provider tells itself goes first. `concurrency` calls of jobs are under way at
-    once; with `carry` the log lines of other threads say what they are for.
+    Zero keeps none; the numbers in `uncached` always skip the cache. A provider in this process is
+    asked each time, because that costs less than the cache. `tell` is called with each source and
+    the count of numbers that it answered. `costs` are those of one lookup by the name of the
+    provider; they count only if the provider tells none. At most `concurrency` calls of jobs run at
+    once; `carry` passes the context of log lines to their threads.
     """
 
     cache_ttl: timedelta
@@ -103,7 +103,7 @@ class Answers:
     ) -> Answer:
         """Answer one number with at most one lookup; raises NumberLookupUnavailable.
 
-        An answer of the cache is not older than `max_age`; with zero the provider is asked.
+        An answer from the cache is not older than `max_age`; zero skips the cache.
         """
         kept = self._cached(organization_id, [phone_number], max_age).get(phone_number)
         if kept is not None:
@@ -115,18 +115,18 @@ class Answers:
         return answer
 
     def count(self, source: Source | None) -> None:
-        """Count a single lookup at its outcome; None where there was no answer.
+        """Count a single lookup once its outcome is known; None if there was no answer.
 
-        Not before: a lookup that is refused, or begun again by another thread, would count twice.
+        Counted earlier, a lookup that is refused or repeated by another thread would count twice.
         """
         self._rules.tell(source or UNAVAILABLE, 1)
 
     def many(
         self, organization_id: UUID, phone_numbers: Sequence[str]
     ) -> list[Answer | Later | None]:
-        """Answer numbers in their order; None where nobody has an answer, or was available.
+        """Answer numbers in their order; None for a number without an answer.
 
-        LATER, which is not counted, where the last try was told "not now".
+        LATER, which is not counted, if the provider asked us to wait at the last try.
         """
         answers: dict[str, Answer] = dict(self._cached(organization_id, phone_numbers))
         missing = [number for number in phone_numbers if number not in answers]
@@ -180,7 +180,7 @@ class Answers:
         return kept and number not in self._rules.uncached
 
     def _ask_all(self, organization_id: UUID, numbers: Sequence[str]) -> list[Outcome]:
-        """Ask in rounds, so that behind one slice another waits for a round and not for all."""
+        """Ask in rounds, so that another slice waits for one round and not for all of them."""
         ask = partial(self._ask, organization_id)
         if self._provider.remote and len(numbers) > 1:
             size = self._rules.concurrency
@@ -207,7 +207,7 @@ class Answers:
 
 
 def asked_of(answers: Iterable[Answer]) -> list[Asked]:
-    """Return what the live ones among some answers have cost, provider by provider."""
+    """Return the count and cost of the live answers of each provider."""
     live = Counter(
         (each.provider, each.cost and replace(each.cost, reference=None))
         for each in answers

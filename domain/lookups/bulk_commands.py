@@ -1,6 +1,6 @@
 """The commands that accept a bulk job and cancel one.
 
-The whole job is paid in the commit that creates it; what is cancelled is refunded in that commit.
+A job is paid in the commit that creates it. A cancellation refunds the open items in its commit.
 """
 
 from collections.abc import Callable, Sequence
@@ -125,11 +125,11 @@ class BulkCancel:
         return job
 
     def run(self, job: BulkJob, cause: Cause) -> BulkJob:
-        """End a job at once, with a refund for each open item; return it as it is then.
+        """End a job at once, with a refund for each open item, and return it.
 
-        A worker that is about to end items of it either was first, and they keep their outcome, or
-        finds nothing open and drops its answers. A cancelled job is returned as it is. Raises
-        JobFinished for one that ended otherwise.
+        Items that a worker commits first keep their outcome; a worker that comes later finds no
+        open item and drops its answers. A cancelled job is returned as it is. Raises JobFinished
+        for a job that ended otherwise.
         """
 
         def cancel(newest: BulkJob) -> None:

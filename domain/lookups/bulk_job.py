@@ -49,7 +49,7 @@ class PersonalResults(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Asked(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How many items a provider has answered, and what it takes for all of them, if known."""
+    """How many items a provider has answered, and what it charges for all, if known."""
 
     provider: str
     count: int
@@ -136,7 +136,7 @@ class BulkJob(Refundable):
             aggregate.finished_at = self.timestamp
 
     class Cancelled(Event, Repaying):
-        """Every item without an outcome has ended so, and with it the job; `count` of them."""
+        """The job has ended; its `count` items without an outcome were cancelled."""
 
         TOPIC = "bulk_job.cancelled"
 

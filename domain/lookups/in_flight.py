@@ -14,7 +14,7 @@ from domain.errors import RateLimited
 IN_FLIGHT_MAX = 32
 WAITING_MAX = 32
 WAIT_S = 5.0
-# A slower provider counts as slow: then no thread may be spent on waiting for a place.
+# If a lookup takes longer the provider is slow, and no further thread may wait for a place.
 SOON_S = 0.5
 
 
@@ -27,7 +27,7 @@ class InFlight:
         self._limit = limit
         self._waiting_max = waiting_max
         self._wait_s = wait_s
-        # Since when each one is under way.
+        # When each lookup was begun.
         self._running: defaultdict[UUID, dict[object, float]] = defaultdict(dict)
         self._waiting: Counter[UUID] = Counter()
         self._condition = Condition()
@@ -44,9 +44,9 @@ class InFlight:
     def take(self, organization_id: UUID) -> Callable[[], None]:
         """Take one place; return a function that gives it back.
 
-        Waits for a place for a while, then raises RateLimited. If too many wait already, waits only
-        while the provider is quick, or the lookups of one organization would hold every thread of
-        the server.
+        Waits for a place for a while, then raises RateLimited. If too many wait already, it waits
+        only while the provider is fast. Otherwise the lookups of one organization would hold every
+        thread of the server.
         """
         this = object()
         with self._condition:

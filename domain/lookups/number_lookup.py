@@ -96,6 +96,6 @@ class NumberLookup(Refundable):
 def number_lookup_id(organization_id: UUID, key: str) -> UUID:
     """Return the stream of an idempotent lookup.
 
-    A lookup that fails appends nothing, so its key stays free. So one attempt per key is enough.
+    One attempt per key is enough: a lookup that fails appends nothing, so its key stays free.
     """
     return derive_id("number_lookup", organization_id, key, 1)

@@ -38,7 +38,7 @@ class OpenItems:
     def accept(self, organization_id: UUID, count: int) -> Iterator[Accepting]:
         """Reserve room for a job, whose position must then be set; RateLimited if there is none."""
         this = Accepting(count)
-        with self._lock:  # Also while it reads: what is dropped below must be in what was read.
+        with self._lock:  # Held while reading: the jobs dropped below must be in what was read.
             shown, position = self._read(organization_id)
             accepted = self._accepted[organization_id]
             accepted -= {each for each in accepted if _is_shown(each, position)}

@@ -67,8 +67,8 @@ class Portability(msgspec.Struct, frozen=True, omit_defaults=True):
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a provider tells besides the facts; personal, and kept with them.
 
-    `reference` is its own id of the call. `errors` are its codes of what it could not find out, or
-    of why a number is not valid.
+    `reference` is its own id of the call. `errors` are its codes for what it could not find out, or
+    for why a number is not valid.
     """
 
     reference: str | None = None
@@ -77,9 +77,9 @@ class Told(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """An answer: the facts, who gave it, and what it takes for it if it says so.
+    """An answer: the facts, the provider, and its charge if it tells one.
 
-    `free`: it holds nothing that the provider takes money for, such as that a number is not valid.
+    `free`: the provider charges nothing for it, such as for a number that is not valid.
     """
 
     facts: NumberFacts
@@ -105,7 +105,7 @@ class LookupProvider(Protocol):
         ...
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return what our account holds; None if nobody tells. Raises Unavailable."""
+        """Return what our account holds; None if the provider tells none. Raises Unavailable."""
         ...
 
     def is_up(self) -> bool:
@@ -115,8 +115,8 @@ class LookupProvider(Protocol):
     def probe(self) -> None:
         """Ask for a sign of life that costs nothing; raises Unavailable while there is none.
 
-        It also makes ready what the first lookup would wait for, so each process calls it once in
-        a thread beside its start. An open circuit calls it until it succeeds. Ends by itself.
+        It also prepares what the first lookup would wait for, so each process calls it once at its
+        start, in another thread. An open circuit calls it until it succeeds. It has a time-out.
         """
         ...
 
