@@ -30,7 +30,7 @@ from app.http.webhooks import routes as webhooks
 
 
 def new_request_id() -> UUID:
-    """Return a random id. `uuid4` makes a system call, at which another thread takes over."""
+    """Return a random id without the system call of `uuid4`, at which threads would switch."""
     return UUID(int=getrandbits(128), version=4)
 
 
@@ -77,8 +77,8 @@ def create_front(
         count=count_of(container),
     )
     server = listeners[0].getsockname()
-    # No lookup can be done without waiting if each caller is read from the database (SQLite), or if
-    # the provider is called over a network.
+    # A lookup always waits if the database (SQLite) is read for each caller, or if the provider is
+    # called over a network.
     is_worth_trying = many and container.single_lookup.leases is None
     app = create_app(container)
     paths = {lookups.LOOKUP, settings.path_prefix + lookups.LOOKUP}

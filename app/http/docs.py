@@ -26,7 +26,7 @@ from domain.errors import NotFound
 
 GUIDES = Path(__file__).parents[2] / "docs" / "partners"
 STATIC = Path(__file__).parent / "static"
-SWAGGER_UI_FILES = files("flask_swagger_ui") / "dist"  # A start without the package fails here.
+SWAGGER_UI_FILES = files("flask_swagger_ui") / "dist"  # Without the package no process starts.
 SWAGGER_UI = {"swagger-ui.css": "text/css", "swagger-ui-bundle.js": "text/javascript"}
 TYPES = SWAGGER_UI | {
     "docs.css": "text/css",
@@ -64,7 +64,7 @@ def openapi_document() -> Response:
 
 @blueprint.get("/")
 def root() -> Response:
-    """Lead whoever opens the bare host to the pages."""
+    """Redirect from the bare host to the pages."""
     return success({"docs": "docs"}, 302, headers={"Location": "docs"})
 
 
@@ -76,18 +76,18 @@ def docs() -> Response:
 
 @blueprint.get("/docs/<name>")
 def page_or_asset(name: str) -> Response:
-    """Return a guide, the reference, or a file that they are made of."""
+    """Return a guide, the reference, or a file that these pages load."""
     if name == HOME:
         raise NotFound  # It is at /docs; from here its relative links would lead nowhere.
     if name not in TYPES:
         return _page(name)
-    # Ours belong to the pages of this very release; the library's are large and seldom change.
+    # Our files may change with each release; the library's are large and seldom change.
     return _static(asset(name), TYPES[name], KEPT if name in SWAGGER_UI else REVALIDATED)
 
 
 @cache
 def asset(name: str) -> Kept:
-    """Return a file that pages are made of; those of Swagger UI come from its package."""
+    """Return a file that pages load; those of Swagger UI come from its package."""
     if name in SWAGGER_UI:
         return Kept((SWAGGER_UI_FILES / name).read_bytes())
     return Kept(((GUIDES if name.endswith(".svg") else STATIC) / name).read_bytes())
@@ -117,7 +117,7 @@ def _static(content: Kept, media_type: str, cache_control: str) -> Response:
 def pages(auth: str, numbers: str, base: str) -> Mapping[str, Kept]:
     """Return every page by name; its samples call these URLs.
 
-    The navigation has the pages in the order in which the first one links to them.
+    The navigation lists the pages in the order in which the home page links to them.
     """
     home = (GUIDES / f"{HOME}.md").read_text("utf-8")
     names = [HOME, *dict.fromkeys(LISTED.findall(home))]
@@ -146,14 +146,14 @@ def _link(name: str, here: str, title: str) -> str:
 
 
 def _path(name: str, here: str) -> str:
-    """Return how one page reaches another; the first one lies a step above the others."""
+    """Return the relative URL of a page, seen from `here`; HOME lies a level above the others."""
     if name == HOME:
         return "docs" if here == HOME else "../docs"
     return f"docs/{name}" if here == HOME else name
 
 
 def _html(text: str, here: str) -> str:
-    """Return Markdown as HTML; headings and codes can be linked to, links lead to pages."""
+    """Render Markdown as HTML; headings and error codes get ids, links to guides lead to pages."""
     markdown = MarkdownIt("commonmark", {"highlight": _coloured}).enable("table")
     tokens = markdown.parse(text)
     row = tokens[0]

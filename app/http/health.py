@@ -66,7 +66,7 @@ _NOT_READY: Final = replace(_READY, ok=False, migrated=False, missing=[NOT_MIGRA
 
 
 def _refuses(reply: Struct, name: str, description: str) -> Decorator:
-    """Document a 503: `reply`, or the error of a front that is full; `name` is that of both."""
+    """Document a 503: `reply`, or the error of a full front; `name` is that of the union."""
     (refused,) = error_responses([UNAVAILABLE]).values()
     either = [{"$ref": SCHEMA_REF.format(name=each.__name__)} for each in (type(reply), RetryError)]
     media = {"schema": {"anyOf": either, NAME: name}, "example": to_builtins(reply)}
@@ -140,7 +140,7 @@ def _missing_log() -> str | None:
 
 
 class _ReadModels(NamedTuple):
-    """Whether all are built by this version, which have stopped; `why` they are not built."""
+    """Whether all are built by this version, which ones have stopped, and `why` not all are."""
 
     is_migrated: bool
     failed: list[str]

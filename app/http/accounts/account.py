@@ -166,7 +166,7 @@ def change_account(caller: Caller, body: dict[str, Any]) -> Response:
 
 
 def _account_of(parts: Container, caller: Caller) -> Account:
-    """Read the account from the log, which knows what was changed a moment ago."""
+    """Read the account from the log, because a read model may lack the latest change."""
     organization = parts.log.get(Organization, caller.organization_id)
     client = parts.log.get(ApiClient, api_client_id(caller.client_id))
     wallet = parts.log.find(wallets.Wallet, wallets.wallet_id(organization.id))

@@ -45,7 +45,7 @@ class Moment(fields.Field[datetime]):
         if not isinstance(value, str):
             raise ValidationError(NOT_A_TIME)
         try:
-            # An unencoded `+` arrives as a space, and only an offset can follow one.
+            # A `+` that was not percent-encoded arrives as a space; no other space is allowed.
             if _DATE.fullmatch(value):
                 return datetime.fromisoformat(value).replace(tzinfo=UTC)
             moment = datetime.fromisoformat(value.replace(" ", "+"))

@@ -29,7 +29,7 @@ from projections.engine.freshness import wait_until_projected
 from projections.models.transactions import Filter, Transaction
 from projections.models.wallets import WalletRow
 
-READ_AT_ONCE = 1_000  # Rows of one statement, so that none holds much memory.
+READ_AT_ONCE = 1_000  # Rows of one SQL query, which bounds the memory of a download.
 EXAMPLE: Final = (
     f"{','.join(COLUMNS)}\r\n"
     "7,4711,2026-11-21T03:04:05.100Z,bulk_lookup,debit,5.00,USD,87.50,,Bulk number lookup,job,"
@@ -117,7 +117,7 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
 
 
 def _every(parts: Container, organization_id: UUID, wanted: Filter) -> Iterator[Transaction]:
-    """Read all transactions that match, newest first, some at a time."""
+    """Yield all transactions that match, newest first; each query reads `READ_AT_ONCE`."""
     with parts.views.reading() as connection:
         _, first, last = parts.transactions.span(connection, organization_id, wanted)
     while first <= last:

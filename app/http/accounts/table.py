@@ -1,4 +1,4 @@
-"""Transactions as the rows of a table: what CSV of them holds, wherever it is made."""
+"""Transactions as the rows of a table; every CSV of transactions has these columns."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def cells(entry: Transaction) -> Sequence[object]:
-    """Return the cells of a transaction, in the order of the columns; None is an empty one."""
+    """Return the cells of a transaction, in the order of the columns; None is an empty cell."""
     return (
         entry.sequence,
         entry.position,

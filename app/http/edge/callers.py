@@ -19,7 +19,7 @@ _PRESENTED = re.compile(r"bearer +.", re.IGNORECASE)
 
 
 def authenticate(scope: str) -> Caller:
-    """Return the caller of this request, or raise the refusal: token, organization, then scope."""
+    """Return the caller of this request; check its token, its organization, then its scope."""
     context = request_context()
     context.scope = scope
     environ = context.request.environ

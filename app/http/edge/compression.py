@@ -1,6 +1,6 @@
-"""Replies of a kilobyte and more are sent as gzip (RFC 1952) to whoever takes it.
+"""Sends replies of a kilobyte and more as gzip (RFC 1952) to clients that accept it.
 
-A reply consists of blocks, each compressed for itself, so that one that is sent many times is
+A reply consists of blocks. Each is compressed by itself, so a block that is sent many times is
 compressed once.
 """
 
@@ -17,20 +17,20 @@ from flask import Response
 from werkzeug.datastructures import Accept
 from werkzeug.wrappers import Request
 
-BYTES_MIN = 1024  # What is smaller fits into one packet as it is.
-COMPRESSED = {"image/png"}  # They are as small as they get.
-LEVEL = 1  # Of a job of 1000 numbers 6 saves a quarter more bytes and takes three times as long.
-KEPT_LEVEL = 6  # A higher one makes nothing smaller.
-# So that an eavesdropper who chooses a name cannot tell by the length of a reply whether it
-# resembles a code beside it (BREACH).
+BYTES_MIN = 1024  # A smaller reply fits into one packet uncompressed.
+COMPRESSED = {"image/png"}  # Types that are compressed already.
+LEVEL = 1  # For a job of 1000 numbers, 6 saves a quarter more bytes and takes three times as long.
+KEPT_LEVEL = 6  # A higher level makes nothing smaller.
+# Random padding hides the exact length of a reply. By it, an eavesdropper who can choose a name in
+# the reply could guess a secret code beside it (BREACH).
 PADDING_BYTES = 64
 TAG_BYTES = 16
 HEADER = b"\x1f\x8b\x08\x08\0\0\0\0\0\xff"  # Deflate, a file name follows, no time, any system.
-LAST = b"\x03\0"  # A block of deflate that is the last one and empty.
+LAST = b"\x03\0"  # An empty block of deflate, marked as the last.
 
 
 class Kept(bytes):
-    """Bytes that are sent many times. Compressed they take about a tenth more of memory."""
+    """Bytes that are sent many times. Their compressed form takes a tenth more memory."""
 
     @cached_property
     def deflated(self) -> bytes:
@@ -44,9 +44,10 @@ class Kept(bytes):
 
 
 def encode(response: Response, request: Request) -> None:
-    """Compress a reply if that is worth it and the client takes it; caches are told.
+    """Compress a reply if that saves bytes and the client accepts gzip; `Vary` tells caches.
 
-    A body that is not streamed becomes one block, because the front sends the last one itself.
+    A body that is not streamed becomes one block: the front sends the last block of a reply
+    without holding a thread.
     """
     blocks, headers = cast("Iterable[bytes]", response.response), response.headers
     streamed = not response.is_sequence
@@ -65,7 +66,7 @@ def encode(response: Response, request: Request) -> None:
 
 
 def takes_gzip(accepted: Accept) -> bool:
-    """Tell whether a client takes gzip, and not rather the bare bytes (RFC 9110 §12.5.3)."""
+    """Tell whether a client accepts gzip and does not prefer plain bytes (RFC 9110 §12.5.3)."""
     quality = accepted.quality("gzip")
     return quality > 0 and quality >= accepted.quality("identity")
 
@@ -82,6 +83,6 @@ def gzip(blocks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _deflate(block: bytes, level: int) -> bytes:
-    """Compress a block so that it ends with a whole byte and refers to none before it."""
+    """Compress a block to whole bytes that do not refer to earlier blocks."""
     compressor = zlib.compressobj(level, wbits=-zlib.MAX_WBITS)
     return compressor.compress(block) + compressor.flush(zlib.Z_FULL_FLUSH)

@@ -1,6 +1,6 @@
 """Error handlers: whatever is raised becomes a JSON reply that reveals nothing internal.
 
-Why requests get 503 is logged here, one line for many requests, with the database's own reason.
+The reason of 503 replies is logged in the database's own words, one line for many requests.
 """
 
 import logging
@@ -25,7 +25,7 @@ from app.security.key_file import SigningKeysError
 from app.watch.trouble import trouble_of
 from domain.errors import Conflict, Refused, ServiceUnavailable
 
-OUTAGES = "outages"  # Their place among the parts of the application.
+OUTAGES = "outages"  # The key of `Outages` among the extensions of the application.
 REASONS_MAX = 100  # Some errors have a new text each time, so the memory is bounded.
 SAY_EVERY_S = 10.0  # A process without its database gets hundreds of requests a second.
 
@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 
 class Outages:
-    """Logs each new reason at once, then at intervals how many requests it has hit."""
+    """Logs each new reason of 503 replies at once, then at intervals how many requests got one."""
 
     def __init__(self, container: Container) -> None:
         self._container = container
@@ -62,7 +62,7 @@ def outages() -> Outages:
 
 
 def answer(error: Exception) -> Response:
-    """Answer an exception by the nearest of its classes; an error in doing so is a bug of ours."""
+    """Answer an exception with the handler of its nearest class; if that fails, as a bug."""
     try:
         return next(_ANSWERS[kind] for kind in type(error).__mro__ if kind in _ANSWERS)(error)
     except Exception as bug:  # noqa: BLE001  # Whatever the error.
@@ -104,7 +104,7 @@ def _answer(problem: Problem, headers: dict[str, str]) -> Response:
     return failure(problem, headers)
 
 
-# When a Conflict reaches the edge nothing was taken, so the same request may be sent again.
+# When a Conflict reaches the edge nothing was charged, so the same request may be sent again.
 _ANSWERS: Mapping[type, Callable[[Any], Response]] = {
     Refused: answer_refusal,
     OAuthRefused: oauth_refusal,

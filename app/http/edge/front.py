@@ -37,9 +37,9 @@ from app.http.edge.problems import (
 from app.http.edge.request_threads import Request, RequestThreads, log_place
 from app.settings import HTTP_THREADS
 
-# Read at once; also the most that is kept of later requests while one is being answered.
+# Bytes of one read; also the most that is kept of later requests while one is being answered.
 READ_BYTES = 64 * 1024
-# Parsed at once, because small requests take twenty times their bytes once they are parsed.
+# Bytes parsed at a time. Few, because parsed small requests take twenty times their bytes.
 PARSE_BYTES = 4 * 1024
 HEAD_BYTES_MAX = 64 * 1024  # Also the limit of what may stand between two parts of a chunked body.
 HEADERS_MAX = 100
@@ -48,13 +48,13 @@ HELD_BYTES_MAX = 2 * HTTP_THREADS * BODY_BYTES_MAX
 RECOUNT_BYTES = 16 * 1024 * 1024  # After this many new bytes the bytes held are added up.
 CONNECTIONS_MAX = 4096
 FILES = 2 * CONNECTIONS_MAX  # Half of all open files are left to the rest of the process.
-# Idle connections closed at once, the longest idle first, because finding them is expensive.
+# Connections closed together when there is no room, because finding them is expensive.
 ROOM_MADE = 256
-# Replies of the front to one connection in its turn, because others wait for the front too.
+# Replies that the front itself sends to one connection before the others get their turn.
 OWN_REPLIES_MAX = 2
 KEEP_ALIVE_S = 75.0  # Longer than proxies keep their connections, so that the proxy closes first.
 WRITE_S = 30.0  # A client that takes nothing of its reply for so long has gone.
-# So that the client can read the last reply before unread bytes reset the connection.
+# Closing with unread input resets the connection; first the client gets time to read its reply.
 LINGER_S = 2.0
 # Headers that are read before the body.
 LOOKED_AT = {b"content-length", b"transfer-encoding", b"expect"}
@@ -172,7 +172,7 @@ class Connection:
     # Called by the front.
 
     def handle(self, mask: int) -> None:
-        """Go on, because the socket can be read or written."""
+        """Continue when the socket can be read or written."""
         if self.sock.fileno() < 0:
             return  # An earlier event of the same round has closed it.
         if self.state is _State.WRITING:
@@ -332,7 +332,7 @@ class Connection:
                 self._fail(URI_TOO_LONG if in_target else HEAD_TOO_LARGE)
 
     def _read_again(self, rest: bytes) -> None:
-        """Parse a request that offers another protocol as if it did not; its body belongs to us."""
+        """Parse a request again without its `Upgrade`, so that its body is read as usual."""
         method = self._parser.get_method()
         if method == b"CONNECT":
             self._fail(NOT_IMPLEMENTED)
@@ -365,7 +365,7 @@ class Connection:
         if isinstance(item, Problem):
             problem = item
         else:
-            target, headers = item.target, item.headers  # The next one may have arrived already.
+            target, headers = item.target, item.headers  # `self` may hold the next request's.
             self._keep = item.keep and not self.front.stopping
             own = self.front.replies.to(item, keep=self._keep)
             if own is None and self._hand_on(item):
@@ -510,7 +510,7 @@ class Front:
     def _hear_calls(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ_BYTES)
-        # Those that call meanwhile have their turn after the other events.
+        # Calls that are added meanwhile wait until the other events have been handled.
         for _ in range(len(self._calls)):
             self._guarded(self._calls.popleft(), None)
 
@@ -529,7 +529,7 @@ class Front:
             self._selector.register(each, EVENT_READ, lambda _, each=each: self._accept(each))
 
     def _accept(self, listener: socket.socket) -> bool:
-        """Accept one connection only, because other processes on this socket shall have theirs."""
+        """Accept one connection only, so that other processes on this socket get their share."""
         if len(self._connections) >= self._connections_max:
             self._make_room()
         try:
@@ -555,7 +555,7 @@ class Front:
         return True
 
     def _accept_off(self) -> None:
-        """Stop accepting until the next look; else waiting clients would be reported again."""
+        """Stop accepting until the next tick, or the selector would report clients in a loop."""
         if self._listens:
             for each in self._listeners:
                 self._selector.unregister(each)

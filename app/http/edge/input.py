@@ -96,8 +96,8 @@ def described(description: str, **more: Any) -> dict[str, Any]:
 def loader(schema: Schema, location: Location, needed: Callable[[], bool] | None = None) -> Given:
     """Return a function that loads a part of the request.
 
-    If nothing was sent, nothing is loaded, unless a field is required or has a default; `needed`
-    tells whether something is missing even so.
+    If nothing was sent, the schema is run only if a field is required or has a default, or if
+    `needed` says that something is missing.
     """
     given = _GIVEN[location]([field.data_key or name for name, field in schema.fields.items()])
     optional = not any(
@@ -263,7 +263,7 @@ class Blueprint(flask_smorest.Blueprint):
         """Load a part of the request as a further argument of the view; `needed` as in `loader`."""
         made = schema()
         load = loader(made, location, needed)
-        documented = self.doc()  # Nothing is to be sent where there are no fields.
+        documented = self.doc()  # A schema without fields documents no input.
         if made.fields:
             documented = _documentation(super().arguments(made, location=location, **options))
         if made.fields and location == "json":
@@ -275,7 +275,7 @@ class Blueprint(flask_smorest.Blueprint):
             @wraps(documented(view))
             def loaded(*args: Any, **kwargs: Any) -> Any:
                 given = load()
-                if is_last:  # Wrong input is told before a limit.
+                if is_last:  # Wrong input is reported before an exceeded limit.
                     refuse_over_limit()
                 return view(*args, given, **kwargs)
 

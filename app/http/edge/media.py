@@ -14,8 +14,8 @@ JSON, CSV, HTML = "application/json", "text/csv", "text/html"
 SVG, PNG = "image/svg+xml", "image/png"
 NDJSON = "application/x-ndjson"  # A JSON text a line (https://github.com/ndjson/ndjson-spec).
 ROWS_OF_A_BLOCK = 200
-# A spreadsheet would run such a cell as a formula (OWASP, CSV injection).
-FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last are the first four in full width.
+# A spreadsheet would run a cell with such a first character as a formula (OWASP, CSV injection).
+FORMULA = (*"=+-@\t\r\n", *"\uff1d\uff0b\uff0d\uff20")  # The last four are full-width `=+-@`.
 
 OTHER_TYPES = "x-other-types"
 DOCUMENTED = {
@@ -35,8 +35,8 @@ def preferred(*others: str, first: str = JSON) -> str:
 def also_sent_as(**examples: str) -> Decorator:
     """Document the other types of a 200, each by an example.
 
-    They are not among its `content`: a client that is generated from several types must tell data
-    from text at each call, and an existing one would no longer compile.
+    They are kept out of `content`. With several types there, a generated client would have to tell
+    data from text at each call, and existing clients would no longer compile.
     """
     told, headers = {}, {}
     for name, example in examples.items():
@@ -57,7 +57,7 @@ def csv_reply(head: Sequence[str], rows: Iterable[Sequence[object]], file_name: 
 
 
 def attachment(file_name: str) -> dict[str, str]:
-    """Return the headers of a file to be saved, which comes in the form that was asked for."""
+    """Return the headers of a file to be saved, whose type depends on `Accept`."""
     return {"Content-Disposition": f'attachment; filename="{file_name}"', "Vary": "Accept"}
 
 

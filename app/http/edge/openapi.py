@@ -36,7 +36,7 @@ TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
 LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
-GUIDES = "https://api.example/docs"  # Stands in that text for where the guides really are.
+GUIDES = "https://api.example/docs"  # The placeholder in that text for the URL of the guides.
 
 SCOPES = {
     "lookup": "Look up phone numbers.",
@@ -140,7 +140,7 @@ def register(app: Flask, settings: Settings, blueprints: Sequence[Blueprint]) ->
         "responses": _shared(document["paths"]),
     }
     document = _named(document, found := dict[str, Any]())
-    # Types come in another order in each process, whose ETags would then differ.
+    # Sorted, because types come in another order in each process, and their ETags must agree.
     found |= document["components"]["schemas"]
     document["components"]["schemas"] = dict(sorted(found.items()))
     return {root: _encoded(document, settings, root) for root in ("", settings.path_prefix)}
@@ -155,9 +155,9 @@ def _info(settings: Settings) -> dict[str, Any]:
 
 
 def _encoded(document: dict[str, Any], settings: Settings, root: str) -> Kept:
-    """Return the document for clients that reach us below `root`, because it holds URLs."""
+    """Return the document with its URLs as clients see them who reach us below `root`."""
     flows = document["components"]["securitySchemes"]["oauth2"]["flows"]
-    # Without PUBLIC_URL the document is valid under whatever name it was read.
+    # Without PUBLIC_URL the URLs are relative, so the document is valid on any host.
     auth = settings.auth_url or settings.public_url
     flows["clientCredentials"]["tokenUrl"] = (below(auth, root) if auth else root) + TOKEN_PATH
     here = below(settings.public, root) if settings.public_url else root or "/"
@@ -195,7 +195,7 @@ def _complete(operations: dict[str, Any]) -> None:
         operation = operations[method]
         responses = operation["responses"] = dict(sorted(operation["responses"].items()))
         has_caller = any("oauth2" in scheme for scheme in operation["security"])
-        # Only who acts for an organization is counted.
+        # Only callers that act for an organization are rate-limited.
         for_organization = has_caller and "429" in responses
         sent_back = [*REPLY_HEADERS, *(LIMIT_HEADERS if for_organization else ())]
         for response in responses.values():
@@ -221,7 +221,7 @@ def _schemas_of(replies: Iterable[type[Struct]]) -> dict[str, Any]:
 
 
 def _shared(paths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
-    """Put references in place of what several operations reply alike; return it by its code."""
+    """Replace error replies that operations share by references; return them by error code."""
     shared: dict[str, Any] = {}
     for operations in paths.values():
         for method in sorted(HTTP_METHODS & operations.keys()):
@@ -236,9 +236,9 @@ def _shared(paths: Mapping[str, dict[str, Any]]) -> dict[str, Any]:
 
 
 def _named(part: Any, schemas: dict[str, Any]) -> Any:
-    """Return a part of the document; its schemas with a name are replaced by references.
+    """Return a part of the document; its named schemas are moved to `schemas` and referred to.
 
-    What clients generate from an enumeration in place gets a name from where it stands, many times.
+    From an inline enumeration, generators make one type for each place where it stands.
     """
     if isinstance(part, list):
         return [_named(each, schemas) for each in part]
@@ -249,7 +249,7 @@ def _named(part: Any, schemas: dict[str, Any]) -> Any:
         return told
     name, others = told.pop(NAME), told.pop(OR, [])
     around = {key: told.pop(key) for key in ("description", "examples", "default") if key in told}
-    if others == [MORE_MAY_COME]:  # Two names, or generators would make up one of them.
+    if others == [MORE_MAY_COME]:  # Both schemas get names, or generators would make one up.
         schemas[KNOWN + name] = told
         told = {"anyOf": [{"$ref": SCHEMA_REF.format(name=KNOWN + name)}, *others]}
         others = []

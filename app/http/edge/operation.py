@@ -28,7 +28,7 @@ _EVERYWHERE = (
     errors.InsufficientScope(),
     errors.RateLimited(),
 )
-# Whoever acts for no organization has none that could be refused, or counted.
+# A caller that acts for no organization gets none of its refusals and no rate limit.
 _OF_NO_ORGANIZATION = (errors.Unauthorized(), errors.InsufficientScope())
 
 
@@ -46,7 +46,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
     `resource` finds what the path names, or raises NotFound before the input is read; the view gets
     its result in place of the path's parameters. `refusals` are examples for the documentation.
-    `who` finds the caller, where that is no client of one organization.
+    `who` finds a caller that is not the client of an organization.
     """
 
     def decorate(view: View) -> View:
@@ -63,7 +63,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
             if takes_body:
                 check_body()
                 return called()
-            # A read of a link may call the network and append events.
+            # Bodies are checked first here: reading a link may call the network and append events.
             return _answer(called, body_first=resource is not None)
 
         shared = _EVERYWHERE if who is authenticate else _OF_NO_ORGANIZATION
@@ -75,7 +75,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
 
 
 def _limited(view: View) -> View:
-    """Return a view without input that first refuses who is over the limit."""
+    """Make a view without input refuse a caller that is over its rate limit."""
 
     def limited(*args: Any, **kwargs: Any) -> Response:
         refuse_over_limit()
@@ -85,7 +85,7 @@ def _limited(view: View) -> View:
 
 
 def _answer(called: Callable[[], Response], *, body_first: bool) -> Response:
-    """Answer, and refuse a body that cannot be read; a wrong path may count before it."""
+    """Answer, and refuse an unreadable body; unless `body_first`, errors of the view win."""
     if body_first:
         _check_unread()
         return called()
@@ -111,7 +111,7 @@ def public(
 
 def _responses(refusals: Sequence[Refused]) -> dict[int, dict[str, Any]]:
     refused = [problem_of(each) for each in refusals]
-    # A body that no operation wants is refused as well if it cannot be read.
+    # Operations that take no body refuse one that cannot be read, too.
     return error_responses([WRONG_MEDIA_TYPE, *refused, *OF_EVERY_REQUEST])
 
 

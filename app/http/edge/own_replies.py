@@ -1,4 +1,4 @@
-"""Replies of the front itself: `/livez`, and problems with requests that it passes to nobody."""
+"""Replies of the front itself: `/livez`, and problems with requests that it does not pass on."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from http import HTTPStatus

@@ -53,6 +53,6 @@ def offset_of(query: Mapping[str, Any]) -> int:
 
 
 def show_page(items: Sequence[Item], total: int, query: Mapping[str, Any]) -> Page[Item]:
-    """Return the `data` of a page; one past the end is empty, and there is at least one page."""
+    """Return the `data` of a page; a page past the end is empty, `last_page` is at least 1."""
     per_page: int = query["per_page"]
     return Page(items, PageMeta(total, per_page, query["page"], max(1, -(-total // per_page))))

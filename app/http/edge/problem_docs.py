@@ -140,7 +140,7 @@ def _response(status: int, problems: list[Problem]) -> dict[str, Any]:
 def documented(status: int, shape: type[Struct], bodies: Mapping[str, Struct]) -> dict[str, Any]:
     """Return one response; `bodies` are examples by code.
 
-    The codes of a response stand beside its schema: within it, generators would make a type of each
+    The codes stand beside the schema. If they stood in it, generators would make a type for each
     response.
     """
     headers: dict[str, Any] = {}

@@ -41,7 +41,7 @@ STATUS: Mapping[type[Refused], int] = {
     errors.ServiceUnavailable: 503,
 }
 
-SOON_S = 1  # For what ends by itself, such as a running twin or a full queue.
+SOON_S = 1  # For what ends by itself, such as a full queue or another request with the same key.
 LATER_S = 5  # For an outage; the lookup provider is probed this often.
 NAME_CHARS_MAX = 100  # Length of a field's name in a message; the details hold the whole name.
 VALIDATION = errors.ValidationFailed.code
@@ -49,7 +49,7 @@ VALIDATION = errors.ValidationFailed.code
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """An error as it is sent; `retryable` is stated on 409, 429 and every 5xx, as §1 wants it."""
+    """An error as it is sent; `retryable` is stated on 409, 429 and every 5xx."""
 
     status: int
     code: str
@@ -81,7 +81,7 @@ TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
 WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
-# Sent by the front, which passes such requests to nobody; the connection closes.
+# The front sends these itself, does not pass the request on, and closes the connection.
 TIMED_OUT = Problem(408, "REQUEST_TIMEOUT", "The request was not complete in time.")
 URI_TOO_LONG = Problem(414, "REQUEST_URI_TOO_LONG", "The URL is longer than 64 KiB.")
 HEAD_TOO_LARGE = Problem(
@@ -110,7 +110,7 @@ def problem_of(refusal: Refused) -> Problem:
 def _first_problem(refusal: errors.ValidationFailed) -> str:
     """Name the first field and its problem, because many clients keep only the message.
 
-    It is not in the refusal's own text, because the name of an unknown field is the client's.
+    The refusal's own text lacks it, because the client chooses the name of an unknown field.
     """
     name, (problem, *_) = next(iter(refusal.details.items()))
     return f"{name[:NAME_CHARS_MAX]}: {problem}"
@@ -130,7 +130,7 @@ _OF_STATUS = {
         UNAVAILABLE,
     )
 }
-# What any request may get, whatever its operation: nearly all of it is said by the front.
+# Any request may get these, whatever its operation; nearly all of them come from the front.
 OF_EVERY_REQUEST = (
     BAD_REQUEST,
     TIMED_OUT,
@@ -153,6 +153,6 @@ def problem_of_http(error: HTTPException) -> Problem:
 
 
 def problem_of_status(status: int) -> Problem:
-    """Return the problem for a bare status: the contract's own, or named as HTTP names it."""
+    """Return the problem for a bare status: ours, or else one with the names of HTTP."""
     known = HTTPStatus(status)
     return _OF_STATUS.get(status) or Problem(status, known.name, f"{known.phrase}.")

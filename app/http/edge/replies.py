@@ -33,11 +33,11 @@ def means(description: str | None = None, *, example: object = None, **schema: o
     return Meta(description=description, examples=examples, extra_json_schema=schema)
 
 
-# What `openapi.py` makes a schema of its own from: its name, and what may stand in its place.
+# From these keywords `openapi.py` makes a named schema: its name, and alternatives to it.
 NAME, OR = "x-schema-name", "x-schema-or"
 MORE_MAY_COME: Final = {"type": "string"}
 OR_EMPTY: Final = {"const": ""}
-KNOWN: Final = "Known"  # So begins the name of those values of an open enumeration that are known.
+KNOWN: Final = "Known"  # Prefix of the schema with the known values of an open enumeration.
 
 
 def one_of(name: str, known: Iterable[str], *others: Mapping[str, str]) -> dict[str, Any]:
@@ -168,7 +168,7 @@ META: Final = ReplyMeta(
     response_time_ms=12.3,
     request_id="3f2b7a52-6c0e-4b5e-9d0e-0a4a7b8f4f11",
 )
-# In all examples one thing has one id, so that an example can be followed from one to the next.
+# A thing has the same id in all examples, so that a reader can follow it from one to the next.
 JOB_ID: Final = UUID("8c1f0c7e-5b1f-4a5e-8a44-0f6f6f0e2d11")
 LOOKUP_ID: Final = UUID("0d3f7e9a-2f56-5c0b-a1e1-6f6d5c4b3a29")
 LINK_ID: Final = UUID("1f0c9a44-7d3b-5e0a-9b61-2f7f0e5c8d13")
@@ -224,13 +224,13 @@ def json_response(
 
 
 def wait_for(parts: Container, name: str) -> None:
-    """Wait for a read model to pass what the caller may know already; note if it stays behind."""
+    """Wait for a read model to reach what the caller may know; if it stays behind, note its age."""
     if not wait_until_projected(parts.log, parts.views, parts.positions, [name]):
         note_age(parts, name)
 
 
 def note_age(parts: Container, name: str) -> None:
-    """Make the reply say so if a read model that it shows is stale."""
+    """Mark the reply as stale if the read model that it shows is."""
     context = request_context()
     context.stale, context.as_of = parts.freshness.is_stale(name)
 
@@ -298,10 +298,10 @@ def conditional(data: object) -> Response:
 def tagged(
     state: bytes, data: Callable[[], Any], headers: Mapping[str, str] | None = None
 ) -> Response:
-    """Reply with data that change exactly when `state` does, or with 304; both have `headers`.
+    """Reply with data, or with 304 if the client has them; both have `headers`.
 
-    `data` returns them, and is called only if the client does not have them. Kept data are JSON
-    already.
+    `state` changes exactly when the data do. `data` returns them, and is called only if the client
+    lacks them. `Kept` data are JSON already.
     """
     tag = blake2b(state, digest_size=ETAG_BYTES).hexdigest()
     if current_request().if_none_match.contains_weak(tag):
@@ -315,7 +315,7 @@ def tagged(
         )
     response.set_etag(tag, weak=True)
     response.headers["Cache-Control"] = "private, no-cache"
-    # A 304 says this too: it does not know whether the reply would be long enough to compress.
+    # Also on a 304, because nobody knows yet whether the reply would be long enough to compress.
     response.headers["Vary"] = "Authorization, X-Organization-Id, Accept-Encoding"
     return response
 

@@ -21,9 +21,9 @@ from app.bootstrap.container import Container
 from app.security.rate_limits import Admission
 from domain.cause import Cause
 
-# Characters that logs and other services take without escaping; another id is replaced by ours. So
-# is one that looks like a phone number, an ICCID (ITU-T E.118: 18 to 22 digits from 89 on), a
-# secret of ours or a token (RFC 7519), because the id is kept for ever, in clear.
+# An id has only characters that logs and other services take without escaping. It must not look
+# like a phone number, an ICCID (ITU-T E.118: 18 to 22 digits from 89 on), a secret of ours or a
+# token (RFC 7519), because it is kept for ever, unencrypted. Any other id is replaced by ours.
 REQUEST_ID = r"^(?!\+[0-9]+$|89[0-9]{16,20}$|cls_|opk_|eyJ)[A-Za-z0-9._~:/@=+-]{1,128}$"
 _REQUEST_ID = re.compile(REQUEST_ID)
 
@@ -71,12 +71,12 @@ CURRENT: ContextVar[RequestContext] = ContextVar("request")
 
 
 def request_id_of(given: str, new_id: Callable[[], UUID]) -> str:
-    """Return the id that a request brings; a new one in place of an id that is not allowed."""
+    """Return the id that a request brings; if that is not allowed, a new one."""
     return given if _REQUEST_ID.fullmatch(given) is not None else str(new_id())
 
 
 def count_of(container: Container) -> Count | None:
-    """Return what counts the requests of a process; None where nobody reads its metrics."""
+    """Return the counter of requests; None if the process serves no metrics."""
     return container.metrics.answered if container.settings.metrics_port else None
 
 
@@ -122,7 +122,7 @@ def current_request() -> Request:
 
 
 def below(url: str, root: str) -> str:
-    """Return our URL as seen below `root`; it may contain the root already."""
+    """Return our URL with `root` added, unless it ends with the root already."""
     return url if not root or urlsplit(url).path.endswith(root) else url + root
 
 

@@ -22,7 +22,7 @@ from domain.at_once import WouldWait
 WAITING_REQUESTS_MAX = 1024  # More would wait longer than any client does, so they get 503 at once.
 # A reply in parts holds its thread to the end, so a slow reader is cut off after this time.
 STREAM_S = 600.0
-AT_ONCE_MAX = 64  # Calls in one round of the front, so that all connections soon have their turn.
+AT_ONCE_MAX = 64  # Requests that the front's thread answers per round; then others get a turn.
 CONTENT_HEADERS = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 
 logger = logging.getLogger(__name__)
@@ -65,24 +65,24 @@ class Pending(Protocol):
     """Work that a reply waits for."""
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Start the work. At its end `tell` is called, then `ring`, once for many ends."""
+        """Start the work. At its end `tell` is called, then `ring`; many ends may share a `ring`."""
 
     def expire(self, age_s: float) -> None:
         """End the work if it has waited too long."""
 
     def reply(self) -> bytes:
-        """Return the whole reply; WouldWait if a thread must answer the request from its start."""
+        """Return the whole reply; WouldWait if a thread must answer the request from scratch."""
         ...
 
 
-AtOnce = Callable[["Request"], Pending | None]  # Neither waits nor raises; None: a thread answers.
+AtOnce = Callable[["Request"], Pending | None]  # Must not wait or raise; None: a thread answers.
 
 
 class FrontThread(Protocol):
     """The thread that holds the connections."""
 
     def soon(self, do: Callable[[object], object]) -> None:
-        """Have `do` called in this thread at its next wake-up; any thread may ask."""
+        """Have `do` called in this thread at its next wake-up; any thread may call this."""
 
     def ring(self) -> None:
         """Wake the thread."""
@@ -104,7 +104,7 @@ class ReplyWriter(Protocol):
 
 
 class RequestThreads:
-    """Threads that answer requests; requests wait for one in order, up to a bound.
+    """Threads that answer requests. Requests queue for a free thread, up to a bound.
 
     Requests that `at_once` takes are answered in the front's thread, which must not wait.
     """
@@ -185,7 +185,7 @@ class RequestThreads:
         try:
             data = pending.reply()
         except WouldWait:
-            # Not bounded here, because the number of such requests is.
+            # The queue may exceed its bound here, because the number of such requests is bounded.
             self._queue.put((reply, request))
         except Exception as error:  # noqa: BLE001  # As a thread would, close the connection.
             log_place(logger, error)
@@ -207,7 +207,7 @@ class RequestThreads:
                 call.run(self._app, {**self._base, **environ_of(request)})
             except Exception as error:  # noqa: BLE001  # Whatever the error, the thread goes on to the next request.
                 call.give_up(error)
-            del reply, request, call  # So that a thread that waits for the next request holds none.
+            del reply, request, call  # A waiting thread must not keep its last request in memory.
 
 
 class _Call:
@@ -222,7 +222,7 @@ class _Call:
         self._until_s = float("inf")
 
     def give_up(self, error: Exception) -> None:
-        """Close the connection of a reply that a gone client or a bug keeps from its end."""
+        """Close the connection of a reply that was cut short by a lost client or a bug."""
         if not isinstance(error, OSError):
             log_place(logger, error)
         if not self._ended:
@@ -244,7 +244,7 @@ class _Call:
         self._status, self._headers = status, headers
 
     def _write(self, blocks: Iterator[bytes]) -> None:
-        blocks = filter(None, blocks)  # An empty one would be the end of a chunked body.
+        blocks = filter(None, blocks)  # An empty block would end a chunked body.
         block = next(blocks, b"")
         self._until_s = time.monotonic() + STREAM_S
         lengths = [int(value) for name, value in self._headers if name.lower() == "content-length"]
@@ -277,7 +277,7 @@ class _Call:
 def head(
     status: str, headers: Sequence[tuple[str, str]], request: Request | None, *, keep: bool
 ) -> bytes:
-    """Return status line and headers of a reply, with the fate of the connection."""
+    """Return status line and headers of a reply; `keep`: the connection stays open."""
     lines = [f"HTTP/1.1 {status}", *(f"{name}: {value}" for name, value in headers)]
     lines.append(_date(int(time.time())))
     if not keep:

@@ -66,7 +66,7 @@ class Edge(Flask):
         """Answer a request, log it and count it."""
         self._find_path(environ)
         request_id = request_id_of(environ.get("HTTP_X_REQUEST_ID", ""), self._new_id)
-        # Without a reference to itself, so its memory is freed at once.
+        # `populate_request` would make a reference cycle; without it memory is freed at once.
         request = _Request(environ, populate_request=False)
         context = RequestContext(
             self._container, self.extensions, request, request_id, time.perf_counter()

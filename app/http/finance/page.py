@@ -1,4 +1,4 @@
-"""A statement as a page to read and print, and as a table; nothing in it comes from elsewhere."""
+"""A statement as a page to read and print, which loads nothing, and as a table."""
 
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -80,7 +80,7 @@ def _places(statement: Statement) -> str:
 
 
 def _shown(amount: str, decimals: int) -> str:
-    """Return an amount with its thousands apart, and so many decimals that points are in line."""
+    """Format an amount with thousands separators; equal `decimals` keep the points in line."""
     whole, _, fraction = amount.partition(".")
     return f"{int(whole):,}.{fraction.ljust(decimals, '0')}"
 

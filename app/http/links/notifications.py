@@ -1,4 +1,4 @@
-"""Where networks send what they tell by themselves; no operation of partners."""
+"""Where networks send their notifications; partners do not call it."""
 
 from flask import Blueprint, Response
 from werkzeug.exceptions import RequestEntityTooLarge

@@ -111,7 +111,7 @@ _TO_LINK: Final = (
     ("end_link", "identifier", "/data/id"),
     ("read_link_qr", "identifier", "/data/id"),
 )
-# The failures of a link whose sender did not wait for it, told to whoever sends its key again.
+# The failures of a link whose client did not wait: a repeated request with its key gets them.
 _OF_A_REPLAY: Final = {each: {"headers": IDEMPOTENCY_REPLAYED} for each in (402, 403, 500, 502)}
 POLL_S: Final = "1"
 PREFERENCE_APPLIED: Final = {
@@ -226,7 +226,7 @@ def _new(link: Link) -> NewLink:
 
 
 def _find_request(caller: Caller, request_id: str) -> Link:
-    """Return a link that the caller has asked for, whatever has become of it."""
+    """Return a link that the caller has asked for, also one that is pending or has failed."""
     link = container().log.find(Link, parse_id(request_id))
     if link is None or link.organization_id != caller.organization_id:
         raise errors.NotFound
@@ -529,7 +529,7 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
 
 
 def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
-    """Order plans, which come by name and id: those that share a country first, each by price."""
+    """Sort plans by price, those that share a country with the link first; ties keep their order."""
     here = {code for each in link.current_activations for code in each.plan.countries}
 
     def rank(row: PlanRow) -> tuple[bool, int]:

@@ -1,7 +1,7 @@
-"""Lookups that the front's own thread answers, if nothing about them is unusual and nothing waits.
+"""Lookups that the front's own thread answers: usual requests for which nothing has to wait.
 
-All other requests go to a thread and the operation in `routes`, which alone says what is wrong
-with a request. So this takes fewer requests than the operation, but never answers another way.
+All other requests go to a thread and the operation in `routes`, because only that one reports what
+is wrong. So this module takes fewer requests than the operation, but its replies never differ.
 """
 
 import logging
@@ -79,7 +79,7 @@ class LookupsAtOnce:
         try:
             with at_once():
                 return self._begin(request, query, began_s)
-        except (WouldWait, Exception):  # noqa: BLE001  # A thread meets it again and answers it.
+        except (WouldWait, Exception):  # noqa: BLE001  # A thread gets the same error and answers.
             return None
 
     def _begin(self, request: Request, query: bytes, began_s: float) -> "LookupAtOnce | None":
@@ -115,7 +115,7 @@ class LookupsAtOnce:
         return LookupAtOnce(self, request, owner, request_id, began_s, begun, admission)
 
     def give_back(self, organization_id: UUID, admission: Admission | None) -> None:
-        """Do not count a request that a thread counts once more."""
+        """Take back the count of a request, because a thread will count it again."""
         if admission is not None:
             self.container.rate_limits.give_back(organization_id)
 
@@ -137,7 +137,7 @@ class LookupAtOnce:
         self.begun.submit(tell, ring)
 
     def expire(self, age_s: float) -> None:
-        """End what has been waited for too long."""
+        """End the lookup if it has waited too long."""
         self.begun.expire(age_s)
 
     def reply(self) -> bytes:

@@ -40,7 +40,7 @@ class EndedJobs:
             return shown
 
     def keep(self, organization_id: UUID, job_id: UUID, shown: Shown) -> None:
-        """Keep a reply; those that nobody has read for longest make room."""
+        """Keep a reply; the least recently read ones make room."""
         with self._lock:
             self._remove(organization_id, job_id)
             self._shown[organization_id, job_id] = shown

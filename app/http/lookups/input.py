@@ -28,7 +28,7 @@ _E164 = re.compile(PATTERN)
 
 
 def is_e164(text: str) -> bool:
-    """Tell whether a text as a whole, its last newline included, is of the form of the contract."""
+    """Tell whether the whole text, including any final newline, is a number in E.164 form."""
     return _E164.fullmatch(text) is not None
 
 

@@ -137,8 +137,8 @@ _RESULTS = msgspec.json.Decoder(Results)
 def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobCounts:
     """Read a job of an organization without its items; NotFound once it has been erased.
 
-    It comes from the log if the read model does not have it yet. The read model is waited for
-    first: if it is behind, a later read of it would seem to take back what the log has shown.
+    The log is read only if the read model, after a wait, still lacks the job. Without the wait, a
+    later read of the slower read model would seem to take back what the log has shown.
     """
     row: JobCounts | None = parts.jobs.counts(parts.views, organization_id, job_id)
     if row is None:
@@ -157,7 +157,7 @@ def find_job(parts: Container, organization_id: UUID, job_id: UUID) -> JobCounts
 
 
 def whole(parts: Container, job: JobCounts) -> JobRow:
-    """Return a job that was found with all that is known of its items."""
+    """Return the row of a found job with all that is known of its items."""
     if isinstance(job, JobRow):
         return job
     row = parts.jobs.get(parts.views, job.organization_id, job.id)
@@ -195,9 +195,9 @@ def _show(parts: Container, row: JobRow, numbers: list[str]) -> Job:
 
 
 def items_of(parts: Container, row: JobRow, numbers: list[str]) -> Iterator[list[JobItem]]:
-    """Yield the items in order, some at a time, so that nobody has to hold all their facts."""
+    """Yield the items in order, block by block, so that their facts are never all in memory."""
     settled = defaultdict[int, list[Settlement]](list)
-    for settlement in row.settlements:  # Of a slice each, so it is found in one block.
+    for settlement in row.settlements:  # Each settles items of one slice, which is one block.
         for block in {index // SLICE_ITEMS for index in settlement.indexes}:
             settled[block].append(settlement)
     still_open = "pending" if row.cancelled_count == 0 else "cancelled"
@@ -236,7 +236,7 @@ def charge_of(row: JobCounts, refunded_micros: int) -> JobCharge | None:
 def _settle(
     parts: Container, row: JobRow, settlement: Settlement, items: list[JobItem], start: int
 ) -> None:
-    """Give the items of a block, which begins at index `start`, what has become of them."""
+    """Set the outcomes of the items of a block, which begins at index `start`."""
     mine = range(start, start + len(items))
     if settlement.errors is not None:
         for index, error in zip(settlement.indexes, settlement.errors, strict=True):

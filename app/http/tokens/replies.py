@@ -88,7 +88,7 @@ def oauth_responses(
     grouped: dict[int, list[OAuthError]] = defaultdict(list)
     for problem in problems:
         grouped[problem.status].append(oauth_body_of(problem))
-    for refusal in refusals:  # The example of a code is its last, and these are the usual ones.
+    for refusal in refusals:  # Added last, because the last body of a code becomes its example.
         grouped[refusal.status].append(OAuthError(refusal.code, str(refusal)))
     return {
         status: documented(status, OAuthError, {body.error: body for body in bodies})

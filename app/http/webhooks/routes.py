@@ -99,7 +99,7 @@ def create_webhook(caller: Caller, body: dict[str, Any], header: dict[str, Any])
     what you are told. An organization has at most 10 endpoints.
     """
     parts = container()
-    parts.webhook_key.require()  # Without it nothing is registered, for no secret could be told.
+    parts.webhook_key.require()  # Without the key there is no secret to show.
     wanted = Draft(
         caller.organization_id,
         body["url"],
@@ -199,7 +199,7 @@ def rotate_webhook_secret(
     can change over without losing anything.
     """
     parts = container()
-    parts.webhook_key.require()  # As above.
+    parts.webhook_key.require()  # Without the key there is no secret to show.
     rotated, generation, replayed = parts.webhooks.rotate_secret(
         caller.organization_id, endpoint.id, header.get("key"), current_cause()
     )
