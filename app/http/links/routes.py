@@ -529,7 +529,7 @@ def list_topup_plans(caller: Caller, link: Link, query: dict[str, Any]) -> Respo
 
 
 def _nearest_first(rows: Sequence[PlanRow], link: Link) -> list[PlanRow]:
-    """Sort plans by price, those that share a country with the link first; ties keep their order."""
+    """Sort plans by price, those that share a country with the link first; ties stay in order."""
     here = {code for each in link.current_activations for code in each.plan.countries}
 
     def rank(row: PlanRow) -> tuple[bool, int]:
