@@ -4,7 +4,6 @@ If all threads did, each would hold what another one waits for: pools are small.
 """
 
 import sys
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,7 +28,9 @@ LENDERS = tuple(
 )
 # A command of one thread, which compares two states. Tests may hold what they look at.
 EXEMPT = (str(ROOT / "projections/engine/verify.py"), str(ROOT / "tests"))
-SHOWN = 8
+SHOWN = 12
+
+Calls = list[tuple[str, int]]  # Files and lines.
 
 
 class Lending:
@@ -41,21 +42,26 @@ class Lending:
 
     def take(self, pool: object) -> None:
         """Note that this thread is about to wait for a connection."""
-        held = self._of_thread()
-        if id(pool) in held:
-            self.second.append("".join(traceback.format_stack()[-SHOWN:]))
-        held.append(0 if _borrower().startswith(EXEMPT) else id(pool))
+        held, calls = self._of_thread(), _calls()
+        first = next((calls for lender, calls in held if lender == id(pool)), None)
+        if first is not None:
+            self.second.append(
+                f"holds one since {_shown(first)}, asks for another at {_shown(calls)}"
+            )
+        borrower = next((file for file, _ in calls if not file.startswith(LENDERS)), "")
+        held.append((0 if borrower.startswith(EXEMPT) else id(pool), calls))
 
     def give(self, pool: object) -> None:
         """Note that this thread has given one back, or has not got it."""
         held = self._of_thread()
-        for each in (id(pool), 0):
-            if each in held:  # Else another thread has taken it.
-                held.remove(each)
-                return
+        for lender in (id(pool), 0):
+            for each in held:
+                if each[0] == lender:  # Else another thread has taken it.
+                    held.remove(each)
+                    return
 
-    def _of_thread(self) -> list[int]:
-        held: list[int] | None = getattr(self._held, "pools", None)
+    def _of_thread(self) -> list[tuple[int, Calls]]:
+        held: list[tuple[int, Calls]] | None = getattr(self._held, "pools", None)
         if held is None:
             held = self._held.pools = []
         return held
@@ -86,8 +92,9 @@ def _watch_engines(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
         lending.give(pool)
         give(pool, record)
 
-    monkeypatch.setattr(FixedPool, "_do_get", take)
+    # In this order: a thread of the service that takes and gives between the two holds nothing.
     monkeypatch.setattr(FixedPool, "_do_return_conn", give_back)
+    monkeypatch.setattr(FixedPool, "_do_get", take)
 
 
 def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,13 +112,17 @@ def _watch_log(lending: Lending, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Datastore, "get_connection", get_connection)
 
 
-def _borrower() -> str:
-    """Return the file of ours that asked for the connection."""
+def _calls() -> Calls:
+    """Return files and lines of ours that lead to this call, the last one first."""
+    calls: Calls = []
     frame: Any = sys._getframe(2)  # noqa: SLF001  # A whole stack would be read from files.
     while frame is not None:
         name = frame.f_code.co_filename
-        is_ours = name.startswith(str(ROOT)) and "site-packages" not in name
-        if is_ours and not name.startswith(LENDERS):
-            return str(name)
+        if name.startswith(str(ROOT)) and "site-packages" not in name:
+            calls.append((name, frame.f_lineno))
         frame = frame.f_back
-    return ""
+    return calls
+
+
+def _shown(calls: Calls) -> str:
+    return " < ".join(f"{Path(file).relative_to(ROOT)}:{line}" for file, line in calls[:SHOWN])
