@@ -93,7 +93,6 @@ def answer_without_keys(_: SigningKeysError) -> Response:
 
 
 def answer_unexpected(error: Exception) -> Response:
-    """Answer a bug of ours."""
     log_place(logger, error)
     return _answer(INTERNAL, {})
 

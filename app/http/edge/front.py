@@ -108,7 +108,6 @@ class Connection:
     # Callbacks for the parser, httptools.
 
     def on_message_begin(self) -> None:
-        """Start a request."""
         self._target, self._headers, self._body = b"", [], bytearray()
         self._in_head = self._begun = True
         self._expects = False
@@ -503,7 +502,6 @@ class Front:
         self._connections.discard(connection)
 
     def ring(self) -> None:
-        """Wake the front's thread."""
         with suppress(OSError):  # A full pipe wakes it as well, and after the end nobody listens.
             self._wake.send(b"\0")
 

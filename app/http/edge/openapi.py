@@ -36,7 +36,7 @@ TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
 LICENSE = {"name": "For partners, under their agreement", "identifier": "LicenseRef-Partner"}
 DESCRIPTION = Path(__file__).with_name("openapi.md")
-GUIDES = "https://api.example/docs"  # The placeholder in that text for the URL of the guides.
+GUIDES = "https://api.example/docs"  # Stands in that text for the URL of the guides.
 
 SCOPES = {
     "lookup": "Look up phone numbers.",

@@ -63,7 +63,7 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
             if takes_body:
                 check_body()
                 return called()
-            # Bodies are checked first here: reading a link may call the network and append events.
+            # With a resource the body comes first: reading a link may ask the network and append.
             return _answer(called, body_first=resource is not None)
 
         shared = _EVERYWHERE if who is authenticate else _OF_NO_ORGANIZATION

@@ -65,7 +65,7 @@ class Pending(Protocol):
     """Work that a reply waits for."""
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Start the work. At its end `tell` is called, then `ring`; many may share a `ring`."""
+        """Start the work. At its end call `tell`, then `ring`; many ends may share one `ring`."""
 
     def expire(self, age_s: float) -> None:
         """End the work if it has waited too long."""

@@ -85,8 +85,8 @@ class Edge(Flask):
     def _find_path(self, environ: dict[str, Any]) -> None:
         """Turn the path of a request into that of its operation.
 
-        A path with an encoded slash or backslash leads nowhere: decoded it could be the path of
-        another operation than the client meant.
+        A path with an encoded slash or backslash leads nowhere, because once decoded it could be
+        the path of an operation that the client did not mean.
         """
         path = environ["PATH_INFO"]
         if ENCODED.search(environ.get("REQUEST_URI", "").partition("?")[0]):
