@@ -464,19 +464,19 @@ class Settings:
 
     @property
     def lookup_cache_ttls(self) -> dict[str, timedelta]:
-        """How long an answer is kept by its provider, where it is not as usual."""
+        """How long answers are kept, by provider, where it is not `lookup_cache_ttl`."""
         ttls_s = _by_provider(self.lookup_cache_ttls_s)
         return {name: timedelta(seconds=ttl_s) for name, ttl_s in ttls_s.items()}
 
     @property
     def lookups_at_once(self) -> dict[str, int]:
-        """How many calls a process has under way at a provider."""
+        """How many calls a process may have under way, by provider."""
         usual = dict.fromkeys(self.lookup_providers, CONCURRENCY)
         return usual | _by_provider(self.lookup_concurrency)
 
     @property
     def lookup_costs(self) -> dict[str, Cost]:
-        """What a lookup costs by the name of its provider; one that is missing is not known."""
+        """What a lookup costs, by provider; the cost of a missing one is not known."""
         found = [COST.fullmatch(each) for each in self.cost_per_lookup.split(",")]
         return {
             each["provider"]: Cost(parse_amount(each["amount"]), each["currency"] or self.currency)
@@ -602,7 +602,7 @@ DOWNLOADS_OF_ONE_MAX = 4  # Of one organization, so that three others still begi
 LOOKUP_THREADS = 8  # One organization gets half of them, which keeps a core busy.
 # As many as may wait for the network, so none of these queues behind a call that hangs.
 PROVISION_THREADS = WAITING_MAX
-# Nearly all of them wait for an endpoint. Fifty that hang at once, four places for the first ones
-# of them, leave a quarter free.
+# Nearly all of them wait for an endpoint. If fifty endpoints hang at once, a quarter of the threads
+# stays free, although the first of these endpoints hold four threads each.
 WEBHOOK_THREADS = 96
-BILLING_THREADS = 1  # Hundreds of charges wait for the disk, and no other work waits behind them.
+BILLING_THREADS = 1  # Its charges mostly wait for the disk, and no other work uses its queue.

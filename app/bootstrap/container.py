@@ -1,7 +1,7 @@
 """What one process of an installation is made of: settings in, its parts out.
 
 A part is made when it is first asked for. So a process holds only what it needs, nothing is
-opened before a fork, and looking at an installation does not make one.
+opened before a fork, and inspecting an installation does not create one.
 """
 
 import logging
@@ -163,7 +163,7 @@ logger = logging.getLogger(__name__)
 
 
 class part(cached_property[T]):  # noqa: N801  # A decorator, as `property` is.
-    """A cached property that two threads never make twice; from Python 3.12 on the library's may.
+    """A cached property that threads never make twice; since Python 3.12 the library's has no lock.
 
     The container holds one lock, `making`, for all its parts, because they ask for each other.
     """
@@ -264,7 +264,8 @@ class Container:
     def shared_clock(self) -> Clock:
         """The earlier of this machine's clock and the database server's.
 
-        For work that would come too early for everybody if one machine's clock were ahead.
+        For work that concerns everybody, and that one machine whose clock is ahead must not start
+        too early.
         """
 
         def earlier() -> datetime:
@@ -307,7 +308,6 @@ class Container:
 
     @part
     def rate_limits(self) -> RateLimits:
-        """Admits requests."""
         return RateLimits(self.request_counts, self.clock)
 
     @part
@@ -462,9 +462,9 @@ class Container:
         return timedelta(0) if waits else timedelta(seconds=self.settings.checkpoint_lag_s)
 
     def witnesses(self) -> list[Witness]:
-        """Return the kept leaves and our own checkpoints, to hold them against the log.
+        """Return the kept leaves and our own checkpoints, against which the log is checked.
 
-        A checkpoint whose key is no longer there counts all the same: its root does.
+        A checkpoint whose key is missing still counts, because its root can be compared.
         """
         known = [key.public_key for key in self.checkpoint_keys.list()]
         kept = [*self.checkpoint_store.all()]
@@ -483,7 +483,7 @@ class Container:
 
     @part
     def nightly_audit(self) -> NightlyAudit:
-        """The audit of every night; its result is a note."""
+        """The audit of every night; its result is stored as a note."""
 
         def newest() -> datetime | None:
             note = self.notes.newest("audit")
@@ -497,11 +497,11 @@ class Container:
         return NightlyAudit(lambda: LogCheck(self.log, self.witnesses()), newest, tell, self.clock)
 
     def statement_checkpoint(self, closed_at: int | None) -> str | None:
-        """Return the note that the statements of a month carry, which was closed at a position.
+        """Return the signed checkpoint for the statements of the month closed at this position.
 
-        None while the month is open or nothing vouches for it, and where what did was changed.
+        None while the month is open, while no checkpoint covers it, and if that one was changed.
         """
-        with suppress(ChangedCheckpoint):  # The audit tells it.
+        with suppress(ChangedCheckpoint):  # The audit reports it.
             if closed_at is not None and (found := self.checkpoint_store.covering(closed_at)):
                 return found.signed.note
         return None
@@ -661,10 +661,10 @@ class Container:
         )
 
     def _cache_ttls(self) -> dict[str, timedelta]:
-        """Return how long answers are kept, by provider, where it is not the usual time.
+        """Return how long answers are kept, by provider, where that differs from the default.
 
-        An answer of a provider in this process is never kept: it would still be given when the
-        remote provider, for which it has stood in, is back.
+        Answers of a provider in this process are never kept. It stands in for a remote provider,
+        and a kept answer would still be given when that one is back.
         """
         near = {each.name: timedelta(0) for each in self.bare_lookups if not each.remote}
         return self.settings.lookup_cache_ttls | near
@@ -737,15 +737,15 @@ class Container:
         return Networks({first: self.network, **made}, self._is_drained)
 
     def _is_drained(self, name: str) -> bool:
-        return self.drains.has(name)  # Settings are judged without it, as it needs the log.
+        return self.drains.has(name)  # Looked up late: `check_settings` must not open the log.
 
     @property
     def network_names(self) -> Iterable[str]:
-        """Every network that links can be of: those configured, then those that once may have."""
+        """Every network that links may be of: those configured, then all that are registered."""
         return dict.fromkeys([*self.settings.networks, *NETWORKS])
 
     def _guarded_network(self, bare: EsimNetwork) -> EsimNetwork:
-        """Put a circuit of its own around a remote network; a sandbox must not open one."""
+        """Put a circuit breaker around a remote network; the simulated one fails on purpose."""
         if not bare.remote:
             return bare
         circuit = CircuitBreaker(
@@ -841,7 +841,7 @@ class Container:
 
     @part
     def background_reading(self) -> BackgroundReading:
-        """Keeps usage and status of links new without anybody who reads them."""
+        """Keeps usage and status of links fresh even if nobody reads them."""
         networks = [self.networks.of(name) for name in self.networks.names]
         return BackgroundReading(
             self.link_readings,
@@ -855,7 +855,7 @@ class Container:
 
     @part
     def notifications(self) -> Notifications:
-        """Takes what networks tell by themselves."""
+        """Takes the notifications of networks."""
         return Notifications(self.link_readings)
 
     @part
@@ -908,7 +908,7 @@ class Container:
 
     @part
     def webhook_deliveries(self) -> SqlDeliveries:
-        """What endpoints are told, beside the position of its planner."""
+        """The deliveries to endpoints, in the database that holds their planner's position."""
         return SqlDeliveries(self.views)
 
     @part
@@ -926,7 +926,7 @@ class Container:
 
     @part
     def webhook_work(self) -> WebhookWork:
-        """Tells endpoints what was planned."""
+        """Sends the planned deliveries to endpoints."""
         return WebhookWork(
             self.log,
             self.webhooks,
@@ -956,7 +956,6 @@ class Container:
 
     @part
     def webhook_sender(self) -> HttpSender:
-        """Sends webhooks."""
         return HttpSender(
             allow_private=self.settings.webhooks_allow_private, tell=self.metrics.told
         )
@@ -1047,7 +1046,6 @@ class Container:
 
     @part
     def issuer(self) -> TokenIssuer:
-        """Signs access tokens."""
         settings = self.settings
         return TokenIssuer(
             self.keys, settings.issuer, settings.token_audience, settings.token_ttl_s, self.clock
@@ -1055,7 +1053,6 @@ class Container:
 
     @part
     def verifier(self) -> TokenVerifier:
-        """Verifies access tokens."""
         return TokenVerifier(
             self.keys, self.settings.issuer, self.settings.token_audience, self.clock
         )
@@ -1089,9 +1086,9 @@ class Container:
     # Start and end.
 
     def check_settings(self) -> None:
-        """Raise WrongSetting if one is wrong that only its part can judge: a table, a URL."""
+        """Make the parts that check settings, such as a table or a URL; raises WrongSetting."""
         _ = self.bare_lookups, self.broker
-        if {*self.settings.networks} != {SIMULATED}:  # That one needs nothing but a database.
+        if {*self.settings.networks} != {SIMULATED}:  # The simulated one needs only a database.
             _ = self.networks
 
     def complete(self) -> None:
@@ -1110,9 +1107,10 @@ class Container:
 
 
 def _cause_of(event: StoredEvent) -> Mapping[str, Any]:
-    """Return the request of an event, its organization, and the slice that it is about.
+    """Return the request, the organization and the slice of an event.
 
-    A message for a slice only says that there is work: another slice may have been worked on.
+    The slice must come from the event, because a message for a slice only says that there is work:
+    another slice may have been worked on.
     """
     state = msgspec.json.decode(event.state)
     names = ("request_id", "organization_id", "slice_index")

@@ -1,7 +1,7 @@
-"""The keys of an installation at a start: created if missing, with a warning if clients lose by it.
+"""Creates the missing keys of an installation at its start, and warns if that affects clients.
 
-The database notes the key with which each directory of keys began. So new keys, or the directory of
-another installation, are not taken for the first ones.
+The database notes the first key of each directory of keys. So new keys, or the directory of another
+installation, are recognized as a change.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ def ensure_keys(container: Container) -> None:
 
 
 def note_keys(container: Container) -> list[str]:
-    """Note the keys in use; return in words what clients have lost by a change."""
+    """Note the keys in use; return a line for each thing that clients have lost by a change."""
     noted = {note.value for note in container.notes.all("signing_keys")}
     first = container.keys.first_kid()
     if not noted or (first is not None and first not in noted):
@@ -102,7 +102,7 @@ def _at(notes: Sequence[Note], moment: datetime) -> str:
 
 
 def missing_keys(container: Container) -> str | None:
-    """Say that tokens can be neither signed nor verified; None when they can."""
+    """Say why tokens can be neither signed nor verified; None when they can."""
     try:
         container.keys.signing_key()
     except SigningKeysError as error:

@@ -1,4 +1,4 @@
-"""The terms of plans as this process has read them, so that a request reads what it sells once."""
+"""Keeps the terms of plans for a moment, so that a request reads the plan that it sells once."""
 
 import time
 from collections.abc import Collection
@@ -14,7 +14,7 @@ PLANS_MAX = 1_000
 
 
 class KnownPlans:
-    """What is sold is read each time; what a reply shows of it afterwards may be a second old."""
+    """Reads an offer anew for each sale; the terms that the reply shows may be a second old."""
 
     def __init__(self, database: Database, plans: Plans, clock: Clock) -> None:
         self._clock = clock

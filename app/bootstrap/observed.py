@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Observed:
-    """Answers from the parts of a process; raises while what it asks cannot be reached."""
+    """Answers from the parts of a process; raises while a database or broker is out of reach."""
 
     def __init__(self, parts: "Container") -> None:
         self._parts = parts
@@ -68,7 +68,7 @@ class Observed:
                 kept = store.newest(delivered=True) or store.covering(0)
                 outside_s = (now - kept.signed.checkpoint.at).total_seconds() if kept else 0.0
             except ChangedCheckpoint:
-                outside_s = inf  # Nothing here says any more what is outside.
+                outside_s = inf  # A changed checkpoint does not tell what was delivered.
         if note is None:
             return AuditState(None, 0, outside_s, overdue)
         failures = len(msgspec.json.decode(note.value)["failures"])

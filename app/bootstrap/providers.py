@@ -44,7 +44,7 @@ def offline(container: "Container") -> OfflineLookup:
 
 
 def simulated(container: "Container") -> SimulatedNetwork:
-    """Make the network that needs no network; its eSIMs and endpoints are in the stores."""
+    """Make the simulated network; its eSIMs and endpoints are rows of the stores."""
     return SimulatedNetwork(
         container.stores,
         container.clock,
@@ -66,7 +66,7 @@ def esimgo(container: "Container") -> EsimGo:
 
 
 def airalo(container: "Container") -> airalo_api.Airalo:
-    """Make the network of Airalo; what eSIMs have on them is read over an API of its own."""
+    """Make the network of Airalo; the packages of eSIMs are read through a second client."""
     settings = container.settings
     client_id = _needed(settings, "airalo_client_id", "NETWORK_PROVIDER")
     secret = _needed(settings, "airalo_client_secret", "NETWORK_PROVIDER")
@@ -144,8 +144,8 @@ OURS = frozenset({"offline", "simulated"})  # They need nobody else, so a sandbo
 # Networks that need no base plan, because they have no stock.
 BY_ORDER = frozenset({"airalo", "esimgo"})
 
-# How the fields are called in what providers tell of their prices, see docs/providers; a file with
-# other columns names them by options.
+# The column names in the invoices of providers, see docs/providers. Options of the command name the
+# columns of other files.
 INVOICES: Mapping[str, Mapping[str, str]] = {
     "twilio": {
         "by": "day",

@@ -72,7 +72,7 @@ NOBODY = _State(revoked=None, bound_to=None, status=None)
 
 
 class _Row(NamedTuple):
-    """The columns of the one statement."""
+    """The columns that `_statement` selects."""
 
     revoked: int
     # The client's organization as the database writes it; None: a machine-to-machine client.
@@ -97,7 +97,7 @@ class _Remembered(NamedTuple):
 class _Known:
     """What is remembered of a client and an organization; times in microseconds since 1970."""
 
-    met_at: int  # Since when commits are heard of.
+    met_at: int  # From this moment on this process has heard of commits.
     outdated_at: int = 0  # Rows as of this moment or earlier may lack events.
     row: _Remembered | None = None
 
@@ -105,9 +105,9 @@ class _Known:
 class Memory:
     """The last rows read, and which of them no longer count because the log has moved on.
 
-    A row is remembered only while it would also be believed if it were read, and only while this
-    process hears of the commits of all processes. After a commit to its client or organization, or
-    when the log has contradicted it, the log is read until there is a newer row.
+    A remembered row counts only while a row just read could be as old, and only while this process
+    hears of the commits of all processes. After a commit to its client or organization, or when
+    the log has contradicted it, the log is read until there is a newer row.
     """
 
     def __init__(self, log: Log, clock: Clock) -> None:
@@ -130,7 +130,7 @@ class Memory:
         return row.state if self._counts(row.caught_up_at, known, known.met_at) else None
 
     def meet(self, asked: Asked) -> _Known:
-        """Return what is known, which hears of commits from now on; call this before reading."""
+        """Return what is known, and hear of its commits from now on; call this before reading."""
         known = self._known.get(asked)
         if known is None:
             client_id, organization_id = asked
@@ -234,9 +234,10 @@ class Authorizer:
     def authorize_machine(
         self, client_id: str, claimed: UUID | None, granted: frozenset[str], scope: str
     ) -> None:
-        """Let a machine-to-machine client act for no organization.
+        """Check a machine-to-machine client that acts for no organization.
 
-        Raises Unauthorized for a revoked client, and InsufficientScope for any other, too.
+        Raises Unauthorized for a revoked client, and InsufficientScope for a client of one
+        organization, or without the scope.
         """
         state = self._state(client_id, None)
         _require_client(state)
@@ -250,7 +251,7 @@ class Authorizer:
             return remembered
         known, row = memory.meet(asked), self._row(client_id, organization_id)
         told = NOBODY if row is None else _state_of(row)
-        # A row without the organization does not decide.
+        # The read model may not have the organization yet, so then the log decides.
         if row is not None and (organization_id is None or row.status is not None):
             caught_up_at = row.caught_up_at or 0
             if memory.believes(known, caught_up_at):

@@ -1,7 +1,7 @@
 """The Ed25519 keys that sign checkpoints, as files beside the keys that sign tokens.
 
 A key is one file `checkpoint-<when>.key`: a line with the time of its making, then PKCS8. The
-newest signs. Older ones are kept, because notes that they have signed lie with others for years.
+newest signs. Older ones are kept, because others keep the notes that they signed for years.
 """
 
 import re
@@ -51,7 +51,7 @@ class CheckpointKeys:
         return sorted(keys, key=lambda key: key.created_at)
 
     def newest(self) -> CheckpointKey:
-        """Return the key that signs; made at the first call of all."""
+        """Return the key that signs; the first call ever makes it."""
         if not self.list():
             with locked(self._directory):
                 if not self.list():

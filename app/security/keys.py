@@ -30,11 +30,11 @@ from domain.cause import Clock
 
 State = Literal["signing", "verifying", "retired"]
 
-LOOK_S = 1.0  # A look takes milliseconds; nobody waits longer for that of another thread.
-FIRST = "first"  # The name of the file with the kid of the key that was made when there was none.
+LOOK_S = 1.0  # The longest wait for another thread's look at the directory; it takes milliseconds.
+FIRST = "first"  # The file with the kid of the first key of the directory.
 PEPPER = "pepper"  # The name of its file.
 WEBHOOK_KEY = "webhook-key"
-PEPPER_BYTES = 32  # Of either.
+PEPPER_BYTES = 32  # Of the pepper and of the webhook key.
 BELIEVED_S = 60  # A comparison of keys asks the database, and a key changes once in years.
 
 _PEPPER = re.compile(rb"[0-9a-f]{64}")
@@ -59,8 +59,8 @@ class KeyRing:
     `algorithm` is for keys made here; older keys of the other algorithm still verify.
     `retire_after_s` is the lifetime of a token plus the leeway of its verification. Every process
     that signs calls `ensure` at its start. Each method raises SigningKeysError while no keys can be
-    read. Once read, the last keys serve on while the directory is unreadable. Deleted keys are
-    gone; a directory without any key counts as unreadable. One that hangs holds one thread.
+    read. Once read, keys stay in use while the directory is unreadable. Deleted keys are gone, but
+    a directory without any key counts as unreadable. A directory that hangs blocks one thread.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class KeyRing:
             now = max(now, newest.created_at + timedelta(microseconds=1))
         key = generate_key(self._algorithm, now, self._retire_after_s)
         if newest is None:
-            # Before the key, so that no crash leaves a first key that is not known as such.
+            # Written before the key, so that a crash cannot leave a first key without this mark.
             write_file(self._directory / FIRST, key.kid.encode())
         save_key(self._directory, key)
         return key
@@ -247,7 +247,7 @@ class WebhookKey(Pepper):
     def require(self) -> None:
         """Raise SigningKeysError unless it is there and is the key of the installation.
 
-        A database that cannot be asked changes nothing once the keys have agreed; before that its
+        Once the keys have agreed, a database that cannot be asked does not matter; before that its
         error is raised.
         """
         self()

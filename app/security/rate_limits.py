@@ -1,7 +1,7 @@
-"""Admits so many requests of an organization in each minute, whichever process they come to.
+"""Limits the requests of an organization in each minute, over all processes.
 
-A process counts some requests ahead in one statement and then admits as many by itself, so that a
-high limit costs few statements. Where they cannot be counted, requests pass.
+A process counts some requests ahead in one SQL statement and then admits as many by itself, so that
+a high limit costs few statements. While requests cannot be counted, they pass.
 """
 
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from domain.at_once import may_wait
 from domain.cause import Clock
 
 WINDOW_S = 60
-# At most this part of what is left is counted ahead: what a process does not use is lost to others.
+# A process counts ahead at most a fiftieth of what is left, because others lose what it leaves.
 AHEAD_OF = 50
 KNOWN_MAX = 10_000  # Organizations; beyond, all are forgotten.
-WAIT_S = 1.0  # For the thread that counts; then a request passes.
+WAIT_S = 1.0  # The longest wait for another thread that counts; then the request passes.
 
 
 class Counts(Protocol):
     """Counts for all processes."""
 
     def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
-        """Count so many requests; return the minute that counts, and all that are taken of it.
+        """Count `wanted` requests; return the minute that has them, and how many it has in all.
 
         None if they cannot be counted.
         """
@@ -48,7 +48,7 @@ class Admission(NamedTuple):
 
 
 class _Minute:
-    """What a process knows of a minute: `own` it may admit by itself, `free` nobody has taken."""
+    """A minute as a process knows it: it may admit `own` more; no process has taken `free`."""
 
     def __init__(self) -> None:
         self.lock = Lock()
@@ -69,7 +69,7 @@ class RateLimits:
         self._minutes: dict[UUID, _Minute] = {}
 
     def admit(self, organization_id: UUID, per_minute: int) -> Admission:
-        """Count a request. Who is over the limit costs no statement until the minute ends."""
+        """Count a request. Beyond the limit this costs no SQL statement until the minute ends."""
         if len(self._minutes) >= KNOWN_MAX:
             self._minutes = {}
         minute = self._minutes.setdefault(organization_id, _Minute())
@@ -90,7 +90,7 @@ class RateLimits:
             minute.lock.release()
 
     def give_back(self, organization_id: UUID) -> None:
-        """Take an admission back: the same request will ask for another."""
+        """Undo an admission, because the same request will ask for another."""
         minute = self._minutes.get(organization_id)
         if minute is not None:
             minute.own += 1
