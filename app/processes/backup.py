@@ -1,9 +1,9 @@
-"""A backup: a directory with everything that cannot be rebuilt, and the way back from it.
+"""Backs up an installation into a directory, and restores it from there.
 
-It holds the log with the keys of personal data, the own stores, and the directory SIGNING_KEYS with
-the pepper. It holds no read models, because they are built from the log. On PostgreSQL the server's
-own program copies the database; the backup then holds the keys, and the position that the dump must
-contain.
+A backup holds the log with the keys of personal data, the own stores, and the directory
+SIGNING_KEYS with the pepper. It holds no read models, because they are built from the log. On
+PostgreSQL the server's own program copies the database; the backup then holds the keys, and the
+position that the dump must contain.
 """
 
 import hashlib

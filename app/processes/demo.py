@@ -38,7 +38,7 @@ class Demo:
 
 
 def prepare_demo(container: Container) -> Demo:
-    """Create what is missing of the demo; its client has the secret that is in a file."""
+    """Create the missing parts of the demo; the secret of its client is kept in a file."""
     cause = Cause(container.clock(), REQUEST_ID)
     organization_id = derive_id("demo", "organization")
     client_id = DEMO_CLIENT_ID

@@ -18,7 +18,7 @@ from domain.accounts.organization import NAMED_ONLY, ApiClient, api_client_id
 from domain.catalogue.plan import SIMULATED
 from projections.audit.covering import ChangedCheckpoint
 
-BEHIND_MAX_S = 10.0  # For a follower; at work it is behind for less than a second.
+BEHIND_MAX_S = 10.0  # Of a follower; a healthy one is behind for less than a second.
 CLOCK_OFF_MAX_S = 2.0  # NTP keeps this easily.
 BACKUP_AGE_MAX = timedelta(days=7)
 CHECKPOINT_AGE_MAX = timedelta(days=1)
@@ -178,7 +178,7 @@ def _providers(container: Container) -> Iterator[Finding]:
 def _trials(container: Container) -> Iterator[Finding]:
     try:
         checked = check(container)
-    except WrongSetting:  # `_parts` tells it.
+    except WrongSetting:  # `_parts` reports it.
         return
     for each in checked:
         if each.problem is not None:

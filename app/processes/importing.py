@@ -18,8 +18,8 @@ from projections.audit.export import NoExport, event_of, read_export
 from projections.audit.report import Report
 from projections.engine.rebuild import Progress, ignore_progress, rebuild_all
 
-TOLD_EVENTS = 1_000  # How often it is told how far the file is read.
-RANGE = ".range.json"  # Added to the name of a part, for the tree before it.
+TOLD_EVENTS = 1_000  # Progress is reported once for this many events.
+RANGE = ".range.json"  # Suffix of the file with the tree before a part of an export.
 
 
 def import_log(container: Container, path: Path, progress: Progress = ignore_progress) -> Report:

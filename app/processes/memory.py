@@ -11,5 +11,5 @@ def settle_memory() -> None:
 
 
 def collect_seldom() -> None:
-    """Look for garbage less often; many short-lived events made that a third of a long read."""
+    """Collect garbage less often; with many short-lived events it took a third of a long read."""
     gc.set_threshold(10_000, 20, 50)

@@ -54,8 +54,8 @@ def is_migrated(container: Container) -> bool:
 def lost_events(container: Container) -> str | None:
     """Say where the log no longer holds what a read model has seen; None if it holds it all.
 
-    After a failover that is honest. Else somebody has shortened or changed the log, which `migrate`
-    must not paint over before anybody looks.
+    After a failover that can happen. Otherwise somebody has shortened or changed the log, and
+    `migrate` must not hide that before an operator has looked.
     """
     known = container.positions.all(container.views)
     for place in (known.get(model.name) for model in container.models):

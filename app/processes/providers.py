@@ -1,4 +1,4 @@
-"""The configured providers: what works there now, what we have left, which were tried for real."""
+"""The configured providers: which work now, our balance there, and which were tried for real."""
 
 import logging
 import re
@@ -26,7 +26,7 @@ from domain.provider_errors import ProviderError, problem_of
 ANSWER_S = 5.0  # Of one provider; they are asked one after the other.
 PAGE_S = 30.0  # For each call for a catalogue, which has many pages.
 NEVER_RUN = "never run against the provider"
-# Kept with the code, because they say which adapters have met the real thing.
+# Kept with the code, because they say which adapters were tried against the real provider.
 TRANSCRIPTS = Path(__file__).parents[2] / "docs" / "providers" / "transcripts"
 DATED = re.compile(r"-(\d{4}-\d{2}-\d{2})\.json")
 
@@ -84,7 +84,7 @@ def note_balances(container: Container) -> None:
 
 
 def supplied_by(network: EsimNetwork) -> Sequence[SuppliedPlan]:
-    """Return all that a network supplies; NotPossible if it does not tell it, or too much of it."""
+    """Return the catalogue of a network; NotPossible if it cannot be read, or is too long."""
     try:
         supplied = [*islice(network.supplied(timeout_s=PAGE_S), PLANS_MAX + 1)]
     except ProviderError as error:
@@ -109,7 +109,7 @@ def _check(container: Container, asked: Configured, transcripts: Path) -> Checke
     began_s, problem, balance = time.monotonic(), None, None
     try:
         asked.probe()
-    except Exception as error:  # noqa: BLE001  # One that is broken hides nothing of the others.
+    except Exception as error:  # noqa: BLE001  # A broken provider must not hide the others.
         problem = problem_of(error)
     latency_ms = round((time.monotonic() - began_s) * 1000, 1)
     if problem is None:

@@ -67,7 +67,7 @@ def _what_fails(container: Container, look: Callable[[], str | None]) -> str | N
 
 
 def _reach(container: Container) -> str | None:
-    """Say why this database cannot be used. Sessions are checked first, before any is used."""
+    """Say why this database cannot be used; before a session is used, they are checked."""
     fault = container.persistence.fault()
     # Opening a missing SQLite file would create it.
     if fault is None and container.persistence.exists():

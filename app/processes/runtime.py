@@ -43,13 +43,13 @@ PURGE_FIRST_S = 5.0  # Soon, because a clock may not live long, but after the bu
 PURGE_PARTS = 20
 FOLLOW_S = 1.0  # Nobody waits for the tree: what is signed is older than that.
 FOLLOW_FIRST_S = 5.0  # As for the first purge.
-CHECKPOINT_S = 5.0  # How long after it could be made a checkpoint is made.
-DELIVER_S = 15.0  # Also the pause after a sink that has not accepted one.
+CHECKPOINT_S = 5.0  # The longest delay of a checkpoint that is due.
+DELIVER_S = 15.0  # Also the pause after the sink has not accepted a checkpoint.
 AUDIT_S = 60.0  # How soon it is noticed that the night has come.
 BALANCES_S = 300.0  # Often enough for an alert, and seldom for a provider's limits.
 BALANCES_FIRST_S = 5.0  # As for the first purge.
 RESTART_S = 1.0
-# Time-out of a queue's consumer: how late it notices its end, or that a delayed message is due.
+# Time-out of a queue's consumer: how late it notices a stop, or that a delayed message is due.
 LOOK_MS = 1_000
 STOP_S = 20.0  # A clean end takes at most 30 s in all; unfinished work is swept at the next start.
 
@@ -168,7 +168,7 @@ class Runtime:
         )
 
     def _auditing(self) -> Schedule:
-        """What may take long or wait for others, so that no sweep waits for it."""
+        """Schedule apart from the sweeps what may take long, so that no sweep waits for it."""
         checkpoints = self._container.checkpoints
         balances = partial(note_balances, self._container)
         return Schedule(
@@ -187,7 +187,7 @@ class Runtime:
         )
 
     def _purge(self) -> object:
-        """Delete what own stores no longer need; of much, a part now and the rest soon."""
+        """Delete what own stores no longer need; if it is much, a part now and the rest soon."""
         container = self._container
         oldest = container.clock() - container.answer_rules().oldest
         container.leases.forget_lapsed()
@@ -237,7 +237,7 @@ class _SeenLock:
 
 
 class WaitingWorker(Worker):
-    """Dramatiq's worker, but with idle threads that sleep; Dramatiq's look ten times a second."""
+    """Dramatiq's worker, whose idle threads sleep here; Dramatiq's poll ten times a second."""
 
     def __init__(self, broker: Broker, queue: str, threads: int) -> None:
         super().__init__(broker, queues={queue}, worker_threads=threads, worker_timeout=LOOK_MS)

@@ -22,7 +22,7 @@ def serve(container: Container, on_listening: Callable[[], None] = lambda: None)
 
     Raises WrongSetting when a port is not available.
     """
-    stop = stop_on_signals()  # First, for whoever sees it listen may tell it to stop.
+    stop = stop_on_signals()  # First, because a signal may come as soon as the port is open.
     ensure_keys(container)
     for line in note_keys(container):
         logger.warning(line)

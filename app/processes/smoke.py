@@ -38,7 +38,7 @@ class Step:
 
 @dataclass
 class Smoked:
-    """What was done, and what the provider took for it; `given_back` None: there was nothing."""
+    """What was done, and what it cost; `given_back` is None if there was nothing to give back."""
 
     steps: list[Step] = field(default_factory=list)
     cost: Cost | None = None
@@ -54,7 +54,7 @@ class Smoked:
         began_s, told, result = time.monotonic(), None, None
         try:
             result = call()
-        except Exception as error:  # noqa: BLE001  # What was bought is told and given back even so.
+        except Exception as error:  # noqa: BLE001  # What was bought is still given back.
             told = problem_of(error)
         ms = round((time.monotonic() - began_s) * 1000, 1)
         self.steps.append(Step(step, told is None, ms, told))
@@ -143,7 +143,7 @@ def _order(container: Container, network: OrderNetwork, plan: ProviderPlan, smok
     if order is None:
         span = search_span(since, container.clock(), by_reference=False)
         seen = smoked.do("list orders", lambda: network.orders(plan, *span, timeout_s=READ_S))
-        smoked.given_back = False  # Somebody must look at its own pages.
+        smoked.given_back = False  # An operator must look at the provider's own pages.
         if seen == []:
             smoked.cost = smoked.given_back = None
         return
@@ -190,11 +190,11 @@ def _create(
 
 
 def _find(network: StockNetwork, iccid: str, reference: str, smoked: Smoked) -> Endpoint | None:
-    """Return what a creation has made whose reply was lost; a link may have taken the eSIM."""
+    """Find the endpoint of a creation whose reply was lost; a link may have taken the eSIM."""
     found = smoked.do("find endpoint", lambda: network.find_endpoint(iccid, timeout_s=READ_S))
     if found is not None and found.reference == reference:
         return found
-    smoked.given_back = False  # Somebody must look at its own pages.
+    smoked.given_back = False  # An operator must look at the provider's own pages.
     if smoked.steps[-1].ok:
         smoked.cost = smoked.given_back = None
     return None

@@ -18,8 +18,8 @@ logger = logging.getLogger(__name__)
 def stop_on_signals(cut_off_after_s: float | None = CLEAN_END_S) -> Event:
     """Return an event that SIGTERM or SIGINT sets; a second signal ends the process at once.
 
-    After `cut_off_after_s` the process exits with status 1, because a server that hangs may hold up
-    its closing. That is like a kill, which loses nothing. None: it may take as long as it needs.
+    After `cut_off_after_s` the process exits with status 1, because a database or other server that
+    hangs may hold up its end. Like a kill, that loses nothing. None: there is no time limit.
 
     A thread sets the event. A signal handler runs in the main thread, which may hold the lock of
     the event that it waits for; setting the event there would then wait for itself for ever.

@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 def run(container: Container) -> None:
     """Serve until SIGTERM or SIGINT; replace workers that die."""
-    container.check_settings()  # Its workers would end with a traceback each.
+    container.check_settings()  # Here, or each worker would end with a traceback.
     ensure_keys(container)  # First, because `/readyz` asks for the keys.
     if not container.settings.metrics_port:
         _run(container, lambda _: None)
@@ -84,8 +84,8 @@ def _run(container: Container, on_end: Callable[[int], None]) -> None:
 class Workers:
     """The processes that answer requests over one set of sockets; one that dies is replaced.
 
-    Each has a slot, a number from 0, which its replacement takes over. `on_end` is called with the
-    slot in between.
+    Each has a slot, a number from 0, which its replacement takes over. When a worker has died,
+    `on_end` is called with its slot before the replacement starts.
     """
 
     def __init__(
