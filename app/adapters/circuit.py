@@ -17,7 +17,7 @@ from domain.provider_errors import NotAnswered, ProviderError, Rejected, Unavail
 
 FAILURES_MAX: Final = 5  # Failures in a row until callers no longer wait for the provider.
 OPEN_S: Final = 5.0  # Between two probes of a provider that is down.
-# A failure that took longer opens the circuit by itself, where another provider can be asked.
+# Where another provider can be asked, a single failure that took longer opens the circuit.
 PATIENCE_S: Final = 1.0
 CLOSE_S_MAX: Final = 5.0  # A probe that hangs longer is left alone; its thread is a daemon.
 
@@ -30,8 +30,8 @@ _log = logging.getLogger("app.providers.circuit")  # The name that operators kno
 class CircuitBreaker:
     """Opens after `failures_max` failures in a row, then fails fast until a probe succeeds.
 
-    A failure that took longer than `patience_s` opens it by itself, for where others can do the
-    work: then nobody else waits for the provider.
+    A single failure that took longer than `patience_s` also opens it. Where another provider can do
+    the work, nobody else then waits for the slow one.
 
     While the circuit is open, a daemon thread calls `probe` every `open_s` seconds. This takes the
     place of a half-open state: it needs no traffic and risks no caller's request. `probe` has a
@@ -69,8 +69,8 @@ class CircuitBreaker:
     def call(self, reached: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Call; raise Unavailable without calling while the circuit is open.
 
-        A refusal and the lack of an answer count as answers, and `Busy` as nothing. Every other
-        error counts as a failure, even an unknown one.
+        `Rejected` and `NotAnswered` count as answers, `Busy` counts as nothing. Every other error
+        counts as a failure, even an unknown one.
         """
         if self._prober is not None:
             message = f"the circuit of the {self._called} is open"
@@ -137,7 +137,7 @@ class CircuitBreaker:
 class GuardedLookup:
     """A provider of lookups behind its circuit; an unknown error becomes Unavailable too.
 
-    One that is drained is asked nothing.
+    A drained provider is not called.
     """
 
     def __init__(
@@ -176,7 +176,7 @@ class GuardedLookup:
 
 
 class GuardedNetwork:
-    """An eSIM network behind its circuit, through which every call goes but two.
+    """An eSIM network behind its circuit. All calls but two go through it.
 
     `probe` finds out whether the network is back. `notified` calls nobody, and a forged
     notification says nothing about the network.

@@ -90,7 +90,7 @@ class Persistence(Protocol):
         ...
 
     def migrating(self) -> AbstractContextManager[None]:
-        """Keep other processes from migrating meanwhile; create what must exist first."""
+        """Keep other processes from migrating meanwhile; create the files that must exist first."""
         ...
 
     def protect_log(self) -> None:
@@ -98,7 +98,7 @@ class Persistence(Protocol):
         ...
 
     def may_change_events(self) -> bool:
-        """Tell whether a role of the database could be kept from changing events, and is not."""
+        """Tell whether our role may change events although the database could forbid it."""
         ...
 
     def copy_to(self, directory: Path) -> LogEnd:
@@ -125,7 +125,7 @@ class Persistence(Protocol):
         ...
 
     def fill_log(self, rows: Iterable[Stored]) -> None:
-        """Write a whole log at its own positions, in one transaction; later ones go on above.
+        """Write a whole log at its own positions, in one transaction; later events follow it.
 
         Raises NotPossible if the log holds an event, or if the rows lack a version of a stream.
         """

@@ -1,4 +1,4 @@
-"""Where checkpoints go, so that they lie with others: a directory or mount, or an address."""
+"""Sinks, which bring checkpoints to others: a directory or mount, or an HTTP address."""
 
 import http.client
 import io
@@ -52,7 +52,7 @@ class HttpSink:
         self._url = urlsplit(url)
 
     def put(self, name: str, note: str) -> None:
-        """Send one; a redirect is not followed, because it would lead to another keeper."""
+        """Send one; a redirect is not followed, because it would lead to another server."""
         connection = self._connection()
         connection.response_class = _Answer
         place = self._url.netloc
@@ -78,7 +78,7 @@ class HttpSink:
 
 
 class _Answer(http.client.HTTPResponse):
-    """An answer that has to be here in time as a whole, in however small parts it comes."""
+    """An answer that must be complete in time, in however small parts it comes."""
 
     def __init__(self, sock: socket.socket, *options: Any, **more: Any) -> None:
         super().__init__(sock, *options, **more)

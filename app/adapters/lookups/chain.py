@@ -16,7 +16,7 @@ class ChainedLookup:
 
     def __init__(self, providers: Sequence[LookupProvider]) -> None:
         assert providers, "a chain of none"
-        self.name = providers[0].name  # Under which a sandbox around it answers.
+        self.name = providers[0].name  # A sandbox around this answers under this name.
         self.remote = any(each.remote for each in providers)
         self._providers = providers
 
@@ -46,7 +46,7 @@ class ChainedLookup:
                 return each.look_up(organization_id, phone_number)
             except Unavailable as error:
                 trouble.append(error)
-        # Who was not reached may have an answer later, above all who says "not now".
+        # Prefer the error after which a retry may help: "not now" first, "no answer" last.
         raise min(
             trouble, key=lambda error: isinstance(error, NotAnswered) - isinstance(error, NotNow)
         )

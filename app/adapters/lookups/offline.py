@@ -43,8 +43,8 @@ class OfflineLookup:
     """Answers from number ranges; the carrier is the holder of the range, even for ported numbers.
 
     Thread-safe. A lookup takes about 30 µs of a core, and a few ms for the first number of a
-    region. An answer is remembered for a minute for the organization that asked. Others wait as if
-    it were not, because the time that an answer takes must not reveal who else has asked.
+    region. An answer is remembered for a minute, but only for the organization that asked, because
+    a faster answer would tell others that somebody has asked before.
     """
 
     name = "offline"
@@ -86,7 +86,7 @@ class OfflineLookup:
             self._forget()
 
     def _forget(self) -> None:
-        # First of all: answers that arrive during the forgetting start a new timer.
+        # Set first, so that answers that arrive during the forgetting start a new timer.
         self._will_forget = False
         self._found.cache_clear()
 

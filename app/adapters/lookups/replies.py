@@ -52,7 +52,7 @@ def carrier_of(
 ) -> Carrier:
     """Return who serves a number; the codes are kept for mobile lines, and only where digits.
 
-    A number instead of a text has lost its zeros in front, so only one of three digits is kept.
+    A code sent as a number has lost its leading zeros, so it is kept only if it has three digits.
     """
     country, network = _digits(mcc, MCC), _digits(mnc, MNC)
     if kind != "mobile" or country is None:

@@ -1,4 +1,4 @@
-"""What several networks tell alike: amounts of money, and times."""
+"""What several networks send in the same form: amounts of money, and times."""
 
 import re
 from datetime import UTC, datetime
@@ -16,7 +16,7 @@ AMOUNT_MAX = AMOUNT_MICROS_MAX // MICROS
 def cost_of(
     amount: Decimal | None, currency: str | None, reference: str | None, *, estimated: bool = False
 ) -> Cost | None:
-    """Return an amount as a cost; None if it is not told or can be none."""
+    """Return an amount as a cost; None if there is none, or it cannot be one."""
     micros = _micros(amount)
     if micros is None or micros < 0 or not currency or not CURRENCY.fullmatch(currency):
         return None
@@ -30,19 +30,19 @@ def balance_of(amount: Decimal, currency: str) -> ProviderBalance | None:
 
 
 def _micros(amount: Decimal | None) -> int | None:
-    """Return an amount in micro-units, rounded half to even; None for what no books can hold."""
+    """Return an amount in micro-units, rounded half to even; None if missing or too large."""
     if amount is None or not amount.is_finite() or abs(amount) > AMOUNT_MAX:
         return None
     return int((amount * MICROS).to_integral_value())
 
 
 def moment(text: str | None) -> datetime | None:
-    """Return a time in UTC, which is meant where it names no zone; None if it is none.
+    """Return a time in UTC; a time without a zone is UTC. None for a text that is no time.
 
-    A space may stand for its T. Some send an empty text for what has not happened.
+    A space may stand for its T. Some networks send an empty text for what has not happened.
     """
     try:
         told = convert((text or "").replace(" ", "T", 1), datetime)
         return told.replace(tzinfo=UTC) if told.tzinfo is None else told.astimezone(UTC)
-    except (ValidationError, OverflowError):  # The first day there is, in a zone before UTC.
+    except (ValidationError, OverflowError):  # Overflow: day 1 of year 1 in a zone ahead of UTC.
         return None

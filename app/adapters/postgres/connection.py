@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL on which no call hangs, and the check that its session is its own."""
+"""A connection to PostgreSQL on which no call hangs; and a check that no pooler shares sessions."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -16,7 +16,7 @@ from psycopg.pq.abc import PGresult
 STATEMENT_TIMEOUT_MS = 30_000
 # Without statistics, as after a restore, PostgreSQL would compile short statements on large tables.
 PLAIN = "SET jit = off"
-# For a session's settings; a pooler accepts a connection before it has a server for it.
+# For the first answer; a pooler accepts a connection before it has a server for it.
 FIRST_ANSWER_S = 5.0
 # Added to the statement's time-out, which the server reports by itself if it still can.
 SPARE_S = 5.0
@@ -81,7 +81,7 @@ class BoundedConnection(psycopg.Connection[Any]):
     def set_up(
         self, conninfo: str, session: str = "", statement_timeout_ms: int = STATEMENT_TIMEOUT_MS
     ) -> None:
-        """Make the settings that a pooler would refuse or drop on connecting; a URL's own stand."""
+        """Make settings that a pooler would refuse or drop on connecting; those of the URL win."""
         is_told = "statement_timeout" in str(conninfo_to_dict(conninfo).get("options") or "")
         limit = "" if is_told else f"SET statement_timeout = {statement_timeout_ms}"
         limit_in_force = "SELECT setting FROM pg_settings WHERE name = 'statement_timeout'"

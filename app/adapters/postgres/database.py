@@ -51,8 +51,9 @@ MOVE_SEQUENCE = (
     "FROM log_events HAVING max(notification_id) > 0"
 )
 
-# The service's role may add events and read them; everything else is its own, because a rebuild
-# makes tables anew. A promotion moves the sequence on. The log's tables stay the owner's.
+# The service's role may add events and read them. It owns all other tables, because a rebuild makes
+# them anew. It may update the sequence, because a promotion moves it on. The log's tables stay the
+# owner's.
 LOG_TABLES = ("log_events", "log_events_servers")
 PROTECT = """
     GRANT USAGE, CREATE ON SCHEMA public TO {role};
@@ -126,9 +127,9 @@ class PostgresDatabase:
         }
 
     def databases(self) -> Databases:
-        """Return the databases; two share connections.
+        """Return the databases. The views and the stores share connections.
 
-        Of those two a crash may lose the newest commits unless they are durable.
+        A crash may lose their newest commits, unless these are durable.
         """
         views, vault, session = self._conninfo("views"), self._conninfo("keys"), SESSION
         if self._service_role:  # So that it owns these tables, whoever makes them.
@@ -167,7 +168,7 @@ class PostgresDatabase:
         return True
 
     def copy_to(self, directory: Path) -> LogEnd:  # noqa: ARG002  # Part of the port.
-        """Copy nothing; return where the log ends, which a dump that begins now includes."""
+        """Copy nothing; return where the log ends. A dump that begins now includes that event."""
         with BoundedConnection.open(self._conninfo("backup")) as connection:
             row = connection.execute(LAST_EVENT).fetchone()
         if row is None:
@@ -220,7 +221,7 @@ class PostgresDatabase:
             cursor.execute(MOVE_SEQUENCE)
 
     def fault(self) -> str | None:
-        """Say what is wrong if a pooler shares sessions; asked until nothing is wrong."""
+        """Say what is wrong if a pooler shares sessions; once all is well it is not asked again."""
         if not self._keeps_sessions:
             fault = fault_of_sessions(self._conninfo("check"))
             if fault is not None:
@@ -266,7 +267,7 @@ class PostgresDatabase:
 
 
 def conninfo(url: str, application_name: str = "carrier-links") -> str:
-    """Return a URL with our time-outs and our name; settings in the URL itself stand.
+    """Return a URL with our time-outs and our name; settings in the URL itself win.
 
     Of several hosts the one that takes writes is chosen.
     """
@@ -314,7 +315,7 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
     connection = lent.driver_connection
     assert isinstance(connection, BoundedConnection)
     statements = lent.info.pop(BEGIN, statements)
-    # Other transactions only read.
+    # Any other kind of transaction only reads.
     if not connection.autocommit and connection.isolation_level in ORDINARY:
         connection.run(statements)
 
@@ -322,7 +323,8 @@ def _begin(statements: str, lent: PoolProxiedConnection) -> None:
 def _check(connection: psycopg.Connection, _record: object, _proxy: object) -> None:
     """Lend a connection as it was opened; let the pool replace one that the server has ended.
 
-    So a restart of the server costs nobody an error. A later end is noticed by the statement.
+    So nobody gets an error after a restart of the server. If the connection ends later, the
+    statement fails.
     """
     if has_news(connection):
         raise DisconnectionError

@@ -14,7 +14,7 @@ STATEMENT_TIMEOUT_MS = 5_000
 CHECK_S = 1.0
 
 # The server must soon notice that a holder or its machine is gone, so that another one can take
-# over. A holder that asks for nothing for so long (it was stopped, or takes a long step) loses it.
+# over. A holder that is idle for so long (it was stopped, or takes a long step) loses the lock.
 NOTICE_DEATH = (
     "SET tcp_keepalives_idle = 2; SET tcp_keepalives_interval = 1; SET tcp_keepalives_count = 2; "
     "SET tcp_user_timeout = 4000; SET idle_session_timeout = '4s'"

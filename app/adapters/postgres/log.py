@@ -81,9 +81,9 @@ RECONNECT_S = 1.0  # A pool that backs off longer would notice late that the ser
 # The statement failed, and with it the whole insert: disk full, out of memory, read-only.
 NOTHING_WRITTEN = {"53000", "53100", "53200", "53400", "25006"}
 
-# Inserts nothing when an event before the first of a stream is missing; this costs one probe of the
-# primary key for each stream. The arrays hide how few they are: a planner that knew it would plan
-# the statement anew each time.
+# Inserts nothing when the event before the first of a stream is missing; this costs one probe of
+# the primary key for each stream. The subqueries hide the lengths of the arrays from the planner,
+# which would otherwise plan the statement anew each time.
 INSERT = (
     "WITH told AS MATERIALIZED ("  # noqa: S608  # Our own text.
     f"SELECT pg_advisory_xact_lock($5), pg_notify($6, $7), {DURABLE}, "
@@ -104,7 +104,7 @@ READ = (
     "FROM {table} WHERE notification_id > %s ORDER BY notification_id LIMIT %s"
 )
 
-NEWEST = (  # A planner that saw how few streams they are would plan it anew each time, too.
+NEWEST = (  # The subquery hides the number of streams from the planner, as above.
     "SELECT e.* FROM unnest((SELECT $1::uuid[])) AS asked (id) CROSS JOIN LATERAL ("
     "SELECT originator_id, originator_version, topic, state FROM {table} "
     "WHERE originator_id = asked.id ORDER BY originator_version DESC LIMIT 1) AS e"
@@ -153,7 +153,7 @@ class Datastore(PostgresDatastore):
 
     @contextmanager
     def get_connection(self) -> Iterator[Any]:
-        """Lend a connection; to this thread `server` then tells where it led."""
+        """Lend a connection; `server` then tells this thread where it leads."""
         with super().get_connection() as connection:
             self._lent.server = cast("LogConnection", connection).server
             yield connection
@@ -175,7 +175,7 @@ class Datastore(PostgresDatastore):
     def again(self, call: Callable[[], T]) -> T:
         """Call; if the connection was broken, call once more on a sound one.
 
-        A repeated insert may fail as the echo of our own commit; the log recognizes that.
+        A repeated insert may fail because the first one was committed; the log recognizes that.
         """
         try:
             return call()
@@ -190,7 +190,7 @@ class Datastore(PostgresDatastore):
             return call()
 
     def _explain(self, error: Exception) -> None:
-        """Name the server's refusal as the cause; the pool tells only that it took too long."""
+        """Name the server's refusal as the cause; the pool only says that it took too long."""
         if not isinstance(error.__cause__, PoolTimeout) or not self.refusals:
             return
         refused_at, refusal = self.refusals[-1]
@@ -348,7 +348,7 @@ class PostgresLogRecorder(PostgresApplicationRecorder):
         return (row and row["max"]) or 0
 
     def server(self) -> str:
-        """The server, and which life of it, to which this thread's last call led."""
+        """The server to which this thread's last call led, with the name of its life."""
         return self.datastore.server
 
 
@@ -367,7 +367,7 @@ def _makes_table(statement: str) -> bool:
 
 
 def _is_lost(error: Exception) -> bool:
-    """Tell whether the connection broke; an answer of the server is not that."""
+    """Tell whether the connection broke, as opposed to an error that the server sent."""
     cause = error.__cause__
     state = getattr(cause, "sqlstate", None)
     if isinstance(cause, psycopg.Error) and state is not None:

@@ -9,7 +9,7 @@ from app.adapters.postgres.lock import key_of
 
 # A promoted server may lack the newest commits of the server before it. Somebody may have seen
 # their positions, so these must not be used again. Nobody knows how many commits are lost, so a
-# promotion skips more positions than can be lost. A bigint has room for nine thousand million
+# promotion skips more positions than that can be. A bigint has room for nine thousand million
 # promotions, a number in JSON for nine million.
 POSITIONS_LEFT_OUT = 1_000_000_000
 
@@ -51,7 +51,6 @@ class Servers:
 
     @property
     def create_statement(self) -> Composed:
-        """The statement that creates the table."""
         return self._sql(CREATE)
 
     def look(self, connection: LogConnection) -> None:
@@ -77,7 +76,7 @@ class Servers:
     ) -> object:
         with connection.transaction():
             cursor.execute("SELECT pg_advisory_xact_lock(%s)", [self._lock_key])
-            if self._find(cursor, place) is None:  # No other process was first meanwhile.
+            if self._find(cursor, place) is None:  # Another process may have been first.
                 cursor.execute(self._sql(LEAVE_OUT), [POSITIONS_LEFT_OUT, self._events])
                 cursor.execute(self._sql(BEGIN), [place])
         return self._find(cursor, place)

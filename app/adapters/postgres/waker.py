@@ -22,7 +22,7 @@ PACE_S = 0.002  # Pause between two readings of notifications.
 PROBE_S = 5.0  # How often a quiet connection is asked whether it still works.
 PROBE_ANSWER_S = 5.0
 STREAMS_MAX = 240  # Names of streams in one notification, which has room for 8,000 bytes.
-NONE = "-"  # In place of names: wakes followers, but nobody who waits for a certain stream.
+NONE = "-"  # Sent in place of names: wakes followers, but no waiter for a certain stream.
 
 
 class PostgresWaker:
@@ -47,15 +47,13 @@ class PostgresWaker:
         return self._appended.wait(seen, timeout_s)
 
     def start(self) -> None:
-        """Begin to listen."""
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 thread = Thread(target=self._run, name="listener", daemon=True)
-                thread.start()  # It may fail; then the next one tries again.
+                thread.start()  # It may fail; then the next call tries again.
                 self._thread = thread
 
     def close(self) -> None:
-        """Stop listening."""
         with self._lock:
             self._stop.set()
             thread = self._thread
@@ -94,7 +92,7 @@ class PostgresWaker:
                 heard_at = time.monotonic()
                 self._stop.wait(PACE_S)
             elif time.monotonic() > heard_at + PROBE_S:
-                # Without this a deaf connection would seem quiet for ever.
+                # Otherwise a broken connection would seem quiet for ever.
                 connection.run("SELECT")
                 # The driver has dropped notifications that came before its answer.
                 self._appended.call()

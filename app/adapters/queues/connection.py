@@ -68,7 +68,6 @@ class SharedChannel:
             return self.call(operation)  # The lost connection was dropped: this one will be new.
 
     def close(self) -> None:
-        """Close the connection if there is one."""
         self._closed.set()
         with self._lock:
             self._drop()
@@ -102,7 +101,7 @@ class SharedChannel:
     def _keep(self) -> None:
         if self._keeper is None:
             thread = Thread(target=self._keep_alive, name="broker line", daemon=True)
-            thread.start()  # It may fail; then the next one tries again.
+            thread.start()  # It may fail; then the next call tries again.
             self._keeper = thread
 
     def _keep_alive(self) -> None:

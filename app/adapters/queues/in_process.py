@@ -62,7 +62,7 @@ class InProcessBroker(StubBroker):
 
 
 class SleepingQueue(Queue[Any]):
-    """A queue with one consumer, who sleeps while nothing waits and nothing is being worked on."""
+    """A queue whose one consumer sleeps while nothing waits and nothing is being worked on."""
 
     _has_ended = False
 

@@ -1,7 +1,7 @@
 """RabbitMQ: every message is durable, and confirmed before the dispatcher's position moves.
 
-Also how messages reach the threads of a worker, and what happens when an actor raises: the message
-is tried once more soon, then it becomes a dead letter. It is never lost.
+Also how messages reach the threads of a worker. If an actor raises, its message is tried once more
+soon, then it becomes a dead letter. It is never lost.
 """
 
 import logging
@@ -67,7 +67,7 @@ class DurableConsumer(_RabbitmqConsumer):
         return message
 
     def _is_sound(self, message: Any) -> bool:
-        """Tell whether only the actor can fail on it, not the threads of Dramatiq."""
+        """Tell whether it has the form on which Dramatiq's own threads do not fail."""
         return (
             message.queue_name == self.queue_name
             and isinstance(message.actor_name, str)
@@ -78,7 +78,7 @@ class DurableConsumer(_RabbitmqConsumer):
 
 
 class SeldomLost(logging.Filter):
-    """Passes Dramatiq's line on a lost connection every 15 s; many threads log it each second."""
+    """Passes Dramatiq's line on a lost connection once in 15 s; many threads log it each second."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -193,11 +193,11 @@ class DurableBroker(RabbitmqBroker):
         """Consume a queue; a message is fetched only when a thread is free for it.
 
         Dramatiq fetches two per thread. The second would wait behind a long one while other workers
-        are idle, and its time to be acknowledged (30 minutes) would run.
+        are idle, and might miss its deadline for acknowledgement (30 minutes).
         """
         self._seldom_lost.listen(queue_name)
         self.declare_queue(queue_name, ensure=True)
-        # Their messages are only held, for half a second.
+        # Delayed messages are only held, for half a second.
         is_delayed = queue_name in self.delay_queues
         count = prefetch if is_delayed else max(1, prefetch // 2)
         return DurableConsumer(self, queue_name, count, timeout)  # type: ignore[no-untyped-call]  # Of Dramatiq.
@@ -269,7 +269,7 @@ def parameters(url: str) -> pika.URLParameters:
 
 
 def with_defaults(url: str) -> str:
-    """Add our time-outs to a URL; settings in the URL stand."""
+    """Add our time-outs to a URL; settings in the URL win."""
     parts = urlsplit(url)
     query = {**DEFAULTS, **dict(parse_qsl(parts.query))}
     return urlunsplit(parts._replace(query=urlencode(query)))

@@ -29,10 +29,10 @@ from domain.provider_errors import OutcomeUnknown, ProviderError, Unavailable
 if TYPE_CHECKING:
     from app.adapters.remote.connection import Transport
 
-# What adapters put together of escaped parts; anything else would be another operation.
+# Adapters build a path of escaped parts; any other path could be another operation.
 PATH = re.compile(r"/[A-Za-z0-9/_.~+:@=,;%-]*")
-PAUSE_S = 0.05  # Doubled for each try of a read; up to half of a pause is taken off by chance.
-DEAF_S = 1.0  # Who takes longer to be unreachable drops what we send, and will do so again.
+PAUSE_S = 0.05  # Doubled for each try of a read; a random part of up to half is taken off.
+DEAF_S = 1.0  # A host that fails later than this drops our packets, so a retry would not help.
 SERVER_ERROR = 500  # RFC 9110 §15.6: this and above.
 TOO_MANY = 429
 REQUEST_TIMEOUT = 408
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 class Tell(Protocol):
-    """Is told of each try: the provider, how it ended, and how long it took."""
+    """Called after each try with the provider, how the try ended, and how long it took."""
 
     def __call__(self, provider: str, outcome: Outcome, seconds: float) -> None: ...
 
@@ -61,11 +61,11 @@ class Pace(Protocol):
 class RemoteRules:
     """What is known of a provider's API.
 
-    `calls_per_s` is what it allows all our processes together, None where it does not count; after
+    `calls_per_s` is what it allows all our processes together, None where there is no limit; after
     a pause `burst` calls may come at once. A read waits for its turn at most `read_turn_s`, so that
-    many reads keep no change from its own in time. `silence_s` is how long it may send nothing
-    during a read. A connection that was idle for `idle_s` is not used again, because a server may
-    close it at any time.
+    many reads do not make a change late. `silence_s` is how long it may send nothing during a read.
+    A connection that was idle for `idle_s` is not used again, because a server may close it at any
+    time.
     """
 
     calls_max: int = 32  # At once, of one process.
@@ -153,7 +153,7 @@ class RemoteApi:
         headers: Mapping[str, str] | None = None,
         timeout_s: float,
     ) -> Reply:
-        """Ask what changes nothing, and ask again where that helps; raises Unavailable.
+        """Send a read, which changes nothing, and repeat it where that helps; raises Unavailable.
 
         Returns every whole reply but 429, 408 and 5xx.
         """
@@ -183,7 +183,7 @@ class RemoteApi:
         headers: Mapping[str, str] | None = None,
         timeout_s: float,
     ) -> Reply:
-        """Ask for a change, sent once at most.
+        """Send a change, at most once.
 
         Raises Unavailable if nothing was sent or the provider limits our calls, OutcomeUnknown if
         it was sent and there is no whole reply, or one of 5xx.
@@ -278,7 +278,7 @@ class RemoteApi:
             return "lost"
 
     def _open(self) -> "Transport":
-        """Return the connections; who calls nobody does not even load the client."""
+        """Return the connections; the HTTP client is loaded at the first call only."""
         with self._opening:
             if self._transport is None:
                 from app.adapters.remote.connection import Transport  # noqa: PLC0415  # As above.

@@ -1,8 +1,8 @@
 """Connections to a provider, on which no part of a call outlasts its time-out.
 
-urllib3 bounds each read, so a server that dribbles could hold a caller for ever; and it cannot
-bound the resolution of names. Here the time-out of a connection covers names, all addresses
-and the handshake together, and the time-out of a reply covers the whole of it.
+urllib3 bounds each single read, so a server that sends byte by byte could hold a caller for ever;
+and it cannot bound the resolution of names. Here the time-out of a connection covers names, all
+addresses and the handshake together, and the time-out of a reply covers the whole reply.
 """
 
 import io
@@ -29,7 +29,7 @@ ADDRESSES_MAX = 4  # Tried one after the other within one time-out.
 CONNECT_S = 2.0  # A lost SYN is sent again after 1 s, so this allows for one.
 CHUNK_BYTES = 65_536
 
-# It logs addresses with their query, which holds phone numbers.
+# urllib3 logs URLs with their query, which holds phone numbers.
 logging.getLogger("urllib3").setLevel(logging.CRITICAL)
 
 
@@ -139,7 +139,7 @@ class _Bounded:
 
 
 class Plain(_Bounded, HTTPConnection):
-    """To a server on this machine, or where http is allowed."""
+    """A connection without TLS, to a server on this machine or where http is allowed."""
 
     used_s = 0.0
 
@@ -175,14 +175,14 @@ class Plain(_Bounded, HTTPConnection):
 
 
 class Tls(Plain, HTTPSConnection):
-    """To a provider or receiver, whose certificate has to be that of its name."""
+    """A connection with TLS; the certificate has to be that of the server's name."""
 
 
 class Transport:
     """Connections to one origin; thread-safe. Its callers bound how many are in use.
 
-    Reads use kept ones. A change has one of its own: on a kept one a late second copy of an earlier
-    reply would be taken for its outcome, and the server may close it just when we send.
+    Reads use kept connections. A change has one of its own. On a kept one, a late second copy of an
+    earlier reply would be taken for its outcome, and the server may close it just when we send.
     """
 
     def __init__(self, origin: Origin, rules: RemoteRules) -> None:

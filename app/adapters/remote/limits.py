@@ -1,4 +1,4 @@
-"""When a provider may be asked again: what its replies say, in the headers in common use."""
+"""When a provider may be called again, by the rate-limit headers of its replies."""
 
 import time
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ class Hold:
         return max(0.0, self._until_s - time.monotonic())
 
     def note(self, status: int, headers: Mapping[str, str]) -> None:
-        """Take what a reply says; a later moment replaces an earlier one."""
+        """Note the wait that a reply asks for; a later end replaces an earlier one."""
         wait_s = _wait_s(status, headers, self._clock())
         if wait_s > 0:
             with self._lock:

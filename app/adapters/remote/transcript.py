@@ -1,4 +1,4 @@
-"""What was said to a provider and by it, without what must not be kept."""
+"""Records calls to a provider and their replies, without personal data and secrets."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ PRIVATE = re.compile(
 )
 DIGITS = re.compile(r"[0-9]{5,}")
 HEADERS = ("content-type", "retry-after", "x-ratelimit-limit", "x-ratelimit-remaining")
-LIST_MAX = 2  # Of a list, the rest has the same form.
+LIST_MAX = 2  # Items shown of a list; the rest has the same form.
 SEGMENT_CHARS = 24  # Longer parts of a path are ids.
 
 

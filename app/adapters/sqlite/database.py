@@ -42,12 +42,12 @@ def engine_for(path: Path, *, synchronous: str) -> Engine:
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:
-        # So that the driver does not begin transactions by itself.
+        # The driver must not begin transactions by itself.
         connection.isolation_level = None
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {synchronous}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
-        # So that erased data leaves no bytes behind.
+        # Erased data must leave no bytes behind.
         connection.execute("PRAGMA secure_delete = ON")
 
     @event.listens_for(engine, "begin")
@@ -159,10 +159,10 @@ class SqliteFiles:
         return None
 
     def protect_log(self) -> None:
-        """Do nothing: who can write to the file can change it."""
+        """Do nothing: a process that can write to the file can change any event."""
 
     def may_change_events(self) -> bool:
-        """Return False: there are no roles that could be kept from it."""
+        """Return False: SQLite has no roles, so nothing could forbid it."""
         return False
 
     @contextmanager

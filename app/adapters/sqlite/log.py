@@ -1,6 +1,6 @@
 """The log on SQLite: the library's recorder, with positions that are never given out twice.
 
-Also the library's connection pool, mended to release the write lock when it cannot connect.
+Also the library's connection pool, fixed to release the write lock when it cannot connect.
 """
 
 import sqlite3
@@ -90,7 +90,7 @@ class ReleasingPool(SQLiteConnectionPool):
                 self._no_readers.notify()
 
 
-# Refused before or instead of a commit; trying again at once would only keep callers waiting.
+# After these errors nothing was committed; an immediate retry would only keep callers waiting.
 NOTHING_WRITTEN = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN}
 
 
@@ -166,7 +166,7 @@ class SQLiteLogRecorder(SQLiteApplicationRecorder):
         return found
 
     def newest_position_given(self) -> int:
-        """Return AUTOINCREMENT's memory: undone by a rollback, but not by deleting events."""
+        """Return AUTOINCREMENT's counter, which a rollback resets but deleting events does not."""
         with self.datastore.transaction(commit=False) as cursor:
             name = self.events_table_name
             cursor.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (name,))

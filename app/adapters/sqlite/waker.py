@@ -35,10 +35,9 @@ class SqliteWaker:
         return self._appended.count != seen
 
     def start(self) -> None:
-        """Do nothing, because whoever waits looks by itself."""
+        """Do nothing, because each waiter looks by itself."""
 
     def close(self) -> None:
-        """Stop looking."""
         with self._lock:
             connection, self._connection = self._connection, None
             if connection is not None:

@@ -1,7 +1,7 @@
 """Checkpoints that were signed here, and which of them the sink has accepted.
 
-They stand in the database of the log and as durable as it, because a statement of a closed month
-names one of them for ever. Lost ones cost only that: others keep copies, and new ones are made.
+They are in the database of the log and as durable as it, because the statement of a closed month
+names one of them for ever. Losing them costs only that: others keep copies, and new ones are made.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from workers.checkpoints import KeptCheckpoint
 class SqlCheckpoints:
     """One row per checkpoint, in the order in which they were made.
 
-    What reads one raises ChangedCheckpoint if somebody has changed its row.
+    Reading one raises ChangedCheckpoint if somebody has changed its row.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,7 +36,6 @@ class SqlCheckpoints:
         )
 
     def add(self, signed: SignedCheckpoint) -> KeptCheckpoint:
-        """Keep a checkpoint."""
         made_at = to_micros(signed.checkpoint.at)
         row = {"position": signed.checkpoint.position, "made_at": made_at, "note": signed.note}
         with self._database.writing(durable=True) as connection:
@@ -51,7 +50,7 @@ class SqlCheckpoints:
         return self._first(wanted.where(columns.delivered_at.is_not(None)) if delivered else wanted)
 
     def covering(self, position: int) -> KeptCheckpoint | None:
-        """Return the first one that vouches for the event at a position; it stays the same."""
+        """Return the first one that covers the event at a position; it stays the same."""
         return self._first(covering(self._rows, position))
 
     def undelivered(self, limit: int) -> list[KeptCheckpoint]:

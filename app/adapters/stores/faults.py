@@ -1,4 +1,4 @@
-"""Errors of stores that others can do without: logged once per outage, counted each time."""
+"""Errors of stores that requests can do without: logged once per outage, counted each time."""
 
 import logging
 from collections.abc import Callable, Iterator

@@ -65,7 +65,7 @@ class SqlLeases:
     def acquire(self, key: UUID, holder: UUID, fingerprint: str, until: datetime) -> str | None:
         """Claim `key` until a moment; return None when claimed, else the holder's fingerprint.
 
-        If the store fails the answer is None too, because the log refuses a twin anyway.
+        If the store fails the result is None too, because the log refuses the second request.
         """
         with self._faults.swallowed("claim"):
             running = self._claim(key, holder, fingerprint, until)
@@ -91,7 +91,7 @@ class SqlLeases:
         return running[0][0] if running else fingerprint
 
     def release(self, key: UUID, holder: UUID) -> None:
-        """Release one's own lease; if that fails it lapses by itself."""
+        """Release the holder's own lease; if that fails it lapses by itself."""
         with self._faults.swallowed("give back"):
             self._database.rows(_GIVE_BACK, key=key, holder=holder)
 

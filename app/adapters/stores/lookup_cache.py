@@ -60,7 +60,7 @@ class WaitingAnswers:
             own.update((answer.facts.phone_number, answer) for answer in answers)
             if self._thread is None:
                 thread = Thread(target=self._run, name="lookup cache", daemon=True)
-                thread.start()  # It may fail; then the next one tries again.
+                thread.start()  # It may fail; then the next call tries again.
                 self._thread = thread
             self._condition.notify_all()
 
@@ -175,7 +175,6 @@ class SqlLookupCache:
         self._waiting.flush()
 
     def close(self) -> None:
-        """Write the waiting answers."""
         self._waiting.close()
 
     def _write(self, kept: Kept) -> None:

@@ -36,8 +36,8 @@ _STATUS = msgspec.json.Decoder(NetworkStatus)
 class SqlReadings:
     """One row per link; usage and status have an age of their own.
 
-    The MSISDN has a column, and where it can be searched its parts have rows. Once told it is kept
-    until another one is told. A store that fails has seen nothing.
+    The MSISDN has a column, and its parts have rows by which it is searched. It is kept until the
+    network tells another one. A store that fails returns nothing.
     """
 
     def __init__(self, database: Database, faults: Faults) -> None:
@@ -121,7 +121,7 @@ class SqlReadings:
         statement = self._keeping[as_of]
         with self._faults.swallowed("keep"), self._database.writing() as connection:
             run(connection, statement, **row)
-            if part.get("msisdn"):  # Whoever stored it has locked the row.
+            if part.get("msisdn"):  # The statement above has locked the row.
                 self.parts.follow(connection, link_id)
 
     def _upsert(self, *part: str) -> HotStatement:

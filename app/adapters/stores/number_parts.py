@@ -37,8 +37,8 @@ _PLAIN = String().with_variant(String(collation="C"), "postgresql")
 class NumberParts:
     """A row per link and suffix of its number: `+4612` has `+4612`, `4612`, `612`, `12` and `2`.
 
-    Plain rows and no trigrams: deleted rows leave no bytes behind, and two digits can be searched.
-    The truth is the `msisdn` of the readings; these rows follow it.
+    Unlike trigrams, plain rows leave no bytes behind when deleted, and two digits can be searched.
+    The rows follow the `msisdn` of the readings.
     """
 
     def __init__(self, readings: Table, dialect: Dialect) -> None:
@@ -72,7 +72,7 @@ class NumberParts:
             run(connection, self._delete_others, link=link_id)
 
     def forget_strangers(self, database: Database) -> None:
-        """Delete the parts of links that have no reading any more."""
+        """Delete the parts of links that no longer have a reading."""
         still = exists().where(self._readings.c.link_id == self._rows.c.link_id)
         change_in_parts(database, self._rows.delete(), ~still, self._rows.c.link_id)
 

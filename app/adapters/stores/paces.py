@@ -14,7 +14,7 @@ from projections.engine.database import Database, to_micros
 from projections.engine.hot_reads import HotStatement
 
 SECOND = 1_000_000  # In microseconds.
-# Nobody waits this long for a turn; a later one was given before the clock was set back.
+# No caller waits this long for a turn; a later one was given before the clock was set back.
 AHEAD_MAX = timedelta(minutes=5)
 
 # The generic cell rate algorithm: `next_at` is when the next call would be due at a steady pace.
@@ -38,7 +38,7 @@ class SqlPaces:
         self._database = database
         self._clock = clock
         self._faults = faults
-        # They would queue for the row anyway, and each would hold a connection meanwhile.
+        # Threads would queue for the row anyway, and each would hold a connection meanwhile.
         self._one_at_a_time = Lock()
         self.metadata = MetaData()
         Table(

@@ -1,6 +1,6 @@
 """How many requests an organization has sent in this minute, counted for all processes together.
 
-Losing it begins the minute anew.
+Losing it restarts the count of the minute.
 """
 
 from uuid import UUID
@@ -11,7 +11,7 @@ from app.adapters.stores.faults import Faults
 from projections.engine.database import Database
 from projections.engine.hot_reads import HotStatement
 
-# Of two processes one may be in the next minute already: that minute counts for both. A minute
+# Another process may be in the next minute already; that minute then counts for all. A minute
 # further ahead was counted before the clock was set back.
 _COUNT = HotStatement(
     text(
@@ -42,7 +42,7 @@ class SqlRequestCounts:
         )
 
     def count(self, organization_id: UUID, minute: int, wanted: int) -> tuple[int, int] | None:
-        """Count so many requests; return the minute that counts, and all that are taken of it.
+        """Count `wanted` requests; return the minute that has them, and how many it has in all.
 
         None if the table cannot be reached.
         """

@@ -23,7 +23,7 @@ from projections.engine.hot_reads import HotStatement, as_id, run
 from projections.engine.inserting import insert_new
 from workers.reading import NewTurn
 
-ASKED_FOR = 0  # When such a link is due, which is before all others.
+ASKED_FOR = 0  # The due time of a link that was asked for, which is before all others.
 
 
 class SqlReadingTurns:
@@ -95,7 +95,7 @@ class SqlReadingTurns:
     def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
         """Return links of a network that are due, longest due first; organizations take turns.
 
-        For each whether it was asked for, so that it is read although it was read lately.
+        The value is True if a link was asked for; then it is read even if it was read lately.
         """
         values = {"network": network, "now": to_micros(now), "most": limit}
         return {as_id(row[0]): bool(row[1]) for row in self._database.rows(self._due, **values)}
@@ -118,7 +118,7 @@ class SqlReadingTurns:
         ends_at: datetime | None,
         answered_at: datetime | None,
     ) -> None:
-        """Set the next turn of a link; without an answer its age goes on."""
+        """Set the next turn of a link; without an answer its reading keeps its age."""
         self._write(
             self._move,
             link=link_id,
@@ -136,7 +136,7 @@ class SqlReadingTurns:
         self._write(self._drop, link=link_id)
 
     def oldest(self, networks: Sequence[str]) -> Mapping[str, datetime]:
-        """Return when the link was read that has waited longest, for networks that have any."""
+        """Return, by network, when its longest unread link was last read; omit empty networks."""
         found = {each: self._database.rows(self._oldest, network=each)[0][0] for each in networks}
         return {name: from_micros(at) for name, at in found.items() if at is not None}
 

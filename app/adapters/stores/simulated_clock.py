@@ -1,4 +1,4 @@
-"""By how much the simulated network is ahead of everybody's clock; losing it sets it back."""
+"""By how much the simulated network's clock is ahead of ours; losing it sets that clock back."""
 
 from datetime import timedelta
 

@@ -89,7 +89,7 @@ class SqlSlicesInHand:
             return connection.execute(statement).first() is not None
 
     def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Release one's own slice; nobody may take it before a moment."""
+        """Release a slice of the holder; nobody may take it before `until`."""
         columns = self._rows.c
         statement = self._rows.update().where(*self._mine)
         values = {columns.holder: None, columns.until: to_micros(until)}
@@ -97,7 +97,7 @@ class SqlSlicesInHand:
             connection.execute(statement.values(values), _named(this, holder))
 
     def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
-        """Keep one's own slices until a later moment."""
+        """Keep slices of the holder until a later moment."""
         if not slices:
             return
         statement = self._rows.update().where(*self._mine).values(until=to_micros(until))
@@ -105,7 +105,6 @@ class SqlSlicesInHand:
             connection.execute(statement, [_named(each, holder) for each in slices])
 
     def forget_lapsed(self, now: datetime) -> None:
-        """Delete lapsed rows."""
         self._database.rows(_FORGET, now=to_micros(now))
 
     def end_rests(self) -> None:
@@ -114,7 +113,7 @@ class SqlSlicesInHand:
             connection.execute(self._rows.delete().where(self._rows.c.holder.is_(None)))
 
     def clear(self) -> None:
-        """Delete all rows; used when no other process runs, so what a former one held is free."""
+        """Delete all rows; only for when no other process runs, so that none holds a slice."""
         with self._database.writing() as connection:
             connection.execute(self._rows.delete())
 

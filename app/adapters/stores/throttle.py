@@ -20,7 +20,7 @@ from projections.engine.in_parts import change_in_parts
 from projections.engine.inserting import insert_into
 
 FAILURES_MAX = 5  # Wrong secrets of a client from an address within a window, before it must wait.
-# Of all clients from an address, so that trying many client ids is no way around the limit.
+# The same for all clients from an address, or trying many client ids would avoid the limit.
 ADDRESS_FAILURES_MAX = 60
 WINDOW = timedelta(minutes=1)
 

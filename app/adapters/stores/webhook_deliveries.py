@@ -40,13 +40,13 @@ from workers.webhooks import LEASE, Taken
 
 ROWS_MAX = 500  # Of one statement: PostgreSQL takes 65,535 values.
 # A lease or pause that ends further ahead is from before a clock was set back. This is longer than
-# both, because who looks may have read the clock earlier, or on a machine whose clock is behind.
+# both, because a reader may have read the clock earlier, or on a machine whose clock is behind.
 AHEAD_MAX = timedelta(minutes=2)
 _TIMES = ("created_at", "next_attempt_at", "attempted_at")
 
 
 class SqlDeliveries:
-    """A row per delivery, and one per endpoint about how it has been of late."""
+    """A row per delivery, and one per endpoint about its recent failures."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -54,13 +54,13 @@ class SqlDeliveries:
         self._rows, self._states = _tables(self.metadata)
         columns = self._rows.c
         self._read = [each for each in columns if each.name != "taken_until"]
-        # In the whole order of a choice, so that a long backlog is not sorted for each.
+        # In the full sort order of `take`, so that a long backlog is not sorted for each choice.
         order = (columns.next_attempt_at, columns.position)
         self._index("due", *order, of=columns.status == "pending")
         first = and_(columns.status == "pending", columns.attempts == 0)
         self._index("first", columns.about, columns.position, of=first)
         self._index("taken", columns.taken_until, of=columns.taken_until.is_not(None))
-        # With the owner, so that a count of many reads no row.
+        # With the organization, so that counting many deliveries reads no rows.
         self._index("newest", columns.organization_id, columns.created_at, columns.id)
         Index("webhook_deliveries_by_age", columns.created_at)
         self._next = self._next_statement()
@@ -92,7 +92,7 @@ class SqlDeliveries:
     def reopen(
         self, connection: Connection, delivery_id: UUID, endpoint_id: UUID, now: datetime
     ) -> None:
-        """Let a delivery be made again at once, with all its repeats before it."""
+        """Let a delivery be made again at once, with a fresh set of retries."""
         this = and_(self._rows.c.id == delivery_id, self._rows.c.endpoint_id == endpoint_id)
         values = {"status": "pending", "retries": 0, "next_attempt_at": to_micros(now)}
         connection.execute(self._rows.update().where(this).values(values))
@@ -104,7 +104,7 @@ class SqlDeliveries:
         states, micros = self._states, to_micros(now)
         whose = states.c.endpoint_id == endpoint_id
         with self._database.writing() as connection:
-            # One at a time chooses among the deliveries of an endpoint.
+            # The lock lets one worker at a time choose among the deliveries of an endpoint.
             state = connection.execute(select(states).where(whose).with_for_update()).first()
             if state is None or _is_ahead(state.paused_until, now):
                 return None
@@ -138,7 +138,7 @@ class SqlDeliveries:
         return connection.execute(select(func.count(), repeats).where(taken)).one()
 
     def _next_statement(self) -> Select[Any]:
-        """Select what may be taken: first attempts only in the order of what they are about."""
+        """Select what may be taken; first attempts about the same thing go in their order."""
         columns, before = self._rows.c, self._rows.alias("before")
         is_behind = exists().where(
             before.c.endpoint_id == columns.endpoint_id,
@@ -189,7 +189,7 @@ class SqlDeliveries:
         return True
 
     def failing_since(self, endpoint_id: UUID) -> datetime | None:
-        """Return when the first of the failures was that an endpoint has had in a row."""
+        """Return when the present series of failures of an endpoint began."""
         states = self._states.c
         asked = select(states.failing_since).where(states.endpoint_id == endpoint_id)
         with self._database.reading() as connection:
@@ -197,7 +197,7 @@ class SqlDeliveries:
         return from_micros(since)
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
-        """Give up what waits for an endpoint that is told nothing any more."""
+        """Give up what waits for an endpoint that was disabled or deleted."""
         columns = self._rows.c
         waits = and_(
             columns.endpoint_id == endpoint_id,
@@ -218,7 +218,7 @@ class SqlDeliveries:
         return [(each.organization_id, each.endpoint_id) for each in late]
 
     def _due_statement(self) -> Select[Any]:
-        """Select each endpoint that does not rest with its earliest attempt, a probe for each."""
+        """Select each endpoint that is not paused, with its earliest attempt (an index probe)."""
         states = self._states.c
         paused = states.paused_until
         rests_not = or_(paused.is_(None), paused <= bindparam("now"), paused > bindparam("latest"))
@@ -284,7 +284,7 @@ class SqlDeliveries:
         return None if row is None else _delivery(row)
 
     def failed(self, organization_id: UUID, endpoint_id: UUID) -> Sequence[UUID]:
-        """Return what an endpoint was told in vain, oldest first."""
+        """Return the failed deliveries of an endpoint, oldest first."""
         columns = self._rows.c
         whose = and_(columns.endpoint_id == endpoint_id, columns.organization_id == organization_id)
         ids = select(columns.id).where(whose, columns.status == "failed")
@@ -310,9 +310,9 @@ class SqlDeliveries:
         return sums
 
     def backlog(self) -> tuple[int, datetime | None]:
-        """Return how many deliveries wait, and since when one does that nothing holds up.
+        """Return how many deliveries wait, and since when the oldest for a sound endpoint does.
 
-        A delivery that waits for an endpoint which fails is late for its sake, not for ours.
+        A delivery to an endpoint that fails is late because of the endpoint, not because of us.
         """
         rows, states = self._rows.c, self._states.c
         waits = rows.status == "pending"

@@ -1,1 +1,1 @@
-"""Telling partners: HTTP to addresses that partners name."""
+"""Webhooks: HTTP to addresses that partners name."""

@@ -1,8 +1,8 @@
-"""Sends a webhook to where its URL leads, over a connection of its own to a checked address.
+"""Sends a webhook to its URL, over a connection of its own to a checked address.
 
-A partner names the URL, so nothing of it is trusted: the name is resolved once, all its addresses
-are judged, and the connection goes to one of those. Everything together ends in time, redirects
-are not followed, proxies of the environment are not used. No error tells anything of the URL.
+A partner names the URL, so it is not trusted: the name is resolved once, all its addresses are
+checked, and the connection goes to one of them. Everything together ends in time, redirects are not
+followed, proxies of the environment are not used. No error shows any part of the URL.
 """
 
 import socket
@@ -37,7 +37,7 @@ HEADERS: Final = {
 
 Address = IPv4Address | IPv6Address
 Resolve = Callable[[str, float], Sequence[str] | None]
-# Why there is no status: a part of the API.
+# Why there is no status; partners see these values.
 Failure = Literal[
     "url_not_allowed",
     "address_not_allowed",
@@ -51,7 +51,7 @@ Failure = Literal[
 
 
 class Names:
-    """Resolves names in time. All who ask for one name wait for one thread, which ends with it."""
+    """Resolves names in time. All callers with the same name wait for the same thread."""
 
     def __init__(self, ask: Callable[[str], Sequence[str]] | None = None) -> None:
         self._ask = ask or _addresses
@@ -75,7 +75,7 @@ class Names:
         try:
             found = self._ask(name)
         except (OSError, UnicodeError):
-            pass  # There is no such name, or nobody can tell now.
+            pass  # There is no such name, or it cannot be resolved now.
         finally:
             with self._lock:
                 del self._asked[name]
@@ -149,7 +149,7 @@ class HttpSender:
             return False
 
     def _connection(self, destination: Destination, addresses: Sequence[str]) -> "Plain":
-        # A process that sends nothing does not even load the client.
+        # Loaded late, so that a process that sends nothing does not load the HTTP client.
         from app.adapters.remote.connection import (  # noqa: PLC0415  # As above.
             ADDRESSES_MAX,
             Plain,
@@ -161,7 +161,7 @@ class HttpSender:
             connection = Tls(destination.host, destination.port, ssl_context=self._context)
         else:
             connection = Plain(destination.host, destination.port)
-        # What was checked is what is connected to: nothing is resolved again.
+        # Connect to the addresses that were checked, without resolving the name again.
         connection.resolve = lambda _: addresses[:ADDRESSES_MAX]
         connection.silence_s, connection.idle_s = None, 0.0
         connection.bytes_max = READ_BYTES_MAX
@@ -216,7 +216,7 @@ def _may_reach(address: Address) -> bool:
 
 
 def is_own(address: Address) -> bool:
-    """Tell whether an address is this machine's: then the way there begins at the same address.
+    """Tell whether an address is this machine's: then packets to it have it as their source.
 
     Connecting a datagram socket sends nothing.
     """
@@ -226,4 +226,4 @@ def is_own(address: Address) -> bool:
             probe.connect((str(address), 9))
             return ip_address(probe.getsockname()[0]) == address
     except OSError:
-        return False  # There is no way there.
+        return False  # There is no route to it.

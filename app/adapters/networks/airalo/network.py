@@ -1,7 +1,7 @@
 """The adapter of Airalo, Partner API v2: an order network that keeps our reference.
 
-The reference is the `description` of an order, by which a lost one is told. The ICCID is the
-endpoint. Airalo suspends nothing, removes no package and takes back nothing by itself.
+The reference is the `description` of an order, by which we find an order whose reply was lost. The
+ICCID is the endpoint. Airalo suspends nothing, removes no package and takes back nothing by itself.
 """
 
 import time
@@ -33,12 +33,12 @@ from domain.provider_errors import OutcomeUnknown, Rejected, Unavailable
 if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
 
-# Nothing is said of how long an order may take; those that may take longer are another call.
+# Airalo does not say how long an order may take. For longer ones it has another call.
 SETTLES_AFTER = timedelta(minutes=10)
 # A login that was refused is not tried again for so long; three a minute are allowed.
 LOGIN_PAUSE_S = 60.0
 ORDERS_PER_PAGE = 100
-ORDER_PAGES_MAX = 20  # 2,000 orders in the days since an intent; more are not looked through.
+ORDER_PAGES_MAX = 20  # 2,000 orders in the days since an intent; more are not searched.
 AREAS_PER_PAGE = 20
 CATALOGUE_PAGES_MAX = 100
 
@@ -47,7 +47,7 @@ OK = HTTPStatus.OK
 DONE = range(200, 300)
 MAINTENANCE = 13  # Of the operator: "try again later".
 UNEXPECTED = 53  # "Something unexpected happened": it may have been done.
-OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Our account or address is refused.
+OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our account or address.
 
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
 CANNOT = "Airalo cannot do it"
@@ -135,8 +135,8 @@ class Session:
 class Airalo:
     """An order network over Airalo's Partner API.
 
-    `packages` is its API once more, for what an eSIM has on it: Airalo limits those reads for
-    each eSIM, so a partner who reads one too often keeps nobody from buying.
+    `packages` is a second client of the same API, for reading the packages of eSIMs. Airalo limits
+    these reads per eSIM, so a 429 there must not hold up purchases.
     """
 
     name = "airalo"
@@ -158,7 +158,6 @@ class Airalo:
         self.balance(timeout_s=timeout_s)
 
     def balance(self, *, timeout_s: float) -> ProviderBalance | None:
-        """Return our credit."""
         reply = _answer(self._session.read("/balance", timeout_s))
         return decode(reply, wire.Data[wire.Balances]).data.balance
 
@@ -188,7 +187,8 @@ class Airalo:
     ) -> Sequence[Order]:
         """Return the completed orders of one package on one new eSIM, oldest first.
 
-        The list can be asked for days only, of a zone that is not said, and tells times in seconds.
+        The list is filtered by whole days, in a time zone that is not documented, so a day more is
+        asked for at both ends. Its times are in whole seconds.
         """
         left_s, since = time_left(timeout_s), since.replace(microsecond=0)
         days = (since - timedelta(days=1), until + timedelta(days=1))
@@ -216,7 +216,7 @@ class Airalo:
     def add_plan(
         self, endpoint_id: str, plan: ProviderPlan, reference: str, *, timeout_s: float
     ) -> Addon:
-        """Buy the top-up of a package; only `usage` tells the id under which it is there."""
+        """Buy the top-up of a package; its id on the eSIM is told by `usage` only."""
         until, package = time_left(timeout_s), plan.provider_plan_id
         topup = package + wire.TOPUP
         body = {"package_id": topup, "iccid": endpoint_id, "description": reference}
@@ -268,7 +268,6 @@ class Airalo:
         raise Rejected(CANNOT)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        """Return the activation code."""
         code = self._sim(iccid, timeout_s).activation_code
         if code is None:
             message = "an eSIM without activation code"

@@ -16,9 +16,7 @@ from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.cost import Cost, ProviderBalance
 from domain.links.network import AddonUsage, Order
 
-TOPUP = (
-    "-topup"  # A package for an eSIM that is there has the id of the one for a new eSIM, and this.
-)
+TOPUP = "-topup"  # Suffix that makes the id of a package for a new eSIM that of its top-up.
 ICCID = re.compile(r"[0-9]{16,22}")
 ISO = re.compile(r"[A-Z]{2}")
 REFERENCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -127,8 +125,8 @@ class OrderPage(Struct):
 def orders_of(reply: Reply) -> tuple[list[Placed], int]:
     """Return the orders of a page and how many pages there are.
 
-    One that cannot be read is passed over if its description is no id, as all of ours are: people
-    place others in the same account. Raises Malformed.
+    People also place orders in the same account. So an order that cannot be read is skipped, unless
+    its description holds an id, as ours do. Raises Malformed.
     """
     page, found = decode(reply, OrderPage), []
     for each in page.data:
@@ -247,5 +245,5 @@ class Balances(Struct):
 
 
 def ours_mb(theirs: float) -> float:
-    """Return an amount of theirs in MB, of which 1000 are what they call 1 GB."""
+    """Convert an amount of Airalo, with 1024 MB to the GB, to ours, with 1000 MB to the GB."""
     return theirs * 1000 / 1024

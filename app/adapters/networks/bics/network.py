@@ -1,7 +1,7 @@
 """The network `bics`: the port over the API of BICS SIM for Things.
 
-The API keeps no reference of ours that it would honour, so a creation or an addition is sent
-once. Our reference is in the name of the endpoint, by which a lost creation is told to be ours.
+The API does not recognize a repeated request, so a creation or an addition is sent once. Our
+reference is the name of the endpoint, by which we find a creation whose reply was lost.
 """
 
 import re
@@ -91,9 +91,9 @@ class BicsNetwork:
         self._session = session
         self._profiles = profiles
         self._clock = clock
-        # Of the stock, by sponsor and product: before it, no such eSIM was free when last seen.
+        # By sponsor and product, the first page of the stock that may have such a free eSIM.
         self._first_pages: dict[tuple[str | None, str], int] = {}
-        self._passed_over: set[str] = set()  # Free at BICS, and never sold again.
+        self._passed_over: set[str] = set()  # ICCIDs that are free at BICS but not to be sold.
 
     def probe(self, *, timeout_s: float) -> None:
         """Ask for one eSIM, which needs a login too."""
@@ -184,7 +184,7 @@ class BicsNetwork:
         }
         try:
             made = self._session.change("POST", "/CreateEndPoint", request, deadline, Created)
-        except Rejected:  # Also of an earlier call of ours that was done meanwhile.
+        except Rejected:  # Perhaps because an earlier call of ours was done meanwhile.
             return self._kept(iccid, reference, deadline)
         if str(made.end_point_id) in NONE:
             message = "bics tells of a creation without its endpoint"
@@ -252,7 +252,7 @@ class BicsNetwork:
         )
 
     def remove_endpoint(self, endpoint_id: str, *, timeout_s: float) -> None:
-        """Take the eSIM off an endpoint, which puts it back into the stock, and delete that."""
+        """Unlink the eSIM, which puts it back into the stock, then delete the endpoint."""
         deadline, request = Deadline(timeout_s), {"endPointId": endpoint_id}
         trouble = ""
         with suppress(NoSuchEndpoint):
@@ -288,7 +288,7 @@ class BicsNetwork:
         *,
         timeout_s: float,
     ) -> Addon:
-        """Add a plan; its id is the highest of that plan, as far as it can be read."""
+        """Add a plan; the highest id of that plan is the new one, unless it cannot be read."""
         deadline = Deadline(timeout_s)
         self._patch(endpoint_id, {"addAddonPlanIds": [plan.provider_plan_id]}, deadline)
         try:
@@ -380,7 +380,7 @@ class BicsNetwork:
         return {day: volume for day, volume in days if day is not None and volume}
 
     def status(self, endpoint_id: str, *, timeout_s: float) -> NetworkStatus:
-        """Return the life cycle, and whether there was traffic today; where is not told."""
+        """Return the life cycle, and whether there was traffic today; BICS tells no location."""
         deadline, as_of = Deadline(timeout_s), self._clock()
         status = self._status(self._profile(endpoint_id, deadline), deadline)
         days = self._traffic(endpoint_id, as_of - timedelta(days=SEEN_DAYS), deadline)

@@ -1,8 +1,8 @@
 """Calls to the API of BICS SIM for Things: logged in, judged by its result codes.
 
 The token of a login is kept in the process and used by all its threads, which log in one at a
-time. A 401, also one inside a 200, means that nothing was done; so every call, also a change, is
-sent once more after a new login.
+time. A 401, also one inside a 200, means that nothing was done. So after it every call, even a
+change, is sent once more with a new login.
 """
 
 import re
@@ -27,7 +27,7 @@ UNAUTHORIZED = 401
 REFUSALS = range(400, 500)
 # A login that was refused is not tried again for so long, because accounts can get locked.
 LOGIN_PAUSE_S = 60.0
-# No list of result codes is published, so these two are told by the words of the description.
+# No list of result codes is published, so these two are recognized by words of the description.
 GONE = re.compile(
     r"end\s?point.*(not (found|exist|available)|invalid|unknown)"
     r"|(invalid|unknown|no such) end\s?point",
@@ -69,7 +69,7 @@ class Session:
         deadline: Deadline,
         nothing: frozenset[str] = frozenset(),
     ) -> T:
-        """Return what a read answers; `nothing` are the codes that say that there is none.
+        """Return what a read answers; the codes in `nothing` say that there is no such data.
 
         Raises Unavailable, or NoSuchEndpoint.
         """

@@ -114,7 +114,7 @@ class Sim(msgspec.Struct, rename="camel"):
 
 
 class Sims(msgspec.Struct, rename="camel"):
-    """A page of eSIMs. No part has a default: the reply of another call would be an empty page."""
+    """A page of eSIMs. No field has a default, or another call's reply would be an empty page."""
 
     class Rows(msgspec.Struct):
         rows: list[Sim]
@@ -123,7 +123,7 @@ class Sims(msgspec.Struct, rename="camel"):
 
 
 class BasicInfo(msgspec.Struct, rename="camel"):
-    """`name` is our reference; `life_cycle` may be missing, then the SIM's status tells it."""
+    """`name` is our reference. If `life_cycle` is missing, the status of the SIM tells it."""
 
     name: str = ""
     iccid: str = ""

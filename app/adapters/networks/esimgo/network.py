@@ -1,7 +1,8 @@
 """The adapter of eSIM Go, API v2.5.
 
-It keeps no reference of ours and repeats nothing safely: what a lost reply has come to is looked
-up, an order in the list of orders, a bundle among those of its eSIM. The ICCID is the endpoint.
+It keeps no reference of ours, and no change is safe to repeat. After a lost reply the outcome is
+looked up: an order in the list of orders, a bundle among those of its eSIM. The ICCID is the
+endpoint.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ SETTLES_AFTER = timedelta(minutes=10)
 # Nothing says whether an eSIM is connected now, only when its network last heard of it; devices
 # make themselves heard every one to three hours (3GPP TS 24.301, T3412).
 CONNECTED_FOR = timedelta(hours=3)
-BEHIND_MAX = timedelta(minutes=1)  # A clock that is told to be further behind is not believed.
+BEHIND_MAX = timedelta(minutes=1)  # More than this is not believed of eSIM Go's clock.
 ORDERS_PER_PAGE = 100
 ORDER_PAGES_MAX = 20  # 2,000 orders; in the ten minutes of a lost one we place 1,200 at most.
 SECONDS = "%Y-%m-%dT%H:%M:%S"
@@ -115,8 +116,8 @@ class EsimGo:
     ) -> Sequence[Order]:
         """Return the orders of one bundle on one eSIM, oldest first.
 
-        Orders of a bundle for an eSIM that is there already look the same. Their moments are
-        corrected if the clock there is behind, or a lost one would seem to be older than its call.
+        Orders of a bundle for an existing eSIM look the same. If the clock there is behind, times
+        are corrected, or an order whose reply was lost would seem older than its call.
         """
         left_s = time_left(timeout_s)
         found: list[Order] = []
@@ -165,7 +166,7 @@ class EsimGo:
         *,
         timeout_s: float,
     ) -> Addon:
-        """Buy one more bundle for an eSIM; only `usage` tells the id under which it is there."""
+        """Buy one more bundle for an eSIM; its id there is told by `usage` only."""
         until = time_left(timeout_s)
         try:
             order = self._place(plan, until(), endpoint_id).read(plan.provider_plan_id)
@@ -240,7 +241,6 @@ class EsimGo:
         self._switch(endpoint_id, "active", timeout_s)
 
     def lpa(self, iccid: str, *, timeout_s: float) -> str:
-        """Return the activation code."""
         lpa = self._esim(iccid, timeout_s).lpa
         if lpa is None:
             message = "an eSIM without activation code"
@@ -289,20 +289,20 @@ class EsimGo:
         return _answer(self._api.read("GET", path, query=query, timeout_s=timeout_s))
 
     def _require_key(self, timeout_s: float) -> None:
-        """Raise Unavailable if our key is refused; 403 says that, or that an eSIM is not ours."""
+        """Raise Unavailable if our key is refused; a 403 may also mean an eSIM that is not ours."""
         self._organisation(timeout_s)
 
     def _place(self, plan: ProviderPlan, timeout_s: float, iccid: str | None = None) -> wire.Placed:
-        """Order a bundle for a new eSIM, or for this one. It is not validated before.
+        """Order a bundle for a new eSIM, or for this one, without validating the order first.
 
-        A validation is a call more and says nothing of the moment of the order, which makes the
-        same checks before it takes anything.
+        The order makes the same checks before it takes anything, and a validation says nothing of
+        that later moment.
         """
         line: dict[str, Any] = {
             "type": "bundle",
             "quantity": 1,
             "item": plan.provider_plan_id,
-            "allowReassign": False,  # Else the bundle could come on another eSIM.
+            "allowReassign": False,  # Otherwise the bundle could be put on another eSIM.
         }
         if iccid is not None:
             line["iccids"] = [iccid]
@@ -315,8 +315,8 @@ class EsimGo:
     ) -> str | None:
         """Revoke a bundle; return what eSIM Go says of it, None if it refuses.
 
-        It also refuses what is revoked already, as when a proxy has sent the request twice; then
-        that is "", and counts as done.
+        It also refuses a bundle that is revoked already, for example if a proxy has sent the
+        request twice. Then the result is "", which counts as done.
         """
         path = f"{_path(iccid)}/bundles/{_escaped(bundle)}/assignments/{_escaped(assignment)}"
         query = {"type": "transaction", "refundToBalance": "true" if self._refunds else "false"}
@@ -330,7 +330,7 @@ class EsimGo:
         return _understood(lambda: decode(reply, wire.Status)).status
 
     def _switch(self, iccid: str, state: wire.State, timeout_s: float) -> None:
-        """Suspend or resume; it is refused for an eSIM that is so already, which is no error."""
+        """Suspend or resume; a refusal because the eSIM has this state already is no error."""
         until = time_left(timeout_s)
         body = {"suspend": state == "suspended"}
         try:
@@ -379,7 +379,7 @@ def _behind(reply: Reply, now: datetime) -> timedelta:
     """Return how far the network's clock is behind, where its reply shows that it is."""
     told = moment_of_header(reply.headers.get("date", ""))
     behind = now - told if told is not None else timedelta(0)
-    # It counts whole seconds, and the reply took its time.
+    # A small difference is no error: the header has whole seconds, and the reply took its time.
     return min(behind, BEHIND_MAX) if behind > APART else timedelta(0)
 
 

@@ -3,9 +3,9 @@
 Fields that we do not use are passed over. The provider's pages, its document and its examples
 differ in places; where they do, both forms are read. Quantities are bytes, 1 MB = 1,000,000.
 
-Also what it sends by itself (callbacks, version 3): verified, and read for its ICCID alone. A
-notification has neither a number nor a time, so one that somebody has recorded can be sent again
-for ever. Therefore nothing that it says of usage is believed: it only says where to look.
+Also its notifications (callbacks, version 3), which are verified and read for their ICCID alone.
+They have neither a number nor a time, so a recorded one can be replayed for ever. Therefore the
+usage in it is not believed: a notification only says which eSIM to read.
 """
 
 import base64
@@ -28,7 +28,7 @@ from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork
 
 MB = 1_000_000
-FAR_MS = 10**14  # The year 5138; no date can tell what is much later.
+FAR_MS = 10**14  # The year 5138; datetime cannot hold much later moments.
 LAPSES_AFTER = timedelta(days=365)  # A bundle that nobody has used for twelve months.
 
 ICCID = re.compile(r"[0-9]{18,22}")
@@ -91,7 +91,7 @@ class Placed(Struct, rename="camel"):
 
 
 class OddOrder(Struct, rename="camel"):
-    """What may be read of an order in an unknown form."""
+    """The readable fields of an order in an unknown form."""
 
     order: Any = None
     created_date: Any = None
@@ -149,7 +149,7 @@ class Assignment(Struct, rename="camel"):
             used_mb, remaining_mb = initial_mb, 0.0
         elif self.unlimited:
             remaining_mb = initial_mb
-        # Of an order and the number of its line, counted from 0.
+        # The reference is that of the order and the number of its line, counted from 0.
         order, _, _ = (self.assignment_reference or "").rpartition("-")
         return AddonUsage(self.id, bundle, used_mb, remaining_mb, expires_at, order or None)
 
@@ -215,7 +215,7 @@ class EsimDetails(Struct, rename="camel"):
 
     @property
     def lpa(self) -> str | None:
-        """The activation code (GSMA SGP.22 §4.1): the address may come as a URL, so as its host."""
+        """The activation code (GSMA SGP.22 §4.1); of an address that comes as a URL, the host."""
         host = re.sub(r"^[a-z]+://", "", self.smdp_address or "").rstrip("/")
         return f"LPA:1${host}${self.matching_id}" if host and self.matching_id else None
 
@@ -277,7 +277,7 @@ class CatalogueBundle(Struct, rename="camel"):
     def supplied(
         self, currency: str, operators: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]]
     ) -> SuppliedPlan:
-        """Return the bundle as a plan; what an order will really cost, only its reply tells."""
+        """Return the bundle as a plan; its cost is an estimate until an order's reply tells it."""
         named = [*(self.countries or []), *(self.roaming_enabled or [])]
         codes = {each if isinstance(each, str) else each.iso or "" for each in named}
         return SuppliedPlan(
@@ -366,8 +366,8 @@ def matching(
 ) -> list[Order]:
     """Return the orders of one eSIM with a bundle that were placed from `since` to `until`.
 
-    `behind`: how far their clock is. Raises Malformed if one of them cannot be read; what cannot be
-    of them is passed over.
+    `behind`: how far their clock is. Raises Malformed for an unreadable order that may be one of
+    them; others are skipped.
     """
     read = [_order_of(each, bundle, since - behind, until) for each in orders]
     there = [replace(each, placed_at=each.placed_at + behind) for each in read if each is not None]

@@ -1,4 +1,4 @@
-"""An eSIM network that needs no network: its stock, endpoints, usage and failures are simulated.
+"""An eSIM network inside this installation: stock, endpoints, usage and failures are simulated.
 
 | module | holds |
 |---|---|

@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class Call:
     """A call under way; everything in it happens at the moment at which it began.
 
-    `now` is by the network's clock, which is `ahead` of everybody's; `deadline` is by theirs.
+    `now` is by the network's clock, which is `ahead` of ours; `deadline` is by ours.
     """
 
     connection: Connection
@@ -57,8 +57,8 @@ class Calls:
     def changing(self, timeout_s: float) -> Iterator[Call]:
         """Lend a durable transaction; raises OutcomeUnknown if its commit fails.
 
-        Durable, because the caller's log may be written after a crash of this database, and it
-        would then name something that the network has forgotten.
+        Durable, because otherwise a crash could make this database forget what the caller's log
+        names afterwards.
         """
         now, deadline = self._begin(timeout_s)
         committing = False

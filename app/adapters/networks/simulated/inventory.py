@@ -159,7 +159,6 @@ class Inventory:
         return _one(run(connection, self._by_iccid, esim=iccid))
 
     def insert(self, connection: Connection, subscription: Subscription) -> None:
-        """Write a new endpoint."""
         row = {
             "endpoint_id": subscription.endpoint_id,
             "iccid": subscription.iccid,

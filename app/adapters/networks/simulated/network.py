@@ -78,7 +78,7 @@ OPERATOR_TIMEOUT_S: Final = 10.0
 _UNKNOWN_ESIM: Final = "the network knows no such eSIM"
 
 PATIENCE: Final = timedelta(seconds=15)  # How long callers wait for one outcome, over all calls.
-LATE: Final = timedelta(seconds=3)  # How long after everybody has given up a late effect comes.
+LATE: Final = timedelta(seconds=3)  # A late effect comes this long after callers have given up.
 
 
 class Fault(StrEnum):
@@ -129,19 +129,19 @@ class SimulatedNetwork:
 
     There is one product, `esim`, and any number of eSIMs for any sponsor profile. An eSIM that had
     an endpoint is free again once it is released. Every base plan but the empty one is accepted.
-    With `sandbox` on, the plans that `script` lists fail on demand. `wait` blocks for a number of
+    With `sandbox` on, the plans that `Fault` lists fail on demand. `wait` blocks for a number of
     seconds. `patience` is how long callers wait for an outcome; a late outcome comes after it.
     Under another `name` it has tables of its own. Its time is `ahead` of the clock.
 
-    An addition under a known reference is refused only if it is of another plan, or if its plan was
-    removed since.
+    An addition under a known reference returns the earlier one. It is refused only for another
+    plan, or if the plan was removed since.
     """
 
     remote = False
     shape: Literal["stock"] = "stock"
     creates_once = True
     adds_once = True
-    background_reads_per_s = 20.0  # They share the machine with those who wait.
+    background_reads_per_s = 20.0  # They share the machine with the requests of partners.
     capabilities: frozenset[Capability] = frozenset(
         {"suspend", "location", "remove_plan", "cancel"}
     )

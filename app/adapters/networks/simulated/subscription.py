@@ -148,8 +148,8 @@ class Subscription(msgspec.Struct, frozen=True):
     """An eSIM in use. Usage is stored as of `meter_at`; later usage is computed when asked for.
 
     There is no traffic from `stopped_at` on; it is None while the endpoint is active. Its moments
-    are by the network's clock, which was `ahead` of everybody's when it was created, and may have
-    been moved since. What it reports is by everybody's: the `ahead` of a report is the present one.
+    are by the network's clock, which was `ahead` of ours at its creation, and may have been moved
+    since. Reports are by our clock; their argument `ahead` is how far the network's is ahead now.
     """
 
     endpoint_id: str
@@ -238,11 +238,11 @@ class Subscription(msgspec.Struct, frozen=True):
         )
 
     def _told(self, moment: datetime | None, ahead: timedelta) -> datetime | None:
-        """Return a moment by everybody's clock; nothing was before the endpoint."""
+        """Return a moment by our clock, which is never before the creation of the endpoint."""
         return moment and max(moment - ahead, self.created_at - self.ahead)
 
     def covered(self, now: datetime) -> list[tuple[str, ...]]:
-        """Return where the plans work that it has begun to use, without those that are over."""
+        """Return the countries of each plan that was begun and has not ended."""
         return [
             addon.countries
             for addon in self._settled(now).addons
