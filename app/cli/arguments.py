@@ -1,4 +1,4 @@
-"""What operators type, each kind with the rule by which a wrong value is refused."""
+"""The types of command-line arguments; each refuses wrong values by its own rule."""
 
 import re
 from collections.abc import Callable

@@ -72,7 +72,7 @@ def _export_entries(
 
 
 def _table(log: Log, selection: Selection, progress: Progress) -> Iterator[bytes]:
-    """Yield the transactions as partners get them, with whose they are and who made them."""
+    """Yield the transactions as partners get them, with their organization and their actor."""
     entries = replayed(walk(log, REPLAYED, progress, selection.last_position))
     rows = (
         (entry.organization_id, *cells(entry), actor)

@@ -104,7 +104,7 @@ def _prove(container: Container, transaction_id: UUID) -> Mapping[str, Any]:
 
 
 def _vouching(container: Container, position: int) -> KeptCheckpoint:
-    """Return the newest checkpoint; a new one, for who may sign, if that does not vouch for it."""
+    """Return the newest checkpoint if it covers a position; else sign one, which needs a right."""
     kept = container.checkpoint_store.newest()
     if kept is None or kept.signed.checkpoint.position < position:
         authorize(container, "audit")
@@ -170,7 +170,7 @@ def _plain(signed: SignedCheckpoint) -> Mapping[str, Any]:
 
 
 def _compare(row: Stored, told: Mapping[str, Any]) -> None:
-    """Derive the transaction from its event; raises NoProof where it is told otherwise.
+    """Derive the transaction from its event; raises NoProof if the file says otherwise.
 
     The reason of an older refund stands in another event, so it is not proved, nor compared.
     """
@@ -185,6 +185,6 @@ def _compare(row: Stored, told: Mapping[str, Any]) -> None:
     unproved = {"reason"} if derived.get("refund_of") and "reason" not in derived else set()
     for name in sorted(derived.keys() | told.keys()):
         values = [json.dumps(each.get(name), sort_keys=True) for each in (derived, told)]
-        if name not in unproved and values[0] != values[1]:  # As text, for 1 equals 1.0 and true.
+        if name not in unproved and values[0] != values[1]:  # As text, because 1 == 1.0 == True.
             message = f"{name} of the transaction is not what its event says"
             raise NoProof(message)

@@ -123,13 +123,13 @@ def _of_provider(  # noqa: PLR0913  # Each is what the comparison needs.
 
 
 def _of_deposits(theirs: Sequence[Theirs], ours: Sequence[Ours]) -> list[Theirs]:
-    """Leave out what the bank has paid to others; not what it took back of a deposit."""
+    """Leave out what the bank has paid to others, but keep what it took back of a deposit."""
     known = {each.reference for each in ours}
     return [each for each in theirs if each.amount_micros > 0 or each.reference in known]
 
 
 def _shared(ours: Sequence[Ours]) -> set[str]:
-    """Return the references that several organizations have; one has each only once."""
+    """Return the references that several organizations use; within one each is unique."""
     return {name for name, count in Counter(each.reference for each in ours).items() if count > 1}
 
 

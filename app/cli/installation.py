@@ -71,8 +71,8 @@ def installation(
 def cause_of(container: Container, actor: str | None = None) -> Cause:
     """Return the cause of the events that one command appends: now, under a new request id.
 
-    Every command that writes calls this, so a wrong CURRENCY ends the command here, and so does an
-    operator who may not run it. `actor` is who runs it where that was found out otherwise.
+    Every command that writes calls this, so this refuses a wrong CURRENCY, and an operator without
+    the right. `actor` names who runs the command, if the caller has already found that out.
     """
     container.currency.check()
     container.database_clock.measure()

@@ -50,7 +50,7 @@ def list_all(*, as_json: bool) -> None:
         keys = _checkpoint_keys(container)
         try:
             keys = [*_token_keys(container), *keys]
-        except SigningKeysError as error:  # Where nothing was served yet there are only the others.
+        except SigningKeysError as error:  # Before the first start there are no token keys.
             if not keys:
                 raise
             click.echo(f"Warning: {error}", err=True)

@@ -226,7 +226,7 @@ def _entry(entry: TimelineEntry) -> dict[str, Any]:
 
 
 def _told(entry: TimelineEntry) -> dict[str, Any]:
-    """Return an event for people: what it did to the wallet, and who did it, stand beside it."""
+    """Return an event as a row for people; its money and its actor have columns of their own."""
     facts, money = dict(entry.facts), None
     if entry.what in SIGNS:
         money = f"{SIGNS[entry.what]}{facts.pop('amount')} {facts.pop('currency')}"

@@ -111,13 +111,13 @@ def revoke(*, operator_id: UUID, as_json: bool) -> None:
 
 
 def _who_begins(container: Container) -> str | None:
-    """Return the actor where nobody is left whose key would be needed."""
+    """Return the system's user while there is no operator whose key would be needed; else None."""
     alone = not container.settings.operator_key and not container.operators.managed()
     return user() if alone else None
 
 
 def _who_rotates(container: Container, operator_id: UUID, *, locked_out: bool) -> str | None:
-    """Return the actor where the usual rule is not enough: one's own key, and when locked out."""
+    """Return the actor if it replaces its own key or is locked out; None: the usual rule holds."""
     changed = container.operators.get(operator_id)
     if locked_out:
         if not changed.manages:

@@ -155,7 +155,7 @@ def change(  # noqa: PLR0913  # One for each option.
 
 
 def _or_none(value: int | str | None) -> int | None:
-    """Return a number; None for the word in its place, which ends what was set."""
+    """Return a number; None for the word in its place, which removes the setting."""
     return None if isinstance(value, str) else value
 
 

@@ -1,6 +1,6 @@
 """What commands print: JSON for programs, short lines and tables for people.
 
-Also the line that shows, on a terminal, how far long work has come.
+Also the progress line of long work on a terminal.
 """
 
 import json
@@ -124,7 +124,7 @@ CLEAR = "\r\033[K"  # ECMA-48: to the start of the line, then erase it.
 
 @contextmanager
 def watched(what: str) -> Iterator[Progress]:
-    """Lend a function that draws the line on standard error, if that is a terminal."""
+    """Lend a function that draws a progress line on standard error, if that is a terminal."""
     if not sys.stderr.isatty():
         yield ignore_progress
         return

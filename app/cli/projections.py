@@ -44,7 +44,7 @@ def build(*, name: str | None, everything: bool, as_json: bool) -> None:
         raise click.UsageError(message)
     with installation() as container:
         if name == TREE:
-            authorize(container, "audit")  # What it forgets would convict who changed the log.
+            authorize(container, "audit")  # The tree is the evidence against a changed log.
             with watched("Hashing") as progress:
                 reached = {TREE: container.tree_keeper.restart(progress)}
         else:

@@ -15,8 +15,8 @@ from app.security.secrets import operator_of
 from domain.accounts.operators import Operator, Right
 from domain.errors import NotPossible
 
-# Every command of this program, without its name. None: it only reads, or does nothing that the
-# service would not do by itself, or works on an installation that is new.
+# The right that each command needs. None: the command only reads, only does what the service does
+# by itself anyway, or works on a new installation.
 NEEDED: Mapping[str, Right | None] = MappingProxyType(
     {
         **dict.fromkeys(("serve", "migrate", "web", "worker", "dispatcher", "projector", "clock")),
@@ -45,7 +45,7 @@ NEEDED: Mapping[str, Right | None] = MappingProxyType(
         "wallet refund": "money",
         "wallet adjustments approve": "approve",
         "wallet adjustments reject": "approve",
-        "providers smoke": "money",  # Ours, at the provider.
+        "providers smoke": "money",  # It spends our money at the provider.
         "links import": "money",  # A fee falls due for each of them.
         "plans import": "catalogue",
         "plans price": "catalogue",
@@ -73,7 +73,7 @@ def authorize(container: Container, right: Right | None = None) -> str:
     """Return who runs the present command, as its events name them.
 
     It needs the right in the table, or the one that is given. Raises NotPossible when there are
-    operators and this is none who may.
+    operators and no key of one with this right was given.
     """
     right = right or NEEDED[_command()]
     holder = holder_of_key(container)
@@ -104,7 +104,7 @@ def holder_of_key(container: Container) -> Operator | None:
 
 
 def user() -> str:
-    """Return the user of the operating system, whom no variable can change."""
+    """Return the user of the operating system, which no environment variable can change."""
     number = os.getuid()
     try:
         return f"os:{pwd.getpwuid(number).pw_name}"
