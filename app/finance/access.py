@@ -1,7 +1,8 @@
-"""Who may look: whoever opens the one-time address, and from then on holds the cookie.
+"""Access to the pages: the one-time address gives the cookie that every other page needs.
 
-The pages have no login of their own. They are reached on the loopback interface alone, and by names
-that mean it: a page of the internet whose name was made to lead here must not read them.
+The pages have no login of their own. They are served on the loopback interface alone, and only
+under its names, so that a website whose name resolves to this machine (DNS rebinding) cannot read
+them.
 """
 
 import re
@@ -18,7 +19,7 @@ class Access:
     """The one-time address and the cookie of one run."""
 
     def __init__(self, port: int) -> None:
-        # Browsers give the cookies of a host to each of its ports, so the name tells ours.
+        # Browsers send the cookies of a host to each of its ports, so the name contains ours.
         self.cookie_name = f"finance-{port}"
         self.cookie = token_urlsafe(SECRET_BYTES)
         self.token = token_urlsafe(SECRET_BYTES)

@@ -64,7 +64,7 @@ def create_application(
 
 
 def _let_in(access: Access) -> None:
-    """Refuse whoever has not opened the address, and every name that is not ours."""
+    """Refuse requests without the cookie, and those under a host name that is not ours."""
     if not is_loopback(request.headers.get("Host")):
         raise MisdirectedRequest
     is_public = request.endpoint in {OPEN, f"pages.{STYLE}"}

@@ -299,7 +299,7 @@ class Period:
 def _csv_reply(name: str, view: SqlView, rows: Iterator[Found]) -> Response:
     """Return a download with the columns of a view.
 
-    The first rows are read before the reply begins, so that an error is still told as one.
+    The first rows are read before the reply begins, so that an error can still be the reply.
     """
     first = [*islice(rows, media.ROWS_OF_A_BLOCK)]
     cells = ([_cell(each) for each in row] for row in chain(first, rows))
@@ -350,7 +350,7 @@ def _query(**changes: Any) -> str:
 
 def _text(name: str) -> str | None:
     text = request.args.get(name, "").strip()
-    if len(text) > TEXT_MAX or NUL in text:  # No text of PostgreSQL holds it.
+    if len(text) > TEXT_MAX or NUL in text:  # No text of PostgreSQL may hold NUL.
         message = f"The value of {name} is too long, or holds what no text does."
         raise BadRequest(message)
     return text or None

@@ -36,7 +36,7 @@ class DatabaseClock:
     """Tells the database's time: the clock of this machine plus its measured offset.
 
     So deadlines, leases, heartbeats and sweeps mean the same moments in all processes. SQLite has
-    no clock (`ask` returns None), so the offset is 0 there. Telling the time asks nobody.
+    no clock (`ask` returns None), so the offset is 0 there. Telling the time makes no call.
     """
 
     def __init__(

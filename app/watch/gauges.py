@@ -50,7 +50,7 @@ class Asker(Generic[T]):
         with self._lock:
             if self._thread is None:
                 thread = Thread(target=self._run, name=f"asks {self.name}", daemon=True)
-                thread.start()  # It may fail; then the next one tries again.
+                thread.start()  # It may fail; then the next call tries again.
                 self._thread = thread
             if self._pending is None or self._pending.done():
                 self._pending = Future()
@@ -130,7 +130,7 @@ class Ages:
 
 @dataclass(frozen=True, slots=True)
 class AuditState:
-    """How old the last audit of a night is, what it found, and how old the newest proof outside.
+    """Age and findings of the last nightly audit, and the age of the newest delivered checkpoint.
 
     `outside_s` is None where there is no sink. `months_overdue` have long ended and are not closed.
     """
@@ -143,7 +143,7 @@ class AuditState:
 
 @dataclass(frozen=True, slots=True)
 class WebhookState:
-    """How many deliveries wait, how late one is that nothing holds up, and what was disabled."""
+    """How many deliveries wait, how late the oldest to a sound endpoint is, what was disabled."""
 
     pending: int
     late_s: float
@@ -172,7 +172,7 @@ class Watched(Protocol):
     def webhook_state(self) -> WebhookState: ...
 
     def providers_up(self) -> Mapping[tuple[str, str], bool]:
-        """Tell by gauge and provider what is known of it."""
+        """Tell, by gauge and provider, which are up and which are drained."""
         ...
 
 
@@ -216,7 +216,7 @@ def _followers(lags: Iterable[tuple[Lag, float | None]]) -> list[Metric]:
 
 
 def _audit(state: AuditState) -> list[Metric]:
-    """Show ages that there are not as NaN: no alert fires on it, and no panel shows a zero."""
+    """Show missing ages as NaN: no alert fires on it, and no panel shows a zero."""
     age_s, outside_s = (nan if age is None else age for age in (state.age_s, state.outside_s))
     outside = "Age of the newest checkpoint that the sink has accepted."
     return [

@@ -48,7 +48,7 @@ SECRET = re.compile(
     re.VERBOSE,
 )
 
-# A UUID contains none of it, and each request has a new one.
+# A UUID holds no secret, and each request has a new one, so it is neither searched nor remembered.
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _UUID_CHARS = 36
 # Texts up to this length are remembered, because they repeat: field names, routes, roles.
@@ -71,7 +71,7 @@ _of_request: Callable[[], str | None] = _no_request  # Set by `configure_logging
 
 
 class _Work(threading.local):
-    """What this thread works on, and since when on `time.perf_counter`; None between two works."""
+    """What this thread works on, and since when on `time.perf_counter`; None between messages."""
 
     facts: dict[str, Any] | None = None
     began_s: float | None = None
@@ -98,7 +98,7 @@ def note_cause(read: Callable[[], Mapping[str, Any]]) -> None:
 
 
 def carried(run: Callable[[A], R]) -> Callable[[A], R]:
-    """Return `run` for other threads: there its lines and calls are about the work of this one."""
+    """Wrap `run` for other threads, so that its lines and calls there belong to this work."""
     facts = _work.facts
 
     def there(argument: A) -> R:
@@ -158,7 +158,7 @@ class WorkLog(Middleware):
 
 
 def mask(text: str) -> str:
-    """Replace what no line may hold by a word for it."""
+    """Replace each part of a text that no line may hold by its kind, in brackets."""
     if len(text) > _SHORT_CHARS:
         return _mask(text)
     return text if len(text) == _UUID_CHARS and _UUID.fullmatch(text) else _mask_short(text)
@@ -313,7 +313,7 @@ def configure_logging(
 
     Warnings become lines too, and so do errors that end a thread or the process.
     """
-    global _of_request  # noqa: PLW0603  # As the logging of a process is.
+    global _of_request  # noqa: PLW0603  # Logging is global to a process.
     _of_request = request_id
     # Caller, thread and process are not looked up, because no line shows them.
     logging._srcfile = None  # noqa: SLF001  # The library's own way, in its HOWTO.

@@ -117,7 +117,6 @@ class EventCounters:
 
     @property
     def collectors(self) -> list[Collector]:
-        """Return the collectors to register."""
         money = [self._charges, self._charged, self._refunds, self._refunded]
         return [*money, self._links, self._left_over, self._changes, self._items, self._jobs]
 
@@ -170,7 +169,7 @@ class EventCounters:
         self._jobs.inc()
 
     def _note_changes(self, stored: Sequence[StoredEvent]) -> None:
-        """Count changes that did all; these finish in the commit of their last step."""
+        """Count the changes that did everything: they finish in the commit of their last step."""
         topics: Tally[tuple[object, str]] = Tally((e.originator_id, e.topic) for e in stored)
         for stream_id, topic in topics:
             if topic == PlanChange.Finished.TOPIC and any(
@@ -296,7 +295,6 @@ class Metrics:
         )
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one request."""
         found = self._answered.get((method, route, status))
         if found is None:  # Looking up labels takes longer than counting.
             counter = self._requests.labels(method, route, str(status))
@@ -306,7 +304,6 @@ class Metrics:
         histogram.observe(seconds)
 
     def appended(self, stored: Sequence[StoredEvent]) -> None:
-        """Count the events of one commit."""
         self._events.appended(stored)
 
     def looked_up(self, source: str, count: int) -> None:

@@ -1,4 +1,4 @@
-"""The port for whoever watches a process: `/metrics`, `/livez` and `/readyz`."""
+"""The port by which a process is watched: `/metrics`, `/livez` and `/readyz`."""
 
 import json
 import logging
@@ -45,7 +45,6 @@ class MetricsServer:
         Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening."""
         self._server.shutdown()
         self._server.server_close()
 

@@ -97,7 +97,6 @@ class WorkerGauges:
         Thread(target=self._run, name="gauges", daemon=True).start()
 
     def set(self) -> None:
-        """Set them once."""
         for (name, provider), is_up in self._providers_up().items():
             self._up[name].labels(provider).set(is_up)
         now_s = time.process_time()
