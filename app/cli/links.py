@@ -1,6 +1,5 @@
 """`links`: the eSIMs that partners have bought, and what has happened to each."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import IO, Any
@@ -17,7 +16,7 @@ from domain.accounts.wallet import Wallet
 from domain.catalogue.checked_json import FILE_BYTES_MAX, FileRefused
 from domain.errors import NotFound
 from domain.links.bought_plan import Activation
-from domain.links.esim import holder_of
+from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link
 from domain.money import format_amount
 from projections.models.links import LinkRow
@@ -29,8 +28,6 @@ CHUNK = 1_000  # Links read at once, because reading all in one go would delay t
 
 SIGNS = {Wallet.Charged.TOPIC: "-", Wallet.Refunded.TOPIC: "+"}
 
-_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
-
 
 class Identifier(click.ParamType[UUID | str, str]):
     """How a link is named: by its id, or by the ICCID of its eSIM."""
@@ -40,7 +37,7 @@ class Identifier(click.ParamType[UUID | str, str]):
     def convert(
         self, value: UUID | str, param: click.Parameter | None, ctx: click.Context | None
     ) -> UUID | str:
-        if isinstance(value, UUID) or _ICCID.fullmatch(value):
+        if isinstance(value, UUID) or ICCID.fullmatch(value):
             return value
         try:
             return UUID(value)

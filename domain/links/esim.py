@@ -1,5 +1,6 @@
 """An eSIM of a network; at most one unfinished or live link has it."""
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Self
@@ -9,6 +10,10 @@ from domain.cause import Cause
 from domain.ids import derive_id
 from domain.log.aggregate import Created, Root
 from domain.log.log import Log
+
+# The number of an eSIM (ITU-T E.118). Its check digit is not verified.
+ICCID_FORM = "[0-9]{18,22}"
+ICCID = re.compile(ICCID_FORM)
 
 
 class Esim(Root):

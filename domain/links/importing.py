@@ -35,7 +35,7 @@ from domain.catalogue.plan_file import PROFILE
 from domain.cause import Cause
 from domain.ids import derive_id
 from domain.links.bought_plan import TakenOver
-from domain.links.esim import Esim, esim_id
+from domain.links.esim import ICCID, Esim, esim_id
 from domain.links.link import Link
 from domain.links.networks import Networks
 from domain.links.offers import buy
@@ -44,7 +44,6 @@ from domain.months import month_of
 from domain.personal import Vault
 
 LINKS_MAX = 5_000  # One transaction writes them all, and other appends wait for its end.
-ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)
 # Short enough for a QR code of every error correction level.
 LPA = re.compile(r"(?=.{1,255}$)LPA:1\$[A-Za-z0-9.-]+\$[0-9A-Za-z-]+(\$[!-~]*)?", re.ASCII)
 

@@ -23,6 +23,8 @@ from domain.errors import NotFound, ValidationFailed
 
 BODY_BYTES_MAX = 1024 * 1024
 NOT_AN_ID = "Not a valid UUID."
+NOT_A_LIST = "Not a valid list."
+NOT_A_FLAG = "Must be true or false."
 
 
 def check_body() -> None:

@@ -31,6 +31,7 @@ from app.http.edge.replies import (
 )
 from app.http.edge.request import REQUEST_ID, below
 from app.settings import Settings
+from domain.links.esim import ICCID_FORM
 
 TITLE = "Carrier Lookup, Plans and Links"
 VERSION = "1.0.0"
@@ -46,11 +47,11 @@ SCOPES = {
     "deposits": "Book payments of partners; for payment services, given by name only.",
     "webhooks": "Say where you are told what happens, and read what you were told.",
 }
-UUID_OR_ICCID = "^([0-9]{18,22}|[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})$"
+UUID_FORM = "[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 ID_PARAMETERS: Mapping[str, tuple[str, dict[str, str], UUID | str]] = {
     "identifier": (
         "The id of the link, or its ICCID (18 to 22 digits).",
-        {"pattern": UUID_OR_ICCID},
+        {"pattern": f"^({ICCID_FORM}|{UUID_FORM})$"},
         LINK_ID,
     ),
     "delivery_id": ("The id of the delivery.", {"format": "uuid"}, DELIVERY_ID),

@@ -4,7 +4,6 @@ A link that a path names, by id or ICCID, is read from the log itself, so it is 
 comes from the read model, with what the network told last.
 """
 
-import re
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
@@ -21,7 +20,7 @@ from app.http.edge.request import container, current_cause
 from app.http.links.replies import ChangedLink, Link, LinkDetail, show_link, show_row
 from app.security.authorization import Caller
 from domain.errors import NotFound
-from domain.links.esim import holder_of
+from domain.links.esim import ICCID, holder_of
 from domain.links.link import Link as LinkAggregate
 from domain.links.network import NetworkReading
 from domain.links.readings import LinkReading, usage_of
@@ -29,12 +28,10 @@ from domain.money import format_amount
 from projections.models.link_search import LinkFilter
 from projections.models.links import LinkRow
 
-_ICCID = re.compile(r"[0-9]{18,22}", re.ASCII)  # ITU-T E.118; the check digit is not verified.
-
 
 def find_link(caller: Caller, identifier: str) -> LinkAggregate:
     """Return a link of the caller; NotFound for any other, and for one that is not active yet."""
-    link_id = _holder_of(identifier) if _ICCID.fullmatch(identifier) else parse_id(identifier)
+    link_id = _holder_of(identifier) if ICCID.fullmatch(identifier) else parse_id(identifier)
     link = container().log.find(LinkAggregate, link_id)
     if link is None or link.organization_id != caller.organization_id or not link.is_visible:
         raise NotFound

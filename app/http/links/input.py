@@ -9,7 +9,14 @@ from uuid import UUID
 from marshmallow import Schema, ValidationError, fields, post_load, pre_load, validate
 from marshmallow import validates_schema as validates_whole
 
-from app.http.edge.input import NO_NUL, Id, IdempotencyHeader, WholeNumber, described
+from app.http.edge.input import (
+    NO_NUL,
+    NOT_A_FLAG,
+    Id,
+    IdempotencyHeader,
+    WholeNumber,
+    described,
+)
 from app.http.edge.paging import PER_PAGE_MAX, PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import current_request
@@ -19,12 +26,10 @@ NAME_CHARS_MAX = 255
 SEARCH_CHARS_MAX = 255
 QR_SIZE_MIN, QR_SIZE_MAX = 128, 2048
 CHANGES_MAX = 10
-NOT_A_LIST = "Not a valid list."
 NO_CONTROLS = "Must not hold control characters."
 NO_CHANGE = "Name at least one activation to remove or one plan to add."
 TOO_MANY = f"Must hold at most {CHANGES_MAX} entries, together with the other list."
 TOGETHER = f"The two lists together hold 1 to {CHANGES_MAX} entries."
-NOT_A_FLAG = "Must be true or false."
 DRY = frozenset({"true", "1"})
 RESPOND_ASYNC = "respond-async"
 _QUOTED = re.compile(r'"(\\.|[^"\\])*"')  # A quoted value may hold a comma.

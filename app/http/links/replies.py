@@ -46,6 +46,7 @@ from app.http.edge.replies import (
 )
 from domain.catalogue import plan
 from domain.links import network
+from domain.links.esim import ICCID_FORM
 from domain.links.link import LINK_STATES
 from domain.links.link import Link as LinkAggregate
 from domain.links.readings import LinkReading, PlanStage, PlanUsage
@@ -64,7 +65,7 @@ Iccid = Annotated[
     means(
         "The number of the eSIM (ITU-T E.118).",
         example="8988399901234567897",
-        pattern="^[0-9]{18,22}$",
+        pattern=f"^{ICCID_FORM}$",
     ),
 ]
 UsedMb = Annotated[float, means("Data used so far, in MB (1 GB is 1000 MB).", example=104.2)]

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from app.http.accounts.replies import show_transaction
 from app.http.catalogue.input import NOT_A_COUNTRY, TopupQuery
 from app.http.catalogue.replies import show_plan
-from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
+from app.http.edge.input import NOT_A_FLAG, Blueprint, IdempotencyHeader, parse_id
 from app.http.edge.media import PNG, SVG, also_sent_as, preferred
 from app.http.edge.operation import operation
 from app.http.edge.paging import offset_of, show_page
@@ -35,7 +35,6 @@ from app.http.links import qr, replies
 from app.http.links.finding import find_link, link_data, list_items, reply_link
 from app.http.links.input import (
     NO_CONTROLS,
-    NOT_A_FLAG,
     RESPOND_ASYNC,
     CreateHeaders,
     CreateQuery,

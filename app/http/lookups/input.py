@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from marshmallow import Schema, ValidationError, fields, pre_load, validate, validates_schema
 
-from app.http.edge.input import Query, described
+from app.http.edge.input import NOT_A_LIST, Query, described
 from app.http.edge.paging import PageQuery
 from app.http.edge.replies import KNOWN, OR_EMPTY, one_of
 from app.http.edge.request import container, current_request
@@ -21,7 +21,6 @@ NOT_AN_AGE = f"Must be a whole number of seconds from 0 to {MAX_AGE_S}."
 FORMATS = ("json", "csv", "ndjson")
 ITEM_STATUSES = ("pending", "completed", "failed", "cancelled")
 NOT_SUMMARY = "Must be summary."
-NOT_A_LIST = "Not a valid list."
 EXAMPLE = "+14155552671"
 
 _E164 = re.compile(PATTERN)

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, post_load, validate
 
-from app.http.edge.input import described
+from app.http.edge.input import NOT_A_FLAG, described
 from app.http.edge.replies import one_of
 from app.http.edge.request import container
 from app.http.links.input import name_field
@@ -15,7 +15,6 @@ from domain.webhooks.messages import TYPES
 NOT_A_TYPE = "Is no type of events."
 NO_TYPE = "Must name at least one type; leave it out, or null, for all."
 TWICE = "Stands there already."
-NOT_A_FLAG = "Must be true or false."
 
 
 def check_url(url: str) -> None:

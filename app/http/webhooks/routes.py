@@ -6,13 +6,13 @@ from uuid import UUID
 from flask import Response
 from msgspec.structs import asdict
 
-from app.http.edge.input import Blueprint, IdempotencyHeader, parse_id
+from app.http.edge.input import NOT_A_FLAG, Blueprint, IdempotencyHeader, parse_id
 from app.http.edge.operation import operation
 from app.http.edge.paging import PageQuery, offset_of, show_page
 from app.http.edge.replies import IDEMPOTENCY_REPLAYED, LOCATION, replay_headers, success
 from app.http.edge.request import container, current_cause, reached
 from app.http.links.input import NoBody
-from app.http.webhooks.input import NOT_A_FLAG, WebhookBody, WebhookChanges
+from app.http.webhooks.input import WebhookBody, WebhookChanges
 from app.http.webhooks.replies import (
     ASKED,
     DELIVERIES,

@@ -25,13 +25,13 @@ from msgspec.structs import replace
 from app.adapters.networks.wire import cost_of, moment
 from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.catalogue.supplied import SuppliedCountry, SuppliedPlan
+from domain.links.esim import ICCID
 from domain.links.network import AddonUsage, Forged, LinkStatus, Order, ServingNetwork
 
 MB = 1_000_000
 FAR_MS = 10**14  # The year 5138; datetime cannot hold much later moments.
 LAPSES_AFTER = timedelta(days=365)  # A bundle that nobody has used for twelve months.
 
-ICCID = re.compile(r"[0-9]{18,22}")
 ISO = re.compile(r"[A-Z]{2}")
 SIGNATURE = "x-signature-sha256"
 
