@@ -10,6 +10,7 @@ from app.adapters.networks.airalo import network as airalo
 from app.adapters.networks.esimgo import network as esimgo
 from app.adapters.remote import connection, limits
 from app.adapters.remote.api import RemoteRules
+from app.adapters.remote.login import LOGIN_PAUSE_S
 from app.adapters.stores import throttle
 from app.bootstrap.container import IN_FLIGHT_MAX as ON_THREADS_MAX
 from app.bootstrap.providers import ESIMGO
@@ -84,7 +85,7 @@ HEAD = f"over {front.HEADERS_MAX} headers, or over {front.HEAD_BYTES_MAX // KIB}
         ("docs/deployment.md", f"over {front.HELD_BYTES_MAX // MIB} MiB are held"),
         ("docs/deployment.md", f"an idle one after {front.KEEP_ALIVE_S:g} s"),
         ("docs/deployment.md", f"when a process has {front.CONNECTIONS_MAX:,}"),
-        (AIRALO_PAGE, f"not tried again for {airalo.LOGIN_PAUSE_S:g} s"),
+        (AIRALO_PAGE, f"not tried again for {LOGIN_PAUSE_S:g} s"),
         (AIRALO_PAGE, f"after {NUMERALS[airalo.SETTLES_AFTER.seconds // 60]} minutes"),
         (AIRALO_PAGE, f"up to {airalo.ORDERS_PER_PAGE * airalo.ORDER_PAGES_MAX:,} orders"),
         (ESIMGO_PAGE, f"waits for its turn no longer than {ESIMGO.read_turn_s:g} s"),

@@ -4,16 +4,15 @@ The reference is the `description` of an order, by which we find an order whose 
 ICCID is the endpoint. Airalo suspends nothing, removes no package and takes back nothing by itself.
 """
 
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from http import HTTPStatus
-from threading import Lock
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import quote
 
 from app.adapters.networks.airalo import wire
 from app.adapters.networks.wire import moment
+from app.adapters.remote.login import Login, LoginRefused
 from app.adapters.remote.reply import Malformed, Reply, decode
 from app.adapters.remote.request import time_left
 from domain.catalogue.supplied import SuppliedPlan
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 # Airalo does not say how long an order may take. For longer ones it has another call.
 SETTLES_AFTER = timedelta(minutes=10)
-# A login that was refused is not tried again for so long; three a minute are allowed.
-LOGIN_PAUSE_S = 60.0
 ORDERS_PER_PAGE = 100
 ORDER_PAGES_MAX = 20  # 2,000 orders in the days since an intent; more are not searched.
 AREAS_PER_PAGE = 20
@@ -52,22 +49,17 @@ OURS = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}  # Airalo refuses our acc
 ACCOUNT_REFUSED = "Airalo refuses our account; check AIRALO_CLIENT_ID and its allowed addresses"
 CANNOT = "Airalo cannot do it"
 
-Send = Callable[[Mapping[str, str], float], Reply]
+Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 
 
 class Session:
-    """Calls with a login, which all threads of a process share; one logs in at a time.
-
-    401 means that nothing was done, so a call is sent once more after a new login.
-    """
+    """Calls with a login, which all threads of a process share. 401: nothing was done."""
 
     def __init__(self, api: "RemoteApi", client_id: str, client_secret: str) -> None:
         self._api = api
         self._form = {"client_id": client_id, "client_secret": client_secret}
         self._form["grant_type"] = "client_credentials"
-        self._token = ""
-        self._lock = Lock()
-        self._refused_s = -LOGIN_PAUSE_S
+        self._login = Login("Airalo", self._log_in)
 
     def read(
         self,
@@ -79,8 +71,8 @@ class Session:
         """Ask what changes nothing. Raises Unavailable."""
         of = api or self._api
         return self._authorized(
-            lambda headers, left_s: of.read(
-                "GET", path, query=query, headers=headers, timeout_s=left_s
+            lambda token, left_s: of.read(
+                "GET", path, query=query, headers=_bearer(token), timeout_s=left_s
             ),
             timeout_s,
         )
@@ -88,48 +80,28 @@ class Session:
     def change(self, path: str, timeout_s: float, body: Mapping[str, Any]) -> Reply:
         """Ask for a change. Raises Unavailable or OutcomeUnknown."""
         return self._authorized(
-            lambda headers, left_s: self._api.change(
-                "POST", path, json=body, headers=headers, timeout_s=left_s
+            lambda token, left_s: self._api.change(
+                "POST", path, json=body, headers=_bearer(token), timeout_s=left_s
             ),
             timeout_s,
         )
 
     def _authorized(self, send: Send, timeout_s: float) -> Reply:
-        until = time_left(timeout_s)
-        token = self._token or self._log_in("", until)
-        reply = send(_bearer(token), until())
-        if reply.status == HTTPStatus.UNAUTHORIZED:
-            reply = send(_bearer(self._log_in(token, until)), until())
-            if reply.status == HTTPStatus.UNAUTHORIZED:
-                self._refused_s = time.monotonic()
+        reply = self._login.call(send, _is_refused, time_left(timeout_s))
+        if _is_refused(reply):
+            self._login.pause(ACCOUNT_REFUSED)
         if reply.status in OURS:
             raise Unavailable(ACCOUNT_REFUSED)
         return reply
 
-    def _log_in(self, old: str, until: Callable[[], float]) -> str:
-        """Return a token other than the `old` one; another thread may have fetched it."""
-        if not self._lock.acquire(timeout=until()):
-            message = "the login at Airalo takes too long"
-            raise Unavailable(message)
-        try:
-            if self._token == old:
-                self._token = self._fetch(until())
-            return self._token
-        finally:
-            self._lock.release()
-
-    def _fetch(self, timeout_s: float) -> str:
-        if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
-            raise Unavailable(ACCOUNT_REFUSED)
+    def _log_in(self, timeout_s: float) -> str:
         try:
             reply = self._api.change("POST", "/token", form=self._form, timeout_s=timeout_s)
         except OutcomeUnknown as error:  # A login that is not used does no harm.
-            message = str(error)
-        else:
-            if reply.status == OK:
-                return decode(reply, wire.Data[wire.Token]).data.access_token
-            self._refused_s, message = time.monotonic(), ACCOUNT_REFUSED
-        raise Unavailable(message)
+            raise Unavailable(str(error)) from error
+        if reply.status != OK:
+            raise LoginRefused(ACCOUNT_REFUSED)
+        return decode(reply, wire.Data[wire.Token]).data.access_token
 
 
 class Airalo:
@@ -314,6 +286,10 @@ def _answer(reply: Reply) -> Reply:
         message = f"Airalo answers with {reply.status}"
         raise Unavailable(message)
     return reply
+
+
+def _is_refused(reply: Reply) -> bool:
+    return reply.status == HTTPStatus.UNAUTHORIZED
 
 
 def _bearer(token: str) -> Mapping[str, str]:

@@ -1,17 +1,15 @@
 """Calls to the API of BICS SIM for Things: logged in, judged by its result codes.
 
-The token of a login is kept in the process and used by all its threads, which log in one at a
-time. A 401, also one inside a 200, means that nothing was done. So after it every call, even a
-change, is sent once more with a new login.
+A 401, also one inside a 200, means that nothing was done.
 """
 
 import re
 import time
 from collections.abc import Callable, Mapping
-from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from app.adapters.networks.bics.wire import Answer, Login, Outcome
+from app.adapters.networks.bics.wire import Answer, LoginReply, Outcome
+from app.adapters.remote.login import Login, LoginRefused
 from app.adapters.remote.reply import Malformed, Reply, decode
 from domain.links.network import NoSuchEndpoint
 from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unavailable
@@ -20,13 +18,11 @@ if TYPE_CHECKING:
     from app.adapters.remote.api import RemoteApi
 
 T = TypeVar("T")
-Send = Callable[[Mapping[str, str], float], Reply]
+Send = Callable[[str, float], Reply]  # With the token, within so many seconds.
 
 AJAX = {"X-Requested-With": "XMLHttpRequest"}
 UNAUTHORIZED = 401
 REFUSALS = range(400, 500)
-# A login that was refused is not tried again for so long, because accounts can get locked.
-LOGIN_PAUSE_S = 60.0
 # No list of result codes is published, so these two are recognized by words of the description.
 GONE = re.compile(
     r"end\s?point.*(not (found|exist|available)|invalid|unknown)"
@@ -57,9 +53,7 @@ class Session:
     def __init__(self, api: "RemoteApi", username: str, password: str) -> None:
         self._api = api
         self._credentials = {"username": username, "password": password}
-        self._token = ""
-        self._lock = Lock()
-        self._refused_s = -LOGIN_PAUSE_S
+        self._login = Login("BICS", self._log_in)
 
     def read(
         self,
@@ -74,8 +68,8 @@ class Session:
         Raises Unavailable, or NoSuchEndpoint.
         """
         reply = self._authorized(
-            lambda headers, left_s: self._api.read(
-                "GET", path, query=query, headers=headers, timeout_s=left_s
+            lambda token, left_s: self._api.read(
+                "GET", path, query=query, headers=_headers(token), timeout_s=left_s
             ),
             deadline,
         )
@@ -98,8 +92,8 @@ class Session:
         Raises Unavailable, OutcomeUnknown, NoSuchEndpoint, or Rejected.
         """
         reply = self._authorized(
-            lambda headers, left_s: self._api.change(
-                method, path, json={"Request": request}, headers=headers, timeout_s=left_s
+            lambda token, left_s: self._api.change(
+                method, path, json={"Request": request}, headers=_headers(token), timeout_s=left_s
             ),
             deadline,
         )
@@ -119,41 +113,20 @@ class Session:
         raise OutcomeUnknown(trouble)
 
     def _authorized(self, send: Send, deadline: Deadline) -> Reply:
-        token = self._token or self._log_in("", deadline)
-        reply = send(_headers(token), deadline.left_s())
-        if not _is_refused_login(reply):
-            return reply
-        token = self._log_in(token, deadline)
-        reply = send(_headers(token), deadline.left_s())
+        reply = self._login.call(send, _is_refused_login, deadline.left_s)
         if _is_refused_login(reply):
             message = "the API of bics does not take the token that it gave"
             raise Unavailable(message)
         return reply
 
-    def _log_in(self, old: str, deadline: Deadline) -> str:
-        """Return a token other than the `old` one; another thread may have fetched it."""
-        if not self._lock.acquire(timeout=deadline.left_s()):
-            message = "the login to the API of bics takes too long"
-            raise Unavailable(message)
-        try:
-            if self._token == old:
-                self._token = self._fetch(deadline)
-            return self._token
-        finally:
-            self._lock.release()
-
-    def _fetch(self, deadline: Deadline) -> str:
-        if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
-            message = "the API of bics has refused our login"
-            raise Unavailable(message)
+    def _log_in(self, timeout_s: float) -> str:
         reply = self._api.read(
-            "POST", "/login", json=self._credentials, headers=AJAX, timeout_s=deadline.left_s()
+            "POST", "/login", json=self._credentials, headers=AJAX, timeout_s=timeout_s
         )
         if reply.status in REFUSALS or _is_refused_login(reply):
-            self._refused_s = time.monotonic()
             message = f"the API of bics refuses our login ({reply.status})"
-            raise Unavailable(message)
-        return decode(reply, Login).access_token
+            raise LoginRefused(message)
+        return decode(reply, LoginReply).access_token
 
 
 def _answer_of(kind: type[T]) -> type[Answer[T]]:

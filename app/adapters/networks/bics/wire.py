@@ -30,7 +30,7 @@ LIFE_CYCLES: dict[str, LinkStatus] = {
 NEVER_ACTIVATED = {"pre-active", "p"}
 
 
-class Login(msgspec.Struct):
+class LoginReply(msgspec.Struct):
     """What a login gives; its other token, for refreshing, is not needed."""
 
     access_token: str = msgspec.field(name="AccessToken")

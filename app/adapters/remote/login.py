@@ -1,0 +1,70 @@
+"""The login at an API whose calls carry a token."""
+
+import time
+from collections.abc import Callable
+from threading import Lock
+
+from app.adapters.remote.reply import Reply
+from domain.provider_errors import Unavailable
+
+# A login that was refused is not tried again for so long, because accounts can get locked.
+LOGIN_PAUSE_S = 60.0
+
+
+class LoginRefused(Unavailable):
+    """Raised when an API knows our credentials and does not accept them."""
+
+
+class Login:
+    """A token that is kept in the process and used by all its threads; one of them logs in.
+
+    `fetch` logs in within so many seconds and returns the token, or raises LoginRefused.
+    Everything here raises Unavailable.
+    """
+
+    def __init__(self, name: str, fetch: Callable[[float], str]) -> None:
+        self._name = name
+        self._fetch = fetch
+        self._token = ""
+        self._lock = Lock()
+        self._refused_s = -LOGIN_PAUSE_S
+        self._refusal = ""
+
+    def call(
+        self,
+        send: Callable[[str, float], Reply],
+        is_refused: Callable[[Reply], bool],
+        left_s: Callable[[], float],
+    ) -> Reply:
+        """Send a call with a token and the time that is left; once more if the token is refused.
+
+        A call with a refused token did nothing, so a change is repeated too. The second reply may
+        be a refusal again.
+        """
+        token = self._token or self._renew("", left_s)
+        reply = send(token, left_s())
+        if is_refused(reply):
+            reply = send(self._renew(token, left_s), left_s())
+        return reply
+
+    def pause(self, refusal: str) -> None:
+        """Answer with this refusal for `LOGIN_PAUSE_S` instead of logging in."""
+        self._refused_s, self._refusal = time.monotonic(), refusal
+
+    def _renew(self, old: str, left_s: Callable[[], float]) -> str:
+        """Return a token other than the `old` one; another thread may have fetched it."""
+        if not self._lock.acquire(timeout=left_s()):
+            message = f"the login at {self._name} takes too long"
+            raise Unavailable(message)
+        try:
+            if self._token == old:
+                if time.monotonic() - self._refused_s < LOGIN_PAUSE_S:
+                    raise Unavailable(self._refusal)
+                self._token = self._fetch(left_s())
+        except LoginRefused as error:
+            self.pause(str(error))
+            raise
+        else:
+            return self._token
+        finally:
+            self._lock.release()
