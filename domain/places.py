@@ -1,4 +1,4 @@
-"""Places for requests that hold a thread for long: a bound for all, and one for an organization."""
+"""Places for requests that hold a thread for long: limited for all, and for each organization."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,8 +17,8 @@ def share_of(total: int) -> int:
 class Places:
     """Places that requests hold; when they are taken, callers are refused at once.
 
-    One organization has only a share of them, so that others find one; `beyond_share` and `full`
-    say why a caller is refused. `shown` is entered while a place is held.
+    One organization gets only a share of them, so that some are left for others. `beyond_share` and
+    `full` are the texts of refusals. `shown` is entered while a place is held.
     """
 
     def __init__(

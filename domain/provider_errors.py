@@ -10,11 +10,11 @@ class Unavailable(ProviderError):
 
 
 class NotAnswered(Unavailable):
-    """Raised when a provider is well but has no answer to this question; another may have one."""
+    """Raised when a provider works but has no answer to this question; another may have one."""
 
 
 class NotNow(Unavailable):
-    """Raised when a provider is well and limits our calls, or our own limits do; ask later."""
+    """Raised when a provider works but it or we ourselves limit our calls; ask later."""
 
 
 class Rejected(ProviderError):
@@ -26,5 +26,5 @@ class OutcomeUnknown(ProviderError):
 
 
 def problem_of(error: Exception) -> str:
-    """Say what went wrong; of an error that nobody foresaw only its type: it may hold numbers."""
+    """Describe an error; an unexpected one by its type alone, as its text may hold numbers."""
     return (isinstance(error, ProviderError) and str(error)) or type(error).__name__

@@ -1,4 +1,4 @@
-"""Strict JSON, which no two readers of the same bytes can take for different values."""
+"""Strict JSON: bytes that two parsers could read as different values are refused."""
 
 import json
 from collections.abc import Callable

@@ -21,7 +21,7 @@ class Spending(msgspec.Struct, frozen=True):
     spent_micros: int
 
     def at(self, moment: datetime) -> "Spending":
-        """Return the state at a moment; a later month begins with nothing spent."""
+        """Return the state at a moment; only a later month begins with nothing spent."""
         month = month_of(moment)
         return self if month <= self.month else Spending(self.limit_micros, month, 0)
 

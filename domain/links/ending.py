@@ -131,7 +131,7 @@ class LinkEnding:
         last_seen_at = None
         try:
             seen = network.usage(link.endpoint_id, timeout_s=timeout_s)
-            # A removed plan is no longer listed, and with it the traffic that it carried.
+            # A removed plan is no longer listed, so the usage lacks the traffic that it carried.
             if any(each.removed_at for each in link.activations.values()):
                 left_s = _left_s(until_s)
                 last_seen_at = network.status(link.endpoint_id, timeout_s=left_s).last_seen_at

@@ -52,7 +52,7 @@ class LostOrder(Root):
         link_id: UUID
 
     class Opened(Event, Created):
-        """Saved when its link fails, or when its link takes the order of another link.
+        """Saved when its link fails, or gets another order than that of the lost call.
 
         If the call placed an order, its date is from `since` to `until`. By `settled_at` the
         network shows it, and every link that could take it has its outcome.

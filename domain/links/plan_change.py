@@ -140,7 +140,7 @@ class PlanChange(Refundable):
             aggregate.finished_at = self.timestamp
 
     class Returned(Event):
-        """Its link was cancelled in this commit; `refunds` return what was left of its charges."""
+        """Its link was cancelled in this commit, with refunds of what was left of its charges."""
 
         TOPIC = "plan_change.returned"
 

@@ -143,7 +143,7 @@ class Log(Application[UUID]):
         self._seen = 0  # The highest position that this process has seen.
         self._meeting = Lock()
         self._meet_at = 0.0  # On the monotonic clock; not before this time.
-        self._untold = ""  # Where a loss could not be recorded; logged once for each server.
+        self._untold = ""  # Where a loss could not be recorded, so that it is logged once.
 
     def construct_env(self, name: str, env: EnvType | None = None) -> Environment:
         """Use only the given settings; the library would also read the process's environment."""

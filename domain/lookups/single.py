@@ -36,7 +36,7 @@ from domain.personal import Vault
 
 LEASE = timedelta(seconds=15)  # Longer than any provider call may last.
 WAIT_S = 10.0  # How long a twin waits for the first request with its key.
-LOOK_S = 0.02  # How often it looks when nothing wakes it.
+LOOK_S = 0.02  # How often the twin reads the log when nothing wakes it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class LookupRequest:
 
 @dataclass(frozen=True, slots=True)
 class LookupResult:
-    """The answer; `replayed`: an earlier request with the key had got it."""
+    """The answer; `replayed`: an earlier request with the key got it."""
 
     lookup: NumberLookup
     facts: NumberFacts
@@ -83,11 +83,11 @@ class Begun:
     count: Callable[[Source], None]
 
     def submit(self, tell: Callable[[], object], ring: Callable[[], object]) -> None:
-        """Have it committed. At its end `tell` is called, then `ring`, once for many ends."""
+        """Queue its commit. `tell` is called at the outcome, then `ring`, once for many."""
         self.command.outcome = Outcome(tell, ring)
         try:
             self.committer.submit(self.command)
-        except Exception as error:  # noqa: BLE001  # Whatever it is, it is the outcome.
+        except Exception as error:  # noqa: BLE001  # Whatever the error, it is the outcome.
             fail([self.command], error)
 
     def expire(self, age_s: float) -> None:
@@ -105,8 +105,9 @@ class Begun:
 class SingleLookup:
     """Answers one number and charges for it.
 
-    Leases save a remote provider the calls of twins. A provider in this process answers faster than
-    a lease is taken; then `leases` is None, and only the log refuses the twin.
+    Of twins, requests with the same key at once, a lease lets only one call a remote provider. A
+    provider in this process answers faster than a lease could be taken. For it `leases` is None,
+    and only the log refuses the second twin.
     """
 
     log: Log
@@ -149,7 +150,7 @@ class SingleLookup:
             return self._alone(self.leases, request, stream_id, cause)
 
     def begin(self, request: LookupRequest, cause: Cause) -> Begun:
-        """Do what `run` does before the commit, as long as nothing waits; else raise WouldWait.
+        """Do what `run` does before the commit, or raise WouldWait if that would have to wait.
 
         Nothing has happened if it raises. Nothing has happened either if the commit ends in a
         Conflict (a key that is not new) or a refusal of the wallet; then `run` finds the right
@@ -173,7 +174,7 @@ class SingleLookup:
             )
         except BaseException as error:
             leave()
-            if isinstance(error, Refused):  # The log may know of more money; `run` looks there.
+            if isinstance(error, Refused):  # The log may have more money; `run` reads it.
                 raise WouldWait from None
             raise
         return Begun(lookup, decided.facts, command, self.committer, leave, self.answers.count)
@@ -207,7 +208,7 @@ class SingleLookup:
         self, leases: Leases, request: LookupRequest, stream_id: UUID, holder: UUID
     ) -> LookupResult | None:
         """Take the lease of a key, or wait for the outcome of its holder."""
-        # Short enough that it tells requests apart but cannot be traced back to a number.
+        # Long enough to tell requests apart, and too short to be traced back to a number.
         fingerprint = derive_id("fingerprint", stream_id, request.phone_number).hex[:4]
         deadline = time.monotonic() + WAIT_S
         while True:
@@ -216,7 +217,7 @@ class SingleLookup:
             if running is None:
                 return None
             if running != fingerprint:
-                # The holder may be too late itself: the key may have our outcome by now.
+                # The holder may be the one that reused the key, if it has our outcome by now.
                 replayed = self._replay(request, stream_id)
                 if replayed is None:
                     raise IdempotencyKeyReused

@@ -1,1 +1,1 @@
-"""Webhooks: the endpoints of organizations, what they are told, and how it is sent."""
+"""Webhooks: the endpoints of organizations, the messages to them, and how they are sent."""

@@ -27,7 +27,7 @@ from domain.webhooks.ports import message_id
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """An endpoint as it is asked for; no `events`: all types, also later ones."""
+    """An endpoint to register; no `events`: all types, future ones included."""
 
     organization_id: UUID
     url: str
@@ -38,7 +38,7 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to change of an endpoint; the rest stays."""
+    """The facts of an endpoint to change; UNSET ones stay."""
 
     url: str | UnsetType = UNSET
     description: str | UnsetType | None = UNSET
@@ -47,7 +47,7 @@ class Changes:
 
 
 class Rotated(NamedTuple):
-    """An endpoint and the generation of its new secret; `replayed`: it was made before."""
+    """An endpoint and the generation of its new secret; `replayed`: by an earlier request."""
 
     endpoint: WebhookEndpoint
     generation: int
@@ -111,13 +111,13 @@ class Webhooks:
         return [each for each in found if not each.is_deleted]
 
     def address(self, endpoint: WebhookEndpoint) -> Address | None:
-        """Return where an endpoint is, or None when that was erased."""
+        """Return the address of an endpoint, or None when it was erased."""
         return self._open(endpoint, endpoint.personal)
 
     def change(
         self, organization_id: UUID, endpoint_id: UUID, changes: Changes, cause: Cause
     ) -> WebhookEndpoint:
-        """Change an endpoint; what is as it was leaves no event."""
+        """Change an endpoint; values that stay the same record no event."""
         endpoint = self.get(organization_id, endpoint_id)
 
         def decide(newest: WebhookEndpoint) -> None:
@@ -147,7 +147,7 @@ class Webhooks:
             newest.change(sealed, events, cause)
 
     def delete(self, organization_id: UUID, endpoint_id: UUID, cause: Cause) -> WebhookEndpoint:
-        """End an endpoint; one that has ended stays so."""
+        """Delete an endpoint; doing it again changes nothing."""
 
         def attempt() -> WebhookEndpoint:
             endpoint = self.owned(organization_id, endpoint_id)
@@ -163,7 +163,7 @@ class Webhooks:
     def rotate_secret(
         self, organization_id: UUID, endpoint_id: UUID, key: str | None, cause: Cause
     ) -> Rotated:
-        """Begin a new secret of an endpoint."""
+        """Give an endpoint a new secret; the old one still signs for a while."""
 
         def attempt() -> Rotated:
             endpoint = self.get(organization_id, endpoint_id)
@@ -196,7 +196,7 @@ class Webhooks:
     ) -> bool:
         """Ask for another delivery; tell whether that is a replay.
 
-        The caller has looked that there is such a delivery of this endpoint.
+        The caller has checked that the endpoint has this delivery.
         """
 
         def attempt() -> bool:
@@ -219,7 +219,7 @@ class Webhooks:
         key: str | None,
         delivery_id: UUID | None = None,
     ) -> WebhookRequest.Event | None:
-        """Return what a key has asked for; raises IdempotencyKeyReused if it was something else."""
+        """Return the earlier request with a key; raises IdempotencyKeyReused if it differs."""
         if key is None:
             return None
         request_id = webhook_request_id(endpoint.organization_id, operation, key)

@@ -1,7 +1,7 @@
-"""Where a webhook may lead: which URLs can be registered, which addresses are connected to.
+"""Where a webhook may lead: which URLs can be registered, and which addresses we connect to.
 
-A URL of a partner must not make this service ask something within its own network. Names are
-judged when they are resolved, for each connection; addresses written as such already here.
+A partner's URL must not make this service call hosts in its own network. An IP address in a URL is
+checked here; a name is checked at each connection, when it has been resolved.
 """
 
 import re
@@ -27,7 +27,7 @@ _TEXT = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_-]{1,63}")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # A last label like this makes an IPv4 address.
 
-# Everything of the IANA registry for special purposes that is not somebody's host on the internet.
+# The ranges of the IANA special-purpose registry that hold no hosts of the internet.
 _NOT_PUBLIC = [
     IPv4Network(each)
     for each in (
@@ -58,11 +58,11 @@ _NOT_GLOBAL = [
 
 
 class NotAllowed(Exception):
-    """Raised for a URL that no webhook may have; its text says why and holds nothing of it."""
+    """Raised for a URL that no webhook may have; its text says why without quoting the URL."""
 
 
 class Destination(NamedTuple):
-    """What is connected to; `path` holds the query, `address` is set where the host is one."""
+    """Where to connect; `path` includes the query, `address` is set if the host is an address."""
 
     scheme: str
     host: str
@@ -72,7 +72,7 @@ class Destination(NamedTuple):
 
 
 def is_public(address: IPv4Address | IPv6Address) -> bool:
-    """Tell whether an address can be somebody's on the internet."""
+    """Tell whether an address can be a host on the internet."""
     if isinstance(address, IPv4Address):
         return not any(address in each for each in _NOT_PUBLIC)
     return address in _GLOBAL and not any(address in each for each in _NOT_GLOBAL)
@@ -110,7 +110,7 @@ def read_destination(url: str, *, allow_private: bool) -> Destination:
 def _host(
     parts: SplitResult, *, allow_private: bool
 ) -> tuple[str, IPv4Address | IPv6Address | None]:
-    """Return a host without the dot that may end it, and the address that it is, if any."""
+    """Return the host without a dot at its end, and its address if it is written as one."""
     host = (parts.hostname or "").removesuffix(".")
     try:
         address = None if "%" in host else ip_address(host)

@@ -1,4 +1,4 @@
-"""Addresses of an organization that are told what happens, and the list that bounds them."""
+"""The webhook endpoints of an organization, and the list that limits their number."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -15,29 +15,29 @@ from domain.log.aggregate import ByOperator, Created, Root
 from domain.personal import Sealed
 
 ENDPOINTS_MAX = 10  # Of an organization.
-# Of a day (UTC), for each is kept for ever, and whoever tells an endpoint reads all of them.
+# A day (UTC). Each change is kept for ever, and every load of an endpoint reads all of them.
 CHANGES_MAX = 100
 CHANGED = f"The webhook was changed {CHANGES_MAX} times today."
 REGISTERED = f"The organization has registered {CHANGES_MAX} webhooks today."
 BOTH_VALID = timedelta(hours=24)  # How long the secret before the newest still signs.
-# The period of the key that seals addresses. An endpoint outlives months; as text it sorts behind
-# every month, so the erasure of past months leaves it.
+# Stands for the month of the key that seals addresses, because an endpoint outlives months. As text
+# it sorts after every month, so the erasure of past months leaves addresses alone.
 LASTING = "lasting"
 
 DisabledReason = Literal["asked", "gone", "failing"]
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where an organization wants to be told, and its own words for it; sealed in events."""
+    """The URL of an endpoint, and its organization's words for it; sealed in events."""
 
     url: str
     description: str | None
 
 
 class WebhookEndpoint(Root):
-    """An endpoint. `events` are the types that it is told; None: all, also later ones.
+    """An endpoint. `events` are the types that it gets; None: all, future ones included.
 
-    The secret follows from the id and the generation, so the log holds no secret.
+    The secret is derived from the id and the generation, so the log holds no secret.
     """
 
     TOPIC = "webhook_endpoint"
@@ -74,7 +74,7 @@ class WebhookEndpoint(Root):
             aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class SecretRotated(Event):
-        """The secret of the generation before signs as well until `previous_until`."""
+        """The secret of the previous generation also signs until `previous_until`."""
 
         TOPIC = "webhook_endpoint.secret_rotated"
 
@@ -88,7 +88,7 @@ class WebhookEndpoint(Root):
             aggregate.changes = aggregate.changes.again(self.timestamp)
 
     class Disabled(Event, ByOperator):
-        """`asked`: by its organization; `gone`: it said 410; `failing`: for seven days."""
+        """`asked`: by its organization; `gone`: it replied 410; `failing`: for seven days."""
 
         TOPIC = "webhook_endpoint.disabled"
 
@@ -98,7 +98,7 @@ class WebhookEndpoint(Root):
             aggregate.disabled = self
 
     class Enabled(Event, ByOperator):
-        """It is told what happens from now on; what happened meanwhile is not made up for."""
+        """It gets messages about events from now on; those missed meanwhile are not sent."""
 
         TOPIC = "webhook_endpoint.enabled"
 
@@ -124,7 +124,7 @@ class WebhookEndpoint(Root):
     disabled: Disabled | None
     is_deleted: bool
     changes: Daily
-    fresh_since: datetime  # Failures before this moment say nothing about it as it is now.
+    fresh_since: datetime  # Failures before this moment no longer count.
 
     @classmethod
     def register(
@@ -136,7 +136,7 @@ class WebhookEndpoint(Root):
         personal: Sealed,
         events: Sequence[str] | None,
     ) -> Self:
-        """Register an endpoint; it is told what happens from now on."""
+        """Register an endpoint; it gets messages about events from now on."""
         return cls.begin(
             cls.Registered,
             cause,
@@ -157,25 +157,25 @@ class WebhookEndpoint(Root):
         return [self.generation]
 
     def change(self, personal: Sealed, events: Sequence[str] | None, cause: Cause) -> None:
-        """Replace the address and the types; raises RateLimited, as what else is asked often."""
+        """Replace the address and the types; raises RateLimited after too many changes."""
         self._require_few(cause)
         listed = None if events is None else list(events)
         self._note(self.Changed, cause, personal=personal, events=listed)
 
     def rotate_secret(self, cause: Cause) -> int:
-        """Begin a generation of the secret; the one before it signs for a day as well."""
+        """Begin a generation of the secret; the previous one also signs for a day."""
         self._require_few(cause)
         generation, until = self.generation + 1, cause.at + BOTH_VALID
         self._note(self.SecretRotated, cause, generation=generation, previous_until=until)
         return generation
 
     def disable(self, reason: DisabledReason, cause: Cause) -> None:
-        """Tell it nothing from now on; if that is so already, nothing changes."""
+        """Send it nothing from now on; does nothing if it is disabled already, or deleted."""
         if self.disabled is None and not self.is_deleted:
             self._note(self.Disabled, cause, reason=reason)
 
     def enable(self, cause: Cause) -> None:
-        """Tell it what happens from now on."""
+        """Send it messages about events from now on."""
         if self.disabled is not None:
             self._require_few(cause)
             self._note(self.Enabled, cause)
@@ -185,7 +185,7 @@ class WebhookEndpoint(Root):
         self._note(self.Deleted, cause)
 
     def require_enabled(self) -> None:
-        """Refuse what only an endpoint that is told something can be asked for."""
+        """Raise WebhookDisabled if it is disabled."""
         if self.disabled is not None:
             raise WebhookDisabled
 
@@ -197,7 +197,7 @@ class WebhookEndpoint(Root):
 
 
 class WebhookList(Root):
-    """The endpoints that an organization has; its stream lets only so many be made."""
+    """The endpoints that an organization has; this one stream limits their number."""
 
     TOPIC = "webhook_list"
 
@@ -244,7 +244,7 @@ class WebhookList(Root):
         return cls.begin(cls.Opened, cause, stream_id, organization_id=organization_id)
 
     def add(self, endpoint_id: UUID, cause: Cause) -> None:
-        """Take an endpoint in, or refuse one too many."""
+        """Add an endpoint; raises WebhookLimit and RateLimited."""
         if len(self.endpoint_ids) >= ENDPOINTS_MAX:
             raise WebhookLimit
         self.additions.require_less(CHANGES_MAX, cause.at, REGISTERED)
@@ -260,7 +260,7 @@ class WebhookList(Root):
 
 
 class WebhookRequest(Root):
-    """What somebody asked of an endpoint once: a test, a redelivery, another secret.
+    """One request about an endpoint: a test, a redelivery or a new secret.
 
     With an Idempotency-Key its id is derived, so the log itself refuses a twin.
     """
@@ -306,7 +306,7 @@ class WebhookRequest(Root):
         cause: Cause,
         **facts: object,
     ) -> Self:
-        """State what is asked of an endpoint."""
+        """Begin the stream of a request about an endpoint."""
         whose = {"organization_id": endpoint.organization_id, "endpoint_id": endpoint.id}
         return cls.begin(kind, cause, request_id, **whose, **facts)
 
@@ -321,5 +321,5 @@ def webhook_endpoint_id(organization_id: UUID, key: str) -> UUID:
 
 
 def webhook_request_id(organization_id: UUID, operation: str, key: str) -> UUID:
-    """Return the id of what an Idempotency-Key asks for."""
+    """Return the id of the request with an Idempotency-Key."""
     return derive_id("webhook_request", organization_id, operation, key)

@@ -1,4 +1,4 @@
-"""What is told of which event: the one table of webhook types, and the bodies that are sent."""
+"""The table of webhook types: which events cause each message, and what its body says."""
 
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
@@ -18,15 +18,15 @@ from domain.money import format_amount
 from domain.webhooks.endpoint import WebhookRequest
 
 Facts = Mapping[str, Any]
-# Facts of an event; None: there is nothing to tell of this one.
+# Returns the facts of an event for its message; None: this event causes no message.
 Tell = Callable[[Any, "Look"], Facts | None]
 Kinds = tuple[type[Event], ...]
 
-TEST = "webhook.test"  # Only told when it is asked for, whatever types an endpoint wants.
+TEST = "webhook.test"  # Sent only on request, whatever types an endpoint wants.
 
 
 class WebhookMessage(NamedTuple):
-    """What is told; `about` is the stream of the link, job or wallet, in whose order it is told."""
+    """A message. Those `about` the same stream (link, job, wallet) are sent in its order."""
 
     type: str
     organization_id: UUID
@@ -45,7 +45,7 @@ class Look:
         self._thresholds: dict[UUID, int | None] = {}
 
     def threshold_of(self, organization_id: UUID) -> int | None:
-        """Return below which balance an organization wants to be told."""
+        """Return the balance below which an organization wants a message."""
         if organization_id not in self._thresholds:
             found = self.log.get(Organization, organization_id)
             self._thresholds[organization_id] = found.low_balance_threshold_micros
@@ -168,19 +168,19 @@ _OF_KIND: Mapping[type[Event], tuple[str, Tell]] = {
 
 
 def kinds_of(types: Collection[str] | None) -> Kinds:
-    """Return the kinds of events of which somebody who wants these types is told; None: all."""
+    """Return the kinds of events that cause messages of these types; None: of all types."""
     wanted = TYPES.items() if types is None else ((name, TYPES.get(name)) for name in types)
     return tuple(kind for _, entry in wanted if entry is not None for kind in entry[0])
 
 
 def type_of(event: Event) -> str | None:
-    """Return as which type an event is told, if it is."""
+    """Return the type of the message that an event causes; None if it causes none."""
     entry = _OF_KIND.get(type(event))
     return entry[0] if entry is not None else None
 
 
 def message_of(recorded: Recorded, look: Look) -> WebhookMessage | None:
-    """Return what is told of an event; the same event always gives the same bytes."""
+    """Return the message that an event causes; the same event always gives the same bytes."""
     event: Any = recorded.event
     name, tell = _OF_KIND[type(event)]
     facts = tell(event, look)

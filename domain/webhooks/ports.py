@@ -1,4 +1,4 @@
-"""What telling an endpoint needs from outside: a sender, signatures, and the deliveries."""
+"""What webhooks need from outside: a sender, signatures, and the deliveries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,15 +7,15 @@ from uuid import UUID
 
 from domain.ids import derive_id
 
-# pending: not accepted yet, and asked again at `next_attempt_at`; cancelled: its endpoint was
-# disabled or deleted first.
+# pending: not accepted yet, and tried again at `next_attempt_at`; cancelled: its endpoint was
+# disabled or deleted before a success.
 DeliveryStatus = Literal["pending", "delivered", "failed", "cancelled"]
 
 
 class Sent(NamedTuple):
-    """What came of one attempt; no `status`: there was no reply, and `error` says why.
+    """The outcome of one attempt; `status` None: there was no reply, and `error` says why.
 
-    `error` holds neither the address nor anything that the endpoint has said.
+    `error` quotes neither the address nor anything that the endpoint sent.
     """
 
     status: int | None
@@ -24,7 +24,7 @@ class Sent(NamedTuple):
 
 
 class Sender(Protocol):
-    """Sends one request to an endpoint; whatever goes wrong is told, never raised."""
+    """Sends one request to an endpoint; every failure is returned, none is raised."""
 
     def send(self, url: str, headers: Mapping[str, str], body: bytes) -> Sent: ...
 
@@ -43,7 +43,7 @@ class Sign(Protocol):
 
 
 class Delivery(NamedTuple):
-    """An event as it is told to one endpoint; `id` is the `webhook-id` of every attempt.
+    """A message to one endpoint; `id` is the `webhook-id` of every attempt.
 
     `about` is the stream whose first attempts are made in order. `retries` counts the attempts
     since it was planned or asked for again, `attempts` all of them.
@@ -68,7 +68,7 @@ class Delivery(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What there is of an endpoint's deliveries, and how it has been of late."""
+    """Counts of an endpoint's pending and failed deliveries, and its latest failures in a row."""
 
     pending: int
     failed: int
@@ -77,5 +77,5 @@ class Sums(NamedTuple):
 
 
 def message_id(endpoint_id: UUID, stream_id: UUID, version: int) -> UUID:
-    """Return the `webhook-id` of an event at an endpoint, which is the same whenever it is told."""
+    """Return the `webhook-id` of an event at an endpoint, the same at every attempt."""
     return derive_id("webhook", endpoint_id, stream_id, version)

@@ -1,4 +1,4 @@
-"""When an endpoint is told again, when it rests as a whole, and when it is disabled."""
+"""When a delivery is tried again, and when an endpoint is paused or disabled."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -14,13 +14,13 @@ DELAYS = (
     *(timedelta(hours=each) for each in (2, 5, 10, 14, 20, 24)),
 )
 DISABLED_AFTER = timedelta(days=7)  # Of failures without a success.
-# From so many failures in a row on an endpoint rests as a whole, each time twice as long.
+# From this number of failures in a row, the whole endpoint is paused, each time twice as long.
 FAILURES_FREE = 5
 PAUSE_MAX = timedelta(minutes=1)
 
 
 class Health(NamedTuple):
-    """How an endpoint has been: failures in a row, and when the first of them was."""
+    """The latest failures of an endpoint in a row, and when the first of them was."""
 
     failures: int
     failing_since: datetime | None
@@ -39,7 +39,7 @@ class Health(NamedTuple):
 def after_attempt(
     delivery: Delivery, sent: Sent, now: datetime, *, is_success: bool, is_over: bool
 ) -> Delivery:
-    """Return a delivery as it is after an attempt; a test is not made again."""
+    """Return a delivery as it is after an attempt; a test is never tried again."""
     ended = delivery._replace(
         attempts=delivery.attempts + 1,
         retries=delivery.retries + 1,

@@ -1,7 +1,7 @@
 """Secrets of webhooks and signatures by them, after the specification Standard Webhooks 1.0.
 
-A secret is derived from the installation's key, so that no store holds it: the log keeps only its
-generation, and whoever is asked again for the same generation tells the same secret.
+A secret is derived from the installation's key, so no store holds it. The log keeps only its
+generation, and the same generation always gives the same secret.
 """
 
 import hmac
@@ -13,7 +13,7 @@ PREFIX = "whsec_"  # A public prefix by which scanners recognise a leaked secret
 
 
 class WebhookSigner:
-    """Makes secrets and signatures; `key` is asked each time and may raise for want of one."""
+    """Makes secrets and signatures; `key` is called each time, and may raise if there is none."""
 
     def __init__(self, key: Callable[[], bytes]) -> None:
         self._key = key
