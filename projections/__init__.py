@@ -1,1 +1,1 @@
-"""Read models: what the log looks like when it is asked questions; each can be rebuilt from it."""
+"""Read models: tables that answer queries; each is made from the log and can be rebuilt from it."""

@@ -1,7 +1,7 @@
 """The accounts of the books, by the names that Beancount gives to their kinds.
 
-Deposits are an asset, wallets a liability, charges income and refunds their contra account; what
-providers take is an expense and owed to them.
+Deposits are an asset, wallets a liability, charges income and refunds their contra account. What
+providers charge is an expense, and a liability to them.
 """
 
 import re
@@ -16,7 +16,7 @@ Side = tuple[str, int]  # Account and micro-units; above zero is a debit.
 
 
 def other_side(entry: Wallet.Moved) -> Side:
-    """Return the account that an entry is against; the wallet changes by as much."""
+    """Return the account opposite the wallet of an entry, and how much it changes."""
     match entry:
         case Wallet.Charged():
             return f"Income:{_word(entry.kind)}", -entry.amount_micros
@@ -29,7 +29,7 @@ def other_side(entry: Wallet.Moved) -> Side:
 
 
 def sides_of(work: Work) -> tuple[Side, ...]:
-    """Return what a provider takes and is owed; nothing where that is nothing, or not known."""
+    """Return the expense and the liability for work; empty if it is free or its cost unknown."""
     micros, name = work.cost.amount_micros if work.cost else 0, _word(work.provider or "unknown")
     sides = (f"Expenses:Providers:{name}", micros), (f"Liabilities:Providers:{name}", -micros)
     return sides if micros else ()

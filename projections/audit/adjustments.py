@@ -1,4 +1,4 @@
-"""Checks deposits and adjustments; what is proposed another operator decides, once, as it is."""
+"""Checks deposits and adjustments: each proposal is decided once, and not by its proposer."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from projections.audit.bookings import Bookings
 
 @dataclass
 class AdjustmentInvariants:
-    """Every adjustment that waits, and what deposits and decided adjustments announce."""
+    """Every open proposal; announces the entries of deposits and adjustments."""
 
     _bookings: Bookings
     _open: dict[UUID, Adjustment.Proposed] = field(default_factory=dict)

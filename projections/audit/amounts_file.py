@@ -1,10 +1,10 @@
 """A file of amounts that somebody else has written: a provider's invoice, a bank's statement.
 
 CSV in UTF-8, with a byte order mark or without, or in UTF-16 with one, unless the caller names the
-encoding. Lines may come before the head, which is the first line that has the wanted columns. What
-separates them (a semicolon, comma or tab) is what makes this line. `1.234,56`, `1,234.56`,
-`1'234.56` and `12.50-` are amounts; the file as a whole decides whether its decimals follow a point
-or a comma.
+encoding. Lines may come before the head, which is the first line that has the wanted columns. The
+separator (semicolon, comma or tab) is the first one that yields such a line. `1.234,56`,
+`1,234.56`, `1'234.56` and `12.50-` are amounts; the file as a whole decides whether its decimals
+follow a point or a comma.
 """
 
 import codecs
@@ -18,7 +18,7 @@ from typing import Literal
 from domain.money import AMOUNT_MICROS_MAX, MICROS
 
 FILE_BYTES_MAX = 32 * 1024 * 1024
-TOLD_MAX = 20  # Mistakes that are named; a file with more has another one in common.
+TOLD_MAX = 20  # Errors in one report; if there are more, they probably have one cause.
 SEPARATORS = (";", ",", "\t")
 
 Mark = Literal[".", ","]
@@ -37,8 +37,8 @@ class WrongFile(Exception):
 class Layout:
     """Where the values are; without a column for it, all amounts are in `currency`.
 
-    Names of columns count without case, spaces and underscores. With `only`, a column and a value,
-    other lines are left out.
+    Names of columns are compared without case, spaces and underscores. `only` is a column and its
+    value: lines with another value are left out.
     """
 
     reference: str
@@ -51,7 +51,7 @@ class Layout:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that the head must have: of reference, amount, currency, what it is of."""
+        """The columns that the head must have, in the order of the fields above."""
         named = [self.reference, self.amount, self.currency_column, (self.only or (None,))[0]]
         return [each for each in named if each is not None]
 
@@ -114,7 +114,7 @@ def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
 
 
 def _plain(name: str) -> str:
-    """Return what counts of a name: `start_date`, `StartDate` and `Start date` are one."""
+    """Normalize the name of a column: `start_date`, `StartDate` and `Start date` are equal."""
     return re.sub(r"[\s_]", "", name.casefold())
 
 
@@ -128,7 +128,7 @@ def _rows(text: str, separator: str) -> list[Row]:
 
 
 def _check_width(rows: Sequence[Row], width: int) -> None:
-    """Refuse lines with more values than columns: a decimal comma may have made two of one."""
+    """Refuse lines with more values than columns: a decimal comma may have split a value."""
     lines = [
         f"line {line}: has {len(row)} values, the head has {width} columns"
         for line, row in rows
@@ -150,7 +150,7 @@ PATTERNS: dict[Mark, re.Pattern[str]] = {".": _pattern("."), ",": _pattern(",")}
 
 
 def _micros(text: str, mark: Mark) -> int | None:
-    """Read one amount; None if it is none. Spaces that do not break are spaces."""
+    """Read one amount; None if it is none. No-break spaces count as spaces."""
     match = PATTERNS[mark].fullmatch(text.replace("\u00a0", " ").replace("\u202f", " "))
     if match is None or (match["sign"] and match["end"]):
         return None

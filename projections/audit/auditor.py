@@ -50,8 +50,8 @@ def check_log(
 class LogCheck:
     """One walk through the log up to its present head, batch by batch.
 
-    Behind a position that is `trusted` only the order and the witnesses are looked at, because an
-    invariant needs to know all that went before.
+    If it starts at a `trusted` position it checks only order and witnesses, because the invariants
+    need all earlier events.
     """
 
     def __init__(self, log: Log, witnesses: Sequence[Witness] = (), trusted: int = 0) -> None:
@@ -100,7 +100,7 @@ class LogCheck:
             wrong = self._rules.check(recorded)
         except ServiceUnavailable:
             raise
-        except Exception as error:  # noqa: BLE001  # A rule that reads on may meet what cannot be.
+        except Exception as error:  # noqa: BLE001  # A rule may fail on an impossible history.
             wrong = [f"it does not fit to what is before it ({type(error).__name__})"]
         self.report.note(row.position, wrong)
         if isinstance(recorded.event, Discontinuity.Noticed):
@@ -109,7 +109,7 @@ class LogCheck:
     def _finish(self) -> None:
         report = self.report
         if not self._poisoned:
-            given, head = self._log.given(), self._log.head()  # In this order: others append.
+            given, head = self._log.given(), self._log.head()  # Others append: first `given`.
             if head < given:
                 missing = f"the log ends before it, but positions up to {given} were given out"
                 report.note(head + 1, [missing])

@@ -25,21 +25,21 @@ from projections.engine.read_model import Uses
 from projections.engine.rebuild import Progress
 
 LEDGER: Uses = (Wallet.Moved, Month.Closed, Organization.Registered, *COSTLY)
-# Of every account, because an entry may be dated before one that is ahead of it in the log.
+# Every account opens then, because an entry may be dated before earlier entries of the log.
 BEGINNING = "1970-01-01"
-LEFT_OUT = "Equity:Left-Out"  # Entries between two that are wanted, or before the first one.
+LEFT_OUT = "Equity:Left-Out"  # The sum of entries outside the selection.
 
 Postings = tuple[Side, ...]
 
 
 @dataclass(slots=True)
 class _Book:
-    """One wallet as far as it is written."""
+    """The state of one wallet in the ledger."""
 
     account: str
     currency: str
-    month: str = ""  # Of the newest entry's statement.
-    written: str = ""  # That of the newest entry that was wanted.
+    month: str = ""  # The statement month of the newest entry.
+    written: str = ""  # The statement month of the newest entry that was written.
     balance_micros: int = 0
 
 

@@ -24,12 +24,12 @@ WORDS: Mapping[type[Wallet.Moved], _Words] = {
     Wallet.Deposited: _Words("deposit", "payment", "booked"),
     Wallet.Adjusted: _Words("adjustment", "correction", "booked"),
 }
-NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # These charges need not be remembered.
+NEVER_REFUNDED = {"lookup", "monthly_link_fee"}  # Save by hand; not remembered.
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why money moves, and the position of the event that says so; `kind` is its charges'."""
+    """Why money moves, and the position of the event that says so; `kind` is that of charges."""
 
     position: int
     organization_id: UUID
@@ -67,7 +67,7 @@ class Bookings:
         self._reasons: dict[UUID, RefundReason] = {}  # Of refunds that are announced.
 
     def announce_reasons(self, event: Repaying) -> None:
-        """Remember why the refunds come that follow in the commit of this event."""
+        """Remember the reasons of the refunds that follow in this commit."""
         self._reasons |= event.reasons()
 
     def announce_charge(self, reason: Reason, price: PaidPrice) -> None:
@@ -137,7 +137,7 @@ class Bookings:
             yield f"refund {event.transaction_id} has another reason than its failure gives"
         charge = self._charges.get(event.charge_id)
         if charge is None and event.reason in {"by_hand", "cancelled"}:
-            return  # Its charge is forgotten here; the refund was held against its stream.
+            return  # The charge was forgotten; other rules check this refund by its stream.
         if charge is None or charge.reference != event.reference:
             yield f"refund {event.transaction_id} names no charge of its reason"
             return

@@ -1,8 +1,8 @@
-"""A checkpoint says what the log was up to a position, and is signed, so that others can keep it.
+"""A checkpoint: a signed statement of what the log was up to a position, for others to keep.
 
 Its form is that of C2SP `tlog-checkpoint` in a `signed-note`: origin, size of the tree, root, two
-lines of our own (position and time), an empty line, and a line with the signature. Here it is
-written and read; whose key signs is not decided here.
+lines of our own (position and time), an empty line, and a line with the signature. This file writes
+and reads it; callers decide whose key signs.
 """
 
 import binascii
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import NamedTuple, Protocol, Self
 
-ED25519 = b"\x01"  # Its type of signature in a note.
+ED25519 = b"\x01"  # The type of its signatures in a note.
 KEY_ID_BYTES, KEY_BYTES = 4, 32
 HASH_BYTES = 32
 NOTE_BYTES_MAX = 64 * 1024
@@ -150,7 +150,7 @@ def read_verifier_key(text: str) -> bytes:
 
 
 def _read_text(text: str) -> Checkpoint | None:
-    """Read what is signed; None if the same would be written otherwise.
+    """Read the signed text; None if it is not written as `Checkpoint.text` writes it.
 
     Base64 has several forms of a root, and only one of them was signed.
     """

@@ -1,4 +1,4 @@
-"""What providers have done and what they take for it, event by event."""
+"""What providers have done and what they charge for it, event by event."""
 
 from dataclasses import dataclass
 
@@ -20,15 +20,15 @@ COSTLY: Uses = (
     LostOrder.LeftOver,
     Link.LeftOver,
 )
-LEFT_OVER = (LostOrder.LeftOver, Link.LeftOver)  # What nobody has, and we pay for.
+LEFT_OVER = (LostOrder.LeftOver, Link.LeftOver)  # Nobody uses these, and we pay for them.
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """So many things that a provider has done; `cost` is that of all, None if it is not known.
+    """`count` things that a provider has done; `cost` is for all, None if it is not known.
 
-    `provider` is None for items of jobs of earlier releases, some of which came from the cache.
-    `reference` is the provider's id of it; lookups have none.
+    `provider` is None for job items of earlier releases, some of which came from the cache.
+    `reference` is the provider's id of the work; lookups have none.
     """
 
     provider: str | None
@@ -39,7 +39,7 @@ class Work:
 
 
 def work_of(event: Event) -> list[Work]:
-    """Return what an event tells of the work of providers; an answer of the cache is none."""
+    """Return the work of providers that an event records; an answer from the cache is none."""
     match event:
         case NumberLookup.Answered():
             return [Work(event.provider, 1, event.cost)] if event.source == "live" else []
@@ -53,7 +53,7 @@ def work_of(event: Event) -> list[Work]:
             return [_bought(event.plan, event.cost, event.addon_id)]
         case Link.PlanLeftOver():
             return [_bought(event.plan, event.cost, event.addon_id)]
-        case Link.EndpointLeftOver(attempt=1):  # It is told again as long as it is there.
+        case Link.EndpointLeftOver(attempt=1):  # Further attempts repeat the incident.
             return [_bought(event.plan, event.cost, event.endpoint_id)]
         case LostOrder.LeftOver():
             return [_bought(event.plan, event.cost, event.order_reference)]

@@ -1,7 +1,8 @@
 """Which checkpoint vouches for a month: the first one that covers its close.
 
-A later one would say as much, but another each hour; the first stays, so a statement that names
-it never changes. Until it is made, about a minute after the close, nothing vouches for the month.
+Later ones cover it too, but the newest is another one each hour. The first stays the first, so a
+statement that names it never changes. It is made about a minute after the close; until then nothing
+vouches for the month.
 """
 
 from typing import Any
@@ -13,7 +14,7 @@ from projections.audit.checkpoint import NotACheckpoint, SignedCheckpoint
 
 
 class ChangedCheckpoint(NotPossible):
-    """Raised where the note of a kept checkpoint is not what was written there."""
+    """Raised when the note of a kept checkpoint has been changed."""
 
     def __init__(self, number: int, position: int) -> None:
         self.position = position

@@ -1,7 +1,7 @@
-"""Checks that a link ends once, as was intended, and that a cancelled one gives all money back.
+"""Checks that a link ends once, as intended, and that a cancelled link gives all money back.
 
-What is left of its charges is read again from the streams of the link and of the changes of its
-plans, as for refunds by hand: cancelled links are few, and nothing is kept for them.
+What is left of its charges is read again from the streams of the link and its plan changes, as for
+refunds by hand. Cancelled links are few, so nothing is remembered for them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -66,7 +66,7 @@ class EndInvariants:
             reference = Reference("link", str(event.originator_id))
             yield from _left(before, requested.price, reference, "activation")
         for change_id in _changes(before):
-            # Up to this commit: after it, nothing of the change is left.
+            # Only events before this commit: after it, nothing of the change is left.
             history = [*takewhile(_is_earlier, self._history(change_id, None))]
             for each in history:
                 if isinstance(each, PlanChange.Requested):
@@ -78,7 +78,7 @@ class EndInvariants:
     def _announce(
         self, position: int, event: Link.Ended, left: dict[UUID, _Left], before: Sequence[Event]
     ) -> None:
-        """Expect what the streams of the changes and of an eSIM by order say of it."""
+        """Expect the events of this end in its plan changes, and in its eSIM if it was ordered."""
         link_id = event.originator_id
         for change_id in _changes(before):
             reference = Reference("plan_change", str(change_id))

@@ -1,8 +1,8 @@
 """The export of the log: one line of JSON for each event, and how it is read back.
 
 A line is `{"position", "stream", "version", "topic", "state", "leaf"}`: `state` is the stored bytes
-as text, `leaf` the hash of the event in the tree, in hex. So whoever has the lines can compute the
-root of every checkpoint. Lines have one form only: to read them and to write them again gives the
+as text, `leaf` the hash of the event in the tree, in hex. So the root of every checkpoint can be
+computed from the lines. Each line has only one valid form: reading and writing it again gives the
 same bytes.
 """
 
@@ -21,7 +21,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 
 BATCH_EVENTS_MAX = 2_000
 NO_LINE = "is no line of an export"
-LINE_BYTES_MAX = 64 << 20  # The largest event is far smaller; a file without lines ends here.
+LINE_BYTES_MAX = 64 << 20  # Far above any event; a file without lines ends here.
 
 Whole = Annotated[int, msgspec.Meta(ge=1, le=2**63 - 1)]
 
@@ -99,7 +99,7 @@ class Export:
 
 
 def read_export(file: BinaryIO) -> Iterator[Stored]:
-    """Read an export line by line; raises NoExport at the first line that is not as it was."""
+    """Read an export line by line; raises NoExport at the first line that was changed."""
     last, number = 0, 0
     while text := file.readline(LINE_BYTES_MAX):
         number += 1

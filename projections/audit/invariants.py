@@ -40,10 +40,10 @@ from projections.audit.webhooks import WebhookInvariants
 
 @dataclass
 class Streams:
-    """The newest version of every stream; one that `began_earlier` may begin at any.
+    """The newest version of every stream; with `began_earlier` a stream may begin at any version.
 
-    Most streams are lookups. They are not remembered: a refund by hand, which alone can follow,
-    has its whole stream read again.
+    Most streams are lookups, which are not remembered. Only a refund by hand can follow a lookup,
+    and the check of that refund reads the whole stream.
     """
 
     began_earlier: bool = False
@@ -62,9 +62,9 @@ class Streams:
 
 
 class Continuity:
-    """What can be checked without the events that went before: that nothing has a gap.
+    """The checks that need no earlier events: streams and wallets have no gaps.
 
-    The first event of a stream that it is given is believed; the next ones must continue it.
+    The first event that it gets of a stream is believed; the next ones must continue it.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Continuity:
         self._wallets = dict[UUID, tuple[int, int]]()  # Sequence and balance.
 
     def check(self, recorded: Recorded) -> list[str]:
-        """Check one event against those that it was given before."""
+        """Check one event against those that it got before."""
         event = recorded.event
         moved = self._check_entry(event) if isinstance(event, Wallet.Moved) else ()
         return [*self._streams.check(event), *moved]
@@ -85,14 +85,14 @@ class Continuity:
             yield f"wallet {event.originator_id} does not go on from the entry before"
 
     def check_end(self) -> list[tuple[int, str]]:
-        """Return nothing: only who has seen all events knows what was announced."""
+        """Return nothing: without all events it is not known what was announced."""
         return []
 
 
 class Invariants:
     """Give it every event in order; it returns what is wrong.
 
-    `history` reads all events of one stream: only for refunds by hand and cancelled links.
+    `history` reads all events of one stream, for the rare refunds by hand and cancelled links.
     """
 
     def __init__(self, history: History) -> None:

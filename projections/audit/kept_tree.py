@@ -1,8 +1,8 @@
 """The auditor's tree: what each event of the log hashed to when the auditor first saw it.
 
 It is kept as tiles of 256 leaves with their positions, and the root of each full tile, from which
-roots and paths of every size follow. It is made from the log alone, so it can be made anew; but
-then it is a witness only of what the log says by then.
+roots and paths of every size follow. It can be made again from the log, but then it is only a
+witness of what the log says at that time.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ Leaf = tuple[int, bytes]  # The position of an event, and its leaf.
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """Up to 256 leaves in the order of the log; `root` is None until there are so many."""
+    """Up to 256 leaves in the order of the log; `root` is None until the tile is full."""
 
     number: int
     leaves: Sequence[Leaf]
@@ -40,7 +40,7 @@ class Tile:
 
     @property
     def fault(self) -> str | None:
-        """Say that the kept root of the tile is not that of its leaves; None where it is."""
+        """The error if the kept root of the tile is not that of its leaves, else None."""
         whole = len(self.leaves) == TILE
         if self.root == (root_of(leaf for _, leaf in self.leaves) if whole else None):
             return None
@@ -89,7 +89,7 @@ class KeptTree:
         return None if row is None else _tile(row)
 
     def range_of(self, connection: Connection, size: int) -> CompactRange:
-        """Return the compact range of the tree as it was with so many leaves."""
+        """Return the compact range of the tree of the first `size` leaves."""
         tree, (whole, rest) = CompactRange(), divmod(size, TILE)
         for root in self._roots(connection, whole):
             tree.append(root, TILE)
@@ -102,7 +102,7 @@ class KeptTree:
         return tree
 
     def path(self, connection: Connection, index: int, size: int) -> Sequence[bytes]:
-        """Return the path of a leaf to the root of the tree as it was with so many leaves."""
+        """Return the path of a leaf to the root of the tree of the first `size` leaves."""
         roots = self._roots(connection, size // TILE)
 
         def between(begin: int, end: int) -> bytes:

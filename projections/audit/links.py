@@ -128,7 +128,7 @@ class _Link:
     requested: Link.Began | None
     stage: str = "requested"
     iccid: str | None = None
-    order: Link.OrderRequested | None = None  # The newest intent of one.
+    order: Link.OrderRequested | None = None  # The newest intent to order.
     ordered_since: datetime | None = None
     plans: LinkPlanInvariants = field(default_factory=LinkPlanInvariants)
     end: Link.EndRequested | None = None  # The intent that is open.
@@ -250,7 +250,7 @@ class LinkInvariants:
             self._announce_lost(position, event)
 
     def _announce_lost(self, position: int, event: Link.Event) -> None:
-        """Expect that the order whose reply was lost is looked for."""
+        """Expect the stream that looks for the order whose reply was lost."""
         missing = f"link {event.originator_id} has lost an order that nobody looks for"
         key = (LostOrder.Opened, event.originator_id)
         self._promises.make(position, key, event.organization_id, missing)

@@ -1,4 +1,4 @@
-"""Checks that every order whose reply was lost is looked for, and what is found has one end."""
+"""Checks that every order whose reply was lost is looked for, and that a found one ends once."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

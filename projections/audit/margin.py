@@ -27,7 +27,7 @@ from projections.engine.rebuild import Progress, ignore_progress
 By = Literal["day", "month", "org", "plan", "provider"]
 
 MONEY: Uses = (Wallet.Charged, Wallet.Refunded, *COSTLY)
-BESIDES: dict[By, Uses] = {  # What else tells the row of an entry.
+BESIDES: dict[By, Uses] = {  # Further events that decide the row of an entry.
     "month": (Month.Closed, Wallet.Moved),
     "org": (Organization.Registered,),
     "provider": (Link.Began, BulkJob.Created, BulkJob.Finished, BulkJob.Cancelled),
@@ -41,7 +41,7 @@ class Earned:
     revenue_micros: int = 0
     refunds_micros: int = 0
     costs_micros: Counter[tuple[str, bool]] = field(default_factory=Counter)
-    unknown: int = 0  # How often a provider has worked at a cost that is not known.
+    unknown: int = 0  # How many works of providers have no known cost.
 
     def note(self, work: Work) -> None:
         if work.cost is None:
@@ -66,7 +66,7 @@ class Earned:
 
 
 class Providers:
-    """Who has done what an entry is for; only what may still be asked for is kept."""
+    """Finds the provider behind an entry; remembers only what may still be needed."""
 
     def __init__(self, provider_of_lookup: Callable[[UUID], str | None]) -> None:
         self._provider_of_lookup = provider_of_lookup
@@ -106,9 +106,8 @@ class Providers:
 class Margin:
     """The rows of a report; give it every event of `uses` in order.
 
-    A job is paid before anybody answers, so its revenue moves to the row of a provider with the
-    items that this provider has answered. What a month has earned never changes after its close:
-    entries have the month of their statement, and so has late work.
+    A job is paid before any provider answers. When a provider answers items, their revenue moves to
+    its row. A closed month never changes: entries, and work too, count in the month of a statement.
     """
 
     def __init__(self, by: By, provider_of_lookup: Callable[[UUID], str | None]) -> None:
@@ -131,7 +130,7 @@ class Margin:
             case Wallet.Refunded():
                 self.rows[self._row_of(event)].refunds_micros += event.amount_micros
             case Wallet.Moved():
-                self._row_of(event)  # No entry behind it is of an earlier month.
+                self._row_of(event)  # Later entries are of no earlier month.
             case Month.Closed():
                 self._closed = event.month
             case Organization.Registered():

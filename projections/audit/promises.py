@@ -29,7 +29,7 @@ class Promises:
         self._open[key] = _Promise(fact, position, missing)
 
     def keep(self, key: Hashable, fact: object) -> bool:
-        """Tell whether exactly this fact was announced; it is used up by this."""
+        """Tell whether exactly this fact was announced, and drop the announcement."""
         promised = self._open.pop(key, None)
         return promised is not None and promised.fact == fact
 

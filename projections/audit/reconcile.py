@@ -1,4 +1,4 @@
-"""A reconciliation: what somebody else has written against what the log knows, by reference."""
+"""A reconciliation: compares the amounts of a file with those of the log, by reference."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ from projections.audit.walk import walk
 from projections.engine.rebuild import Progress, ignore_progress
 
 Period = Literal["day", "month"]
-_Key = tuple[str, int | None]  # A reference; where several owners share it, with an amount.
+_Key = tuple[str, int | None]  # A reference, with its amount if several owners share it.
 LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 
 
@@ -23,7 +23,7 @@ LENGTHS: dict[Period, int] = {"day": len("2026-01-31"), "month": len("2026-01")}
 class Ours:
     """What the log knows under a reference; `amount_micros` is None for a cost that is not known.
 
-    `position` and `at` are those of its first event. `left_over`: nobody has what it is for.
+    `position` and `at` are those of its first event. `left_over`: nobody uses what it paid for.
     """
 
     position: int
@@ -36,7 +36,7 @@ class Ours:
 
 @dataclass(frozen=True)
 class Reconciliation:
-    """The references that agree, and all that do not; of both those that are left over."""
+    """How many references agree, and those that do not; `left_over` may be of both."""
 
     matched: int
     missing_here: list[Theirs]
@@ -55,7 +55,7 @@ def reconcile(
     month: str | None = None,
     shared: Container[str] = (),
 ) -> Reconciliation:
-    """Compare the sums of each reference. With a month, theirs need not have what is of others.
+    """Compare the sums of each reference. With a month, theirs may lack ours of other months.
 
     Of a `shared` reference each amount is compared by itself, so that too much of one owner does
     not make up for too little of another.
@@ -112,7 +112,7 @@ def _sum(one: Ours, other: Ours) -> Ours:
 
 
 def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> Iterator[Ours]:
-    """Yield what a provider takes for all that it has an id for; lookups have none."""
+    """Yield the costs of a provider's work that has an id of the provider; lookups have none."""
     for position, event in walk(log, COSTLY, progress):
         for work in work_of(event):
             if work.provider == provider and work.reference is not None:
@@ -125,7 +125,7 @@ def costs_of(log: Log, provider: str, progress: Progress = ignore_progress) -> I
 def sums_of(
     log: Log, provider: str, period: Period, progress: Progress = ignore_progress
 ) -> Iterator[Ours]:
-    """Yield what a provider takes for all that it has done, lookups too, by its day or month."""
+    """Yield the costs of all work of a provider, lookups too; the reference is a day or month."""
     for position, event in walk(log, COSTLY, progress):
         for work in work_of(event):
             free = work.cost is not None and not work.cost.amount_micros
@@ -137,7 +137,7 @@ def sums_of(
 
 
 def by_period(theirs: Iterable[Theirs], period: Period) -> list[Theirs]:
-    """Return lines whose references are times with their day or month; WrongFile for others.
+    """Replace the times that lines have as reference by their day or month; raises WrongFile.
 
     Lines without an amount are left out: some providers list the days without use too.
     """

@@ -1,7 +1,7 @@
 """Checks that refunds by hand give back no more than is left of the charge that they name.
 
-Such refunds are few and come at any time, while there are many charges. So what was charged is read
-again from the stream of the refund, and nothing is kept for it.
+Such refunds are few and come at any time, while there are many charges. So charges are not
+remembered for them; the check reads the stream of the refund again.
 """
 
 from collections import defaultdict
@@ -84,7 +84,7 @@ def left_of(history: Sequence[Event], charge_id: UUID) -> tuple[PaidPrice | None
             for value in vars(event).values():
                 if isinstance(value, PaidPrice):
                     prices[value.transaction_id] = value
-                elif isinstance(value, Repayment):  # There is one charge that it can be of.
+                elif isinstance(value, Repayment):  # Such a stream has one charge.
                     back_micros[next(iter(prices), charge_id)] += value.amount_micros
     taken = (Link.EsimReserved, Link.OrderRequested)  # In the commit of the charge.
     is_charged = not _has(history, Link.Began) or any(_has(history, each) for each in taken)

@@ -29,9 +29,9 @@ class Verdict:
 class Report:
     """The outcome of an audit over the events up to a position.
 
-    `trusted` is the position up to which nothing was looked at, `leaves` the number of events that
-    were compared with what the auditor had kept of them. `explained` counts checkpoints that do not
-    hold and accuse nobody, because the log tells of a loss: whoever wrote the log also wrote that.
+    `trusted` is the position up to which nothing was checked, `leaves` the number of events that
+    were compared with kept leaves. `explained` counts checkpoints that fail but are no failures,
+    because the log records a loss. That is no proof: who can change the log can also record a loss.
     """
 
     events: int = 0

@@ -1,4 +1,4 @@
-"""Which entries somebody wants: of an organization, from a position or time on, up to another."""
+"""A selection of entries: of an organization, from a position or time on, up to another."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -7,7 +7,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """A position counts at both ends. A moment counts as `since`, and as `until` no more."""
+    """Positions are inclusive at both ends. Of moments `since` is inclusive, `until` exclusive."""
 
     organization_id: UUID | None = None
     since: datetime | int | None = None
@@ -15,7 +15,7 @@ class Selection:
 
     @property
     def last_position(self) -> int | None:
-        """The position behind which nothing is wanted, if one is given."""
+        """The last position of the selection, if one is given."""
         return self.until if isinstance(self.until, int) else None
 
     def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:

@@ -79,7 +79,7 @@ class _Book:
         newest.enter(position, entry)
 
     def statements(self) -> Iterator[Statement]:
-        """Yield the statements of the month; one that has not begun by then has none."""
+        """Yield the statements of the month; wallets without entries only once it has begun."""
         has_begun = bool(self.closed) and self._month <= next_month(self.closed)
         for newest in self._newest.values():
             if newest.month == self._month:
@@ -106,7 +106,7 @@ def balance_of(
 ) -> Balance | None:
     """Return the balance now, after a position, or at a moment; None while there is no wallet.
 
-    An entry that is dated before the one ahead of it counts as of that one.
+    An entry that is dated before its predecessor counts as of the predecessor.
     """
     found = None
     kinds, until = (Wallet.Opened, Wallet.Moved), at if isinstance(at, int) else None

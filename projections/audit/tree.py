@@ -1,7 +1,7 @@
 """The Merkle tree of RFC 6962 over the events of the log: leaves, roots, and proofs of inclusion.
 
 A leaf hashes where an event stands and its stored bytes, so that a change of any of them shows.
-Everything here is pure; what the auditor keeps of the tree is kept elsewhere.
+Everything here is pure; `kept_tree` stores the tree of the auditor.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,7 +41,7 @@ class CompactRange:
         self.hashes: list[bytes] = []
 
     def append(self, subtree: bytes, leaves: int = 1) -> None:
-        """Add a leaf, or a full subtree of so many leaves, which must divide the size."""
+        """Add a leaf, or a full subtree of `leaves` leaves; their number must divide the size."""
         before, self.size = self.size, self.size + leaves
         while before & leaves:
             subtree = node_hash(self.hashes.pop(), subtree)
@@ -73,7 +73,7 @@ def inclusion_path(
 ) -> Sequence[bytes]:
     """Return the audit path of a leaf (RFC 6962 §2.1.1), the lowest node first.
 
-    `root_between` gives the root over the leaves from one index up to before another.
+    `root_between` gives the root over the leaves from one index to another, which is excluded.
     """
     begin, end, path = 0, size, list[bytes]()
     while end - begin > 1:

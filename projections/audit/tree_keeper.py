@@ -1,8 +1,8 @@
-"""The tree keeper follows the log and takes the leaf of every event into the kept tree, once.
+"""The tree keeper follows the log and adds the leaf of every event to the kept tree, once.
 
 It reads stored bytes and decodes nothing. Like every follower it moves its position in the
 transaction of its rows. If the log no longer has the event at its position, it stops and changes
-nothing: to begin anew would be to believe a log that has just been found to be another one.
+nothing: it must not trust a log that has just proved to be a different one.
 """
 
 from threading import RLock
@@ -85,11 +85,11 @@ class TreeKeeper:
         return place
 
     def _begin(self) -> None:
-        """Stand behind the last kept leaf; only without any, before the first event."""
+        """Start after the last kept leaf, or before the first event if there is none."""
         with self._database.reading() as connection:
             _, position = self._tree.end(connection)
         found = self._log.stored(position - 1, 1) if position else []
-        last = Place(position, UUID(int=0), 0) if position else None  # As if it were another's.
+        last = Place(position, UUID(int=0), 0) if position else None  # As of another log.
         if found and found[0].position == position:
             last = found[0].place
         with self._database.writing() as connection:

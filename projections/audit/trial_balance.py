@@ -34,12 +34,12 @@ class Line(NamedTuple):
 class TrialBalance:
     """The accounts; give it every event of `USES` in order. `at`: as they were at this moment.
 
-    An entry that is dated before the one ahead of it counts as of that one.
+    An entry that is dated before its predecessor counts as of the predecessor.
     """
 
     position: int
     at: datetime | None = None
-    unknown: int = 0  # How often a provider has worked at a cost that is not known.
+    unknown: int = 0  # How many works of providers have no known cost.
     _later: set[UUID] = field(default_factory=set)  # Wallets that have an entry after `at`.
     _stated: dict[UUID, tuple[str, int]] = field(default_factory=dict)
     _sums: Counter[tuple[str, str]] = field(default_factory=Counter)

@@ -1,4 +1,4 @@
-"""Checks that each webhook endpoint is in the list of its organization, which has its bound."""
+"""Checks that each webhook endpoint is in its organization's list, and that no list is too long."""
 
 from collections import defaultdict
 from collections.abc import Iterator

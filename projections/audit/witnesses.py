@@ -1,6 +1,6 @@
-"""Those who saw the log earlier: the leaves that the auditor has kept, and checkpoints.
+"""Witnesses of what the log was before: the leaves that the auditor has kept, and checkpoints.
 
-An audit shows them each row of the log with its leaf. At the end they say what is not as it was.
+An audit shows them each row of the log with its leaf. At the end they report what has changed.
 """
 
 from collections import deque
@@ -20,20 +20,20 @@ from projections.audit.report import FAILURES_MAX, Failure, Report, Verdict
 from projections.audit.tree import CompactRange, leaf_hash
 from projections.engine.database import Database
 
-# A loss is noticed when somebody next asks the new server. One that is said to have been noticed
-# long after a checkpoint was made, or before, explains nothing: it would excuse any month.
+# A loss is noticed at the next call to the new server. So a loss that was recorded long before or
+# after a checkpoint does not explain it; otherwise a made-up loss could excuse any month.
 NOTICED_WITHIN = timedelta(days=1)
 
 
 class Witness(Protocol):
-    """Holds the log against what was seen of it before."""
+    """Compares the log with what was seen of it before."""
 
     def see(self, row: Stored, leaf: bytes) -> None:
         """Look at the next row of the log."""
         ...
 
     def testify(self, report: Report) -> None:
-        """Add to the report what is not as it was."""
+        """Add to the report what has changed."""
         ...
 
 
@@ -41,7 +41,7 @@ class KeptLeaves:
     """The kept tree: it says at which position something was changed, removed, put in or moved."""
 
     def __init__(self, database: Database, tree: KeptTree, first: int = 0) -> None:
-        """Begin at the leaf of index `first`; what is kept from now on does not matter."""
+        """Begin at the leaf of index `first`; leaves that are kept from now on are ignored."""
         self._database = database
         self._tree = tree
         with database.reading() as connection:
@@ -50,8 +50,8 @@ class KeptLeaves:
         self._next = next(self._leaves, None)
         self._compared = 0
         self._faults: list[Failure] = []
-        self._strange: list[Stored] = []  # Rows of the log that were not seen so.
-        self._missed: list[Leaf] = []  # Leaves to which the log has no such row.
+        self._strange: list[Stored] = []  # Rows of the log without their kept leaf.
+        self._missed: list[Leaf] = []  # Kept leaves without their row in the log.
 
     def see(self, row: Stored, leaf: bytes) -> None:
         """Walk through log and leaves by position."""
@@ -68,7 +68,7 @@ class KeptLeaves:
             self._wonder(row)
 
     def testify(self, report: Report) -> None:
-        """Say what is strange, in the order of positions."""
+        """Report all differences in the order of positions."""
         while self._next is not None and len(self._missed) < FAILURES_MAX:
             self._miss(self._next)
             self._next = next(self._leaves, None)
@@ -93,7 +93,7 @@ class KeptLeaves:
             yield Failure(position, "the event that was first seen here is gone")
 
     def _origin(self, row: Stored) -> int | None:
-        """Return where an event was seen that is now elsewhere."""
+        """Return the position at which an event was first seen, if it has moved since."""
         _, *rest = row
         for position, leaf in self._missed:
             if position != row.position and leaf_hash(position, *rest) == leaf:  # type: ignore[arg-type]  # All but its position.
@@ -122,7 +122,7 @@ class KeptLeaves:
 
 
 class Spoiled:
-    """Witnesses that can say nothing any more, which is what they tell."""
+    """Witnesses that are damaged and can compare nothing; they report only that."""
 
     def __init__(self, faults: Sequence[Failure]) -> None:
         self._faults = faults
@@ -131,14 +131,14 @@ class Spoiled:
         """Look at nothing."""
 
     def testify(self, report: Report) -> None:
-        """Add each of them as a failure."""
+        """Add each fault as a failure."""
         for fault in self._faults:
             report.note(fault.position, [fault.reason])
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A checkpoint that somebody holds against the log; `fault`: why its signature is not ours."""
+    """A checkpoint to compare with the log; `fault`: why its signature is not ours."""
 
     name: str
     checkpoint: Checkpoint
@@ -167,7 +167,7 @@ class Claims:
         ordered = sorted(claims, key=lambda claim: claim.checkpoint.size)
         self._open = deque(each for each in ordered if each.checkpoint.size >= self._tree.size)
         self._losses: list[tuple[int, _Noticed]] = []
-        # For each position that was signed the last row up to it: what was lost is not there.
+        # For each signed position the last row up to it: an earlier one if events were lost.
         self._signed = deque(sorted(each.checkpoint.position for each in self._open))
         self._last_up_to: dict[int, int] = {}
         self._position = 0
@@ -205,7 +205,7 @@ class Claims:
             else:
                 between = f"after position {held} and up to {checkpoint.position}"
                 reason = f"what it signed {between} is not what the log holds"
-                if not changed:  # Those behind it fail with it.
+                if not changed:  # Later ones fail with it.
                     report.note(held + 1, [f"{name}: {reason}"])
                 changed = True
             if self._listed:

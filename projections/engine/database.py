@@ -14,7 +14,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from domain.at_once import may_wait
 from projections.engine.hot_reads import HotReads, HotStatement, ThreadConnections
 
-# Connections that ordinary reads leave to hot reads and writes, since they may be slow.
+# Connections that are left to hot reads and writes, since ordinary reads may be slow.
 KEPT_FREE = 2
 KEPT_BY_A_READER = (
     "deleted, but another process still reads the database; run this again when it has finished"

@@ -10,7 +10,7 @@ from domain.log.log import Log
 from projections.engine.database import Database
 from projections.engine.positions import Position, Positions
 
-# A projector that runs needs a few milliseconds; if it does not, the caller waits no longer.
+# A running projector needs a few milliseconds; for a stopped one the caller waits no longer.
 WAIT_S = 0.25
 STEP_MIN_S = 0.001
 STEP_MAX_S = 0.01

@@ -56,7 +56,7 @@ class Projector:
 
         Raises when the log is unreachable.
         """
-        # A start catches up beside its own follower; without this one would fence the other.
+        # At a start `catch_up` runs beside the follower; without a lock one would fence the other.
         with self._turn:
             return self._step()
 
@@ -81,7 +81,7 @@ class Projector:
             is_end = stretch.is_whole and stretch.count < BATCH_EVENTS_MAX
             self._write(active, stretch.events, stretch.last, now if is_end else None)
         elif known:
-            # This time with a look: other processes may have moved or dropped the positions.
+            # Read the positions this time: other processes may have moved or dropped them.
             return self._step()
         else:
             self._beat(active, now)

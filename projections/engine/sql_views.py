@@ -1,8 +1,8 @@
 """SQL views for other programs, over tables that rebuilds swap.
 
 PostgreSQL ties a view to a table and not to its name: a table that a view reads cannot be dropped.
-So a swap empties the views over its tables and fills them again, in its own transaction. Whoever
-may read a view may read it afterwards, which would not be so if it were dropped.
+So a swap empties the views over its tables and fills them again, in its own transaction. A view
+keeps its grants in this way, which it would lose if it were dropped.
 """
 
 import logging
@@ -17,7 +17,7 @@ from sqlalchemy import Connection, TableClause, column, table, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.types import TypeEngine
 
-_MARK_DIGITS = 12  # Of the hash by which a definition is known again.
+_MARK_DIGITS = 12  # Of the hash that identifies a definition.
 
 _OVER = text(
     "SELECT DISTINCT v.oid AS oid, v.oid::regclass::text AS name, pg_get_viewdef(v.oid) AS body "
@@ -61,7 +61,7 @@ class SqlView:
 
 
 def define(connection: Connection, views: Sequence[SqlView]) -> None:
-    """Make the views that are missing, and those of an earlier release anew."""
+    """Create the views that are missing, and replace those of an earlier release."""
     for view in views:
         body = view.bodies[connection.dialect.name]
         if connection.dialect.name == "sqlite":
@@ -113,7 +113,7 @@ def _define_on_sqlite(connection: Connection, name: str, statement: str) -> None
 
 
 def _define_on_postgresql(connection: Connection, view: SqlView, body: str) -> None:
-    """Define a view unless its comment says that it is there: a view in use would be waited for."""
+    """Define a view, unless its comment shows that it is up to date; replacing one takes a lock."""
     mark = f"{view.meaning} ({sha256(body.encode()).hexdigest()[:_MARK_DIGITS]})"
     told = text("SELECT obj_description(to_regclass(:name), 'pg_class')")
     if connection.execute(told, {"name": view.name}).scalar_one() == mark:

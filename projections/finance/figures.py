@@ -29,10 +29,10 @@ from projections.finance.views import (
 )
 from projections.models.transactions import KINDS
 
-NEAR = 200  # Events of one commit stand closer than this; those of others may stand between.
+NEAR = 200  # Events of one commit are closer than this; other events may be between.
 EVENTS_MAX = 500
 SAME_MAX = 500  # Entries for one thing: the slices of a job can each have a refund.
-DAY_MICROS = 24 * 60 * 60 * MICROS  # Added so, because no day follows the last one.
+DAY_MICROS = 24 * 60 * 60 * MICROS  # Added as a number, because `date.max` has no next day.
 DOWNLOAD_ROWS = 2_000  # Read at once for a download.
 
 _WALLET, _ENTRY, _EVENT = WALLETS.table, TRANSACTIONS.table, EVENTS.table
@@ -43,7 +43,7 @@ Found = Row[Any]
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which entries to list, by whole days (UTC); `before` is where the page before has ended.
+    """Which entries to list, by whole days (UTC); `before` is where the previous page ended.
 
     Entries are ordered, newest first, by position, or within an organization by sequence.
     """
@@ -79,7 +79,7 @@ class Figures:
     # Wallets.
 
     def wallets(self, name: str, offset: int, limit: int) -> list[Found]:
-        """Return wallets by the name of their organization, of which `name` is a part."""
+        """Return wallets whose organization has `name` in its name, ordered by that name."""
         statement = select(_WALLET).order_by(_WALLET.c.organization, _WALLET.c.organization_id)
         if name:
             part = func.lower(_WALLET.c.organization).contains(name.lower(), autoescape=True)
@@ -116,7 +116,7 @@ class Figures:
         if wanted.organization_id is not None:
             statement = select(_ENTRY).where(*conditions).order_by(place.desc()).limit(limit)
             return self._all(statement)
-        # The index has each kind in order, so each gives its newest, and of these the newest count.
+        # An index orders each kind, so read the newest entries of each and keep the newest of all.
         kinds = KINDS if wanted.kind is None else (wanted.kind,)
         parts = [
             select(_ENTRY)
@@ -231,20 +231,20 @@ class Figures:
     def checkpoint_covering(self, position: int) -> Found | None:
         """Return the first checkpoint that vouches for a position; None if it was changed."""
         found = self._one(covering(_CHECKPOINT, position))
-        with suppress(ChangedCheckpoint):  # The audit tells it.
+        with suppress(ChangedCheckpoint):  # The audit reports it.
             if found is not None:
                 signed_in(found)
                 return found
         return None
 
     def audit(self) -> Found | None:
-        """Return the newest audit of a night."""
+        """Return the newest nightly audit."""
         return self._one(select(AUDITS.table).order_by(AUDITS.table.c.at.desc()).limit(1))
 
     # What was earned.
 
     def costs(self, since: date) -> list[Found]:
-        """Return what providers take for their work since a day, by provider and kind of work.
+        """Return what providers charge for their work since a day, by provider and kind of work.
 
         The log is read from the first position that a transaction of these days can have.
         """

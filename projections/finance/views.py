@@ -59,18 +59,18 @@ DAY, MOMENT, SWITCH = Date(), Moment(), Boolean()
 
 
 class Spelling(NamedTuple):
-    """How a kind of database writes what both have."""
+    """How one kind of database writes expressions that both have."""
 
     nobody: str  # The id that owns the sums over all wallets.
     shown: Mapping[TypeEngine[Any], Callable[[str], str]]  # An expression as a column of a type.
     log: str  # The events: position, stream, version, topic, and `state` as JSON.
-    parsed_log: str  # The same, for whoever reads many facts of many events.
+    parsed_log: str  # The same, for queries that read many facts of many events.
     audits: str  # The notes of audits: at, and `state` as JSON.
     checkpoints: str
     fact: Callable[..., str]  # Of an event, by its path within the state.
     fact_as: Callable[..., str]  # The same, as a type.
     each: Callable[[str], str]  # The members of a list of the state, as `a.value`.
-    length: Callable[[str], str]  # How many there are.
+    length: Callable[[str], str]  # The number of members of such a list.
 
 
 _PLACE = (
@@ -144,7 +144,7 @@ def _said(said: Said, spelling: Spelling) -> str:
 def _view(
     name: str, meaning: str, source: Said, **columns: tuple[TypeEngine[Any], Said, str]
 ) -> SqlView:
-    """Make a view of what stands behind FROM; a column is a type, an expression and its meaning.
+    """Make a view of `source`, which follows FROM; a column is a type, an expression, a meaning.
 
     A money's expression is of micro-units, a moment's of microseconds, a day's of days since 1970.
     """
@@ -165,7 +165,7 @@ def _view(
 
 
 def _shown(spelling: Spelling, kind: TypeEngine[Any], said: Said) -> str:
-    """Write an expression as its type; what is spelled for each database has its type already."""
+    """Write an expression as its type; an expression spelled for one database has it already."""
     if isinstance(said, str):
         return spelling.shown.get(kind, str)(said)
     return said(spelling)

@@ -70,18 +70,18 @@ class JobCounts:
     by_hand_micros: int
     created_at: datetime
     finished_at: datetime | None
-    month: str  # Whose key seals all that is personal in it.
+    month: str  # The key of this month seals all its personal data.
 
     @property
     def status(self) -> JobStatus:
-        """How far it is; it has ended when its last item has."""
+        """The status; a job has ended when its last item has."""
         ended_count = self.completed_count + self.failed_count
         is_finished = self.finished_at is not None
         return _status(self.total_count, ended_count, self.failed_count, is_finished=is_finished)
 
     @property
     def refunded_micros(self) -> int:
-        """What has gone back so far."""
+        """What was refunded so far."""
         lost_count = self.failed_count + self.cancelled_count
         return lost_count * self.item_price_micros + self.by_hand_micros
 
@@ -271,7 +271,7 @@ class Jobs(ReadModel):
     ) -> tuple[list[JobCounts], int]:
         """Return one page of an organization's jobs, newest first, and how many match in all.
 
-        `is_kept` tells of which months the personal data has not been erased; the others have none.
+        `is_kept` tells whether the personal data of a month still exists; other jobs are left out.
         """
         found = database.rows(self._months, organization=organization_id)
         kept = [row for row in found if is_kept(row[0])]

@@ -172,7 +172,7 @@ _PLAN = msgspec.json.Decoder(BoughtPlan)
 
 @dataclass(frozen=True, slots=True)
 class LinkRow:
-    """One link; `position` is that of its activation, `status` the network's when last seen."""
+    """One link; `position` is that of its activation, `status` what its network last showed."""
 
     id: UUID
     organization_id: UUID
@@ -440,7 +440,7 @@ class Links(ReadModel):
         ]
 
     def networks_of(self, connection: Connection, names: Iterable[str]) -> list[str]:
-        """Return those of some networks that a plan on a link is of; reads all plans on links."""
+        """Return those of these networks that have a plan on a link; reads all plans on links."""
         plan = self.activations.c.plan
         named = {name: plan.contains(f'"network":"{name}"', autoescape=True) for name in names}
         if SIMULATED in named:

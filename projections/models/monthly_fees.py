@@ -29,7 +29,7 @@ from projections.engine.read_model import ReadModel, execute_many
 
 @dataclass(frozen=True, slots=True)
 class FeeRow:
-    """One fee: `links` links at `fee_micros` each; `charged_at` is None while it is owed."""
+    """One fee: `link_count` links at `fee_micros` each; `charged_at` is None while it is owed."""
 
     id: UUID
     organization_id: UUID

@@ -171,7 +171,7 @@ class PlanRow:
     excluded: list[UUID]
 
     def at(self, moment: datetime) -> "PlanRow":
-        """Return the plan with the price that holds at a moment; rows tell those to come too."""
+        """Return the plan with the price that holds at a moment; a row has later prices too."""
         return replace(self, terms=self.terms.at(moment))
 
 
@@ -338,7 +338,7 @@ class Plans(ReadModel):
         ).order_by(columns.name, columns.id)
 
     def _visible_to(self, organization_id: UUID | BindParameter[UUID]) -> ColumnElement[bool]:
-        """Return the condition; an own copy hides the global plan even if it is disabled."""
+        """Select visible plans; an organization's copy hides the global plan even if disabled."""
         plan, own = self.rows.c, self.rows.alias("own")
         is_excluded = self._exists(
             self.exclusions, self.exclusions.c.organization_id == organization_id

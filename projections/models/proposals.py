@@ -12,7 +12,7 @@ from projections.engine.read_model import ReadModel
 
 
 class Proposals(ReadModel):
-    """A row for each adjustment that waits; the log has all that there is to know about it."""
+    """A row for each adjustment that waits; the log has its facts."""
 
     name = "proposals"
     uses = (Adjustment.Proposed, Adjustment.Approved, Adjustment.Rejected)
@@ -26,7 +26,7 @@ class Proposals(ReadModel):
         return [self.rows]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Add what is proposed and remove what is decided; most of it stays for some batches."""
+        """Add new proposals and remove decided ones; most are decided in a later batch."""
         proposed: dict[UUID, int] = {}
         decided: list[UUID] = []
         for recorded in batch:

@@ -105,8 +105,8 @@ class Statements(ReadModel):
     def all_of(self, connection: Connection, organization_id: UUID) -> tuple[list[Statement], str]:
         """Return the statements of an organization, oldest first, and the last closed month or "".
 
-        From its first entry on there is one for each month that has begun by the log. What is
-        closed is read first: then what is read after it holds all entries of those months.
+        There is one for each month from its first entry to the month after the last closed one.
+        Closes are read before lines, so that the lines hold all entries of closed months.
         """
         last = connection.execute(select(func.max(self.closed.c.month))).scalar_one()
         own = select(self.lines).where(self.lines.c.organization_id == organization_id)

@@ -279,7 +279,7 @@ class Transactions(ReadModel):
             Column("transaction_id", Uuid, primary_key=True),
         )
         self.hours = TransactionHours(self)
-        # Why the refunds come whose commit was cut by the end of a batch.
+        # The reasons of refunds that the next batch has, because a batch ended within their commit.
         self.reasons = self.table(
             "refund_reasons",
             Column("transaction_id", Uuid, primary_key=True),
@@ -308,8 +308,8 @@ class Transactions(ReadModel):
     ) -> Mapping[UUID, RefundReason]:
         """Return the reasons of the refunds in a batch, as the events of their failures tell them.
 
-        A failure comes before its refunds, in the same commit. Where the batch ends between them
-        the reason is kept until the next one.
+        A failure comes before its refunds, in the same commit. If the batch ends between them, the
+        reason is stored for the next batch.
         """
         told: dict[UUID, RefundReason] = {}
         for event in events:

@@ -33,7 +33,7 @@ from projections.engine.read_model import ReadModel
 Kind = Literal["link", "plan_change", "lost_order"]
 
 IDLE = timedelta(seconds=2)  # A living worker has moved on by then.
-SOON = timedelta(seconds=1)  # When what is left after a failure is looked at first.
+SOON = timedelta(seconds=1)  # When cleaning up after a failure is first due.
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ KINDS: Mapping[Kind, type[Event]] = {
 
 
 class Unfinished(ReadModel):
-    """A row per unfinished link or plan change; ended ones have none."""
+    """A row per unfinished link, plan change and lost order; ended ones have none."""
 
     name = "unfinished"
     uses = (*DUE,)
@@ -173,7 +173,7 @@ class Unfinished(ReadModel):
     def _known(
         self, connection: Connection, stream_ids: Collection[UUID]
     ) -> dict[UUID, dict[str, int]]:
-        """Return for the streams of this batch since when they have been under way."""
+        """Return when the streams of this batch began, for those that have a row."""
         if not stream_ids:
             return {}
         found = run(connection, self._begun, streams=[*stream_ids])

@@ -39,7 +39,7 @@ FIRST, LENGTH = literal_column("1", Integer), literal_column("7", Integer)
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """The sums of one group; what it is not grouped by is None, and so is a plan that is none."""
+    """The sums of one group; a dimension that does not group is None, and so is a missing plan."""
 
     charges: int
     charged_micros: int
@@ -101,7 +101,7 @@ class Usage(ReadModel):
         within: tuple[date | None, date | None],
         limit: int,
     ) -> list[UsageRow]:
-        """Return the sums of the groups in their order: from the first day, before the second."""
+        """Return the sums of the groups in order, from the first day until before the second."""
         columns = self.rows.c
         keys: dict[str, ColumnElement[Any]] = {
             "day": columns.day,

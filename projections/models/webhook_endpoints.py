@@ -29,7 +29,7 @@ from projections.engine.read_model import ReadModel
 
 @dataclass(frozen=True, slots=True)
 class WebhookEndpointRow:
-    """One endpoint; it is told what happens after the position `since`, unless it is `disabled`."""
+    """One endpoint; it gets messages about events after position `since`, unless `disabled`."""
 
     id: UUID
     organization_id: UUID
@@ -41,7 +41,7 @@ class WebhookEndpointRow:
 
 
 class WebhookEndpoints(ReadModel):
-    """One row per endpoint, deleted ones too; there are at most ten others of an organization."""
+    """One row per endpoint, deleted ones too; an organization has at most ten others."""
 
     name = "webhook_endpoints"
     uses = (WebhookEndpoint.Event,)
@@ -78,7 +78,7 @@ class WebhookEndpoints(ReadModel):
         return connection.execute(self._newest).scalar_one() or 0
 
     def told(self, connection: Connection) -> list[WebhookEndpointRow]:
-        """Read the endpoints that are told what happens."""
+        """Read the endpoints that get messages."""
         columns = self.rows.c
         wanted = (columns.disabled.is_(None), columns.is_deleted.is_(False))
         return [_read(row) for row in connection.execute(select(self.rows).where(*wanted))]
