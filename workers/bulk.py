@@ -38,8 +38,8 @@ class BulkLookup:
     def work(self, job_id: UUID, slice_index: int) -> bool:
         """End all open items of one slice; False if it had ended already.
 
-        Raises NotNow after it has ended what it could, if the provider holds the others back; they
-        stay open for a later start. The last start of a slice ends them whatever the provider says.
+        If the provider asks us to wait with some items, they stay open for a later start, and
+        NotNow is raised after the others have ended. The last start of a slice ends them all.
         """
         job = self.log.find(BulkJob, job_id)
         if job is None:
@@ -88,7 +88,7 @@ class BulkLookup:
         }
 
     def _settle(self, job: BulkJob, slice_index: int, outcomes: Outcomes) -> None:
-        """Append the outcomes that we hold; on a conflict drop ended items, never look up again."""
+        """Append these outcomes; after a conflict drop items that have ended, and look none up."""
 
         def settle(newest: BulkJob) -> None:
             still_open = newest.open_items(slice_index)

@@ -1,7 +1,7 @@
 """Makes checkpoints: at an interval, soon after a month was closed, and when somebody asks.
 
-Only what can no longer be lost is signed. Where a failover may lose the newest commits, that is
-what is older than `lag`; otherwise a checkpoint could accuse a log that has honestly lost events.
+Only events that can no longer be lost are signed. If a failover may lose the newest commits, these
+are the events older than `lag`. Otherwise a checkpoint could accuse a log after an honest failover.
 """
 
 import logging
@@ -22,7 +22,7 @@ from projections.audit.tree_keeper import BATCH_EVENTS_MAX, TreeKeeper
 from projections.engine.database import Database
 from workers.schedule import AGAIN
 
-BATCHES_MAX = 5  # In one go, for which checkpoints and deliveries have to wait.
+BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
 DELIVERIES_MAX = 20  # As above.
 
 logger = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class KeptCheckpoint(NamedTuple):
 
 
 class CheckpointStore(Protocol):
-    """Keeps what was signed, in the order in which it was."""
+    """Keeps signed checkpoints in the order in which they were made."""
 
     def add(self, signed: SignedCheckpoint) -> KeptCheckpoint: ...
 
@@ -95,7 +95,7 @@ class Checkpoints:
         self._clock = clock
 
     def follow(self) -> object:
-        """Take what the log has gained into the tree; AGAIN if there may be more."""
+        """Add the new events of the log to the tree; AGAIN if there may be more."""
         for _ in range(BATCHES_MAX):
             if self._keeper.step() < BATCH_EVENTS_MAX:
                 return None
@@ -123,8 +123,8 @@ class Checkpoints:
     def deliver(self) -> object:
         """Bring to the sink what it has not accepted yet; AGAIN if more is left.
 
-        The newest comes first: a place that keeps for ever may refuse to take one again whose
-        answer was lost, and that one must hold up no other.
+        The newest comes first. If a reply was lost, a write-once sink may refuse the checkpoint
+        that it has already, and that one must not hold up the others.
         """
         if self._sink is None:
             return None
@@ -151,7 +151,7 @@ class Checkpoints:
         return self._store.add(SignedCheckpoint.make(made, self._signer()))
 
     def _require_growth(self, connection: Connection, newest: Checkpoint) -> None:
-        """Refuse to sign a history that denies what was signed before."""
+        """Refuse to sign a history that contradicts what was signed before."""
         try:
             same = self._tree.range_of(connection, newest.size).root() == newest.root
         except LookupError:
@@ -164,7 +164,7 @@ class Checkpoints:
             raise NotPossible(message)
 
     def _signable(self, newest: KeptCheckpoint | None) -> int:
-        """Return how many events are old enough, by halving, as their times hardly ever fall."""
+        """Return how many events are old enough; halving works, as times hardly ever fall."""
         limit = self._limit()
         with self._database.reading() as connection:
             high, _ = self._tree.end(connection)
@@ -185,7 +185,7 @@ class Checkpoints:
     def _is_old(self, position: int, limit: datetime) -> bool:
         rows = self._log.stored(position - 1, 1)
         if not rows or rows[0].position != position:
-            return False  # It is gone; what is wrong is for the audit to say.
+            return False  # It is gone; the audit reports that.
         try:
             return rows[0].timestamp <= limit
         except msgspec.MsgspecError:

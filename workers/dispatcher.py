@@ -15,8 +15,8 @@ NAME = "dispatcher"
 VERSION = 1
 BATCH_EVENTS_MAX = 200  # Limits what is published twice after a crash in the middle of a batch.
 
-# Most events ask for no work. If the position stays behind them, they are looked at again after a
-# crash; if it moves with each of them, each costs a write.
+# Most events ask for no work. If the position moved with each of them, each would cost a write; if
+# it never did, all of them would be read again after a crash.
 MOVE_S = 0.25
 LOOK_S = 1.0  # How long an idle dispatcher trusts its position in memory.
 UNUSED = topics_but(ROUTES)

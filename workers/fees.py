@@ -23,13 +23,13 @@ from projections.models.organizations import Organizations
 from workers.routes import Publisher, fees_message
 
 # An event that is dated in one month may reach the log in the next: its commit has waited in a
-# queue or for locks, or the clock of its process is behind. After this time none is still to come.
+# queue or for locks, or the clock of its process is behind. After this time no such event comes.
 COMMITTED_WITHIN = timedelta(seconds=60)
 RETRY = timedelta(days=1)  # After a charge that the balance did not cover.
 PAUSE = timedelta(minutes=10)  # For an organization whose turn ended by an error.
 ORGANIZATIONS_MAX = 2_000  # Per round; for most of them there is nothing to write.
-STEPS_MAX = 500  # Per round; each waits for the disk, and so does everybody else meanwhile.
-# In a row; then the log is in trouble, and each further one would cost a whole time-out.
+STEPS_MAX = 500  # Per round; each waits for the disk, and so do all other commits.
+# In a row; then the log is in trouble, and each further failure would cost a whole time-out.
 FAILURES_MAX = 3
 
 logger = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class MonthlyFees:
         return tally.charges
 
     def _open(self, month: str) -> None:
-        """Find who might owe a fee of this month, in read models that hold everything before it."""
+        """Find which organizations may owe a fee, in read models that have reached the head."""
         reads = self._reads
         if not reads.reach(self._log.head()):
             logger.warning("monthly fees of %s wait for read models that stopped", month)
@@ -158,7 +158,7 @@ class MonthlyFees:
             account.settled = month
 
     def _charge(self, account: _Account, now: datetime, tally: _Tally) -> None:
-        """Charge what is owed, oldest first; one that cannot be paid holds up later ones."""
+        """Charge what is owed, oldest first; a fee that cannot be paid holds up later ones."""
         while account.owed and not account.is_short(now):
             month = account.owed[0]
             fee_id = monthly_fee_id(account.organization_id, month)
@@ -181,7 +181,7 @@ def _is_before(now: datetime, moment: datetime | None, at_most: timedelta) -> bo
 
 @dataclass(frozen=True)
 class FeeRound:
-    """Asks for a round at each turn, unless the last one still waits, because rounds are alike."""
+    """Asks for a round at each turn, unless one waits already: a second one would add nothing."""
 
     publisher: Publisher
 

@@ -86,18 +86,17 @@ class EsimReservation:
         code_of: Callable[[str], C],
         begin: Callable[[Link, Cause], None],
     ) -> tuple[Link, C] | Refused:
-        """Take an eSIM and the price of the link; return a refusal if that was not possible.
+        """Take an eSIM and the price of the link; if that fails, take nothing and return why.
 
-        Then nothing was taken. `left_s` returns how long the next call may take; `code_of` fetches
-        what is returned together with the link; `begin` records what is done with the eSIM, in the
-        same commit. Raises Conflict when somebody else has moved the link. Do not use the given
-        link afterwards.
+        `left_s` returns how long the next call may take. What `code_of` returns for the ICCID is
+        returned together with the link. `begin` adds the intent to the same commit. Raises Conflict
+        when another worker has moved the link. Do not use the given link afterwards.
         """
         try:
             profiles: Sequence[SponsorProfile | None] = link.requested.sponsor_profiles
             for profile in profiles or [None]:
                 for found, esim in self._free(link, profile, left_s):
-                    # It takes time, so the time-out of what follows is computed after it.
+                    # This takes time, so `begin` computes its time-out afterwards.
                     code = code_of(found.iccid)
                     try:
                         self._take(link, esim, found.iccid, profile, begin)
@@ -114,8 +113,8 @@ class EsimReservation:
     def pay(self, link: Link, begin: Callable[[Link, Cause], None]) -> Refused | None:
         """Take the price of a link whose eSIM comes with its order, and `begin` in one commit.
 
-        Returns a refusal if the wallet cannot pay; raises Conflict when somebody else has moved
-        the link. Do not use the link after either.
+        Returns a refusal if the wallet cannot pay; raises Conflict when another worker has moved
+        the link. Do not use the link after either of them.
         """
         cause = Cause(self.clock(), link.requested.request_id)
         begin(link, cause)
@@ -131,8 +130,8 @@ class EsimReservation:
     ) -> Iterator[tuple[AvailableEsim, Esim | None]]:
         """Yield the eSIMs that the network shows as free and no link holds, with their streams.
 
-        Each link starts at a place of its own. Otherwise many links at once would all try the same
-        first eSIM.
+        Each link starts at another place of the list. Otherwise many links at once would all try
+        the same first eSIM.
         """
         wanted = profile.id if profile is not None else None
         plan, network = link.requested.plan.at_provider, _stock(self.network)
@@ -152,7 +151,7 @@ class EsimReservation:
                     yield each, esim
                 elif self._is_spent(esim):
                     over += network.pass_over(each.iccid)
-            page += over < len(found)  # Else there are others on this page now.
+            page += over < len(found)  # If all were passed over, this page now has others.
 
     def _is_spent(self, esim: Esim) -> bool:
         """Tell whether the link that holds an eSIM has ended, so that it is never free again."""
@@ -289,7 +288,7 @@ class Provisioning:
         return self._refuse(link.id, version, taken)
 
     def _refuse(self, link_id: UUID, version: int, refusal: Refused) -> bool:
-        """End a link of which nothing was taken, unless another worker is further meanwhile."""
+        """Fail a link for which nothing was taken, unless another worker has moved it since."""
         link = self.log.get(Link, link_id)
         if link.version == version:
             self._fail(link, refusal, outcome_known=True)
@@ -384,7 +383,7 @@ class Provisioning:
         link.request_order(self.network.name, until, cause, self.new_id())
 
     def _find_order(self, link: Link) -> bool:
-        """Take an order whose reply was lost, or one that is as good."""
+        """Take the order whose reply was lost, or an equal one."""
         assert link.intent is not None
         assert link.ordered_since is not None
         now = self.clock()
@@ -409,9 +408,9 @@ class Provisioning:
     def _place(self, link: Link, order: Order, *, adopted: bool, own: bool = True) -> bool:
         """Take the eSIM of an order and activate the link in one commit.
 
-        A link loses the race for an eSIM when another one has taken it meanwhile, because it was
-        as good: then its own reply counts as lost, and it looks for what is left. One that has
-        failed meanwhile leaves its order to be found as lost. `own`: no other link's order.
+        Another link may have taken this order meanwhile, as an equal one. Then Conflict is raised,
+        and the link looks for an order as after a lost reply. If the link has failed meanwhile, its
+        `LostOrder` finds the order. `own`: the order is certainly that of this link.
         """
         lpa = self._lpa(link, order.iccid)
         plan, reference = link.requested.plan, str(link.id)
@@ -422,7 +421,7 @@ class Provisioning:
         esim = claim(self.log, self.network.name, order, link.id, cause)
         link.note_order_placed(order, cause, adopted=not own)
         link.activate(endpoint, lpa, cause, adopted=adopted)
-        was_lost = not own or link.attempts > 1  # What a call of this link has done is not known.
+        was_lost = not own or link.attempts > 1  # The outcome of one of its calls is unknown.
         left = [LostOrder.open(link, self.network.settles_after, cause)] if was_lost else []
         self._keep_first(link, usage)
         self.log.append(link, esim, *left)
@@ -438,7 +437,7 @@ class Provisioning:
         return False
 
     def _keep_first(self, link: Link, usage: Usage) -> None:
-        """Keep the first reading before the activation, because its reader wants the MSISDN."""
+        """Keep the first reading before the activation, so that readers find its MSISDN."""
         try:
             self.readings.keep_usage(link.organization_id, link.id, usage)
         except Exception:  # It is only a cache, so the link is activated all the same.
@@ -478,7 +477,7 @@ class Provisioning:
         """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
         assert link.iccid is not None
         timeout_s = CALL.total_seconds()
-        asked_at = self.clock()  # What comes while the network answers is not in its answer.
+        asked_at = self.clock()  # The answer may lack changes made after this moment.
         try:
             network = _stock(self.network)
             if link.endpoint_id is None:
@@ -517,11 +516,11 @@ class Provisioning:
         return False
 
     def _settle(self, link: Link) -> bool:
-        """Close an intent that its sender did not close."""
+        """Close an intent that its request did not close."""
         return self._settle_status(link) if link.end_intent is None else self._settle_end(link)
 
     def _settle_status(self, link: Link) -> bool:
-        """Close it with the status that the network shows.
+        """Close the intent with the status that the network shows.
 
         Another status than the intended one counts only when the call can no longer have an effect.
         """
@@ -542,7 +541,7 @@ class Provisioning:
         return False
 
     def _settle_end(self, link: Link) -> bool:
-        """Close it with the end, if the network shows that, or else by keeping the link."""
+        """Close the intent by ending the link, if the network shows its end, or by keeping it."""
         assert link.end_intent is not None
         after = self.network.settles_after
         settled = self.clock() >= link.end_intent.until + after and self.steady(CALL + after)

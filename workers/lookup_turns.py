@@ -1,4 +1,4 @@
-"""Whose slice comes next. A message in the queue `lookup` only says that there is work.
+"""Chooses the next slice; a message in the queue `lookup` only says that there is work.
 
 A queue is first come, first served: behind a thousand slices of one organization, the first slice
 of another would wait for all of them. So a worker does not take the slice that a message names. It
@@ -56,7 +56,7 @@ class Held(NamedTuple):
 
 
 class SlicesInHand(Protocol):
-    """The slices that workers have in hand. It decides nothing: losing it costs second lookups."""
+    """The slices that workers have in hand. Losing this store only costs repeated lookups."""
 
     def all(self, now: datetime, latest: datetime) -> Sequence[Held]:
         """Return the rows that end after now and not later than `latest`."""
@@ -108,7 +108,7 @@ class LookupTurns:
         self._turn = 0
         self._served: dict[UUID, int] = {}  # The turn in which an organization was served last.
         self._is_left = False  # Work was left to a thread that is still busy.
-        self._left: dict[Slice, None] = {}  # Such work on slices that only their own message knows.
+        self._left: dict[Slice, None] = {}  # Such slices that the read model does not have yet.
 
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and publish a message again while there is more.

@@ -1,4 +1,4 @@
-"""The work of a lost order: once it is settled, look for what it has left, and give that back."""
+"""The work of a lost order: once it is settled, look for its eSIM, and give that back."""
 
 import logging
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class LostOrders:
     def _do(self, step: LostStep, lost: LostOrder) -> bool:
         match step:
             case LostStep.LOOK:
-                # Even if somebody has set the clock, so much time must really have passed.
+                # This much time must really have passed, even if somebody has set the clock.
                 waits = lost.opened.settled_at - lost.opened.timestamp
                 return self.steadiness.lasts(waits) and self._look(lost)
             case LostStep.TAKE_BACK:
@@ -59,7 +59,7 @@ class LostOrders:
                 return False
 
     def _look(self, lost: LostOrder) -> bool:
-        """Claim an order of that time which nobody has taken; settle if there is none."""
+        """Claim an unclaimed order of that time; settle if there is none."""
         plan = lost.opened.plan.at_provider
         try:
             network = by_order(self.networks.of(lost.opened.network))
@@ -81,7 +81,7 @@ class LostOrders:
         return False
 
     def _take_back(self, lost: LostOrder) -> bool:
-        """Give the eSIM back; where the network does not take it, that is an incident."""
+        """Give the eSIM back; if the network does not take it, that is an incident."""
         order = lost.order
         try:
             network = by_order(self.networks.of(lost.opened.network))

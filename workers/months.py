@@ -35,7 +35,7 @@ class MonthEnd:
         self._done: tuple[str | None, str] | None = None  # The server, and the month that is open.
 
     def run(self) -> int:
-        """Close the months that are over, so many at most; return how many were closed."""
+        """Close at most MONTHS_MAX months that are over; return how many were closed."""
         now = self._clock()
         open_month = month_of(now - SETTLES_AFTER)
         self._log.head()  # A process that had nothing to do would not notice a new server.

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 class NightlyAudit:
     """Looks at order, invariants, kept leaves and our checkpoints; read models are left out.
 
-    To compare read models means to build them all anew beside the service.
+    To compare read models, it would have to rebuild them all beside the service.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class NightlyAudit:
             try:
                 goes_on = check.step()
             except Exception:
-                self._check = None  # What it has seen may not fit what comes; begin anew.
+                self._check = None  # Its state may be incomplete, so begin again.
                 raise
             if not goes_on:
                 self._check = None

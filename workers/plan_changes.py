@@ -33,8 +33,8 @@ class Steadiness:
     """Tells whether as much time has really passed as the wall clock says.
 
     Moments in the log are wall-clock times. If the clock was set ahead, a second looks like hours.
-    So a process that must wait until a time has passed asks here as well. It does not believe time
-    that it has not seen itself, because it is younger or the clock was set since.
+    So a process that must wait until a time has passed asks here as well. Only time counts that
+    this process itself has run, without anybody setting the clock.
     """
 
     def __init__(self, clock: Clock, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class Steadiness:
         self._since = self._now()
 
     def lasts(self, at_least: timedelta) -> bool:
-        """Tell whether this process has run for so long, and nobody has set the clock meanwhile."""
+        """Tell whether this process has run for `at_least`, and nobody set the clock meanwhile."""
         (wall, passed_s), (wall_then, passed_then_s) = self._now(), self._since
         passed = timedelta(seconds=passed_s - passed_then_s)
         if abs((wall - wall_then) - passed) > SLIP:
@@ -55,7 +55,7 @@ class Steadiness:
         return self._clock(), self._monotonic()
 
 
-UNSEEN = timedelta(hours=1)  # How long an outage of the network is waited for.
+UNSEEN = timedelta(hours=1)  # How long to wait for a network that does not answer.
 
 logger = logging.getLogger(__name__)
 
@@ -127,7 +127,7 @@ class PlanChanges:
             addon_id = addon.addon_id if addon is not None else None
         if addon_id is not None:  # Otherwise the network does not have it any more.
             assert link.endpoint_id is not None
-            if not (left_s := self._left_s(until)):  # The look has used it all up.
+            if not (left_s := self._left_s(until)):  # The lookup took all the time.
                 raise Unavailable
             self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=left_s)
 
@@ -163,7 +163,7 @@ class PlanChanges:
                 addon_id = found[0].addon_id
             if addon_id is not None:
                 self._take_off(link, addon_id)
-        except ProviderError:  # Nobody would try again.
+        except ProviderError:  # Nobody tries again, so this is an incident.
             if addon_id is not None and (step := change.next) is not None:
                 left, plan, cause = addon_id, step.plan, self._cause(change)
                 self.log.change(link, lambda it: it.note_plan_left_over(left, plan, cause))
@@ -190,7 +190,7 @@ class PlanChanges:
         """Find out what happened to a failed step with an unknown outcome; then end the change."""
         link = self.log.get(Link, change.link_id)
         is_removal = isinstance(change.next, Removal)
-        # Asked before the look: what comes while the network answers is not in its answer.
+        # Asked before the look, because the answer may lack changes made after it was asked for.
         settled = self._is_settled(change)
         try:
             seen = self._look_for(link, change)
@@ -233,7 +233,7 @@ class PlanChanges:
                 addon_id = self._put_on(link, change, left_s).addon_id
             if addon_id is not None:
                 self._take_off(link, addon_id)
-        # It is tried again when the outcome has not been seen for as long once more.
+        # It is tried again after UNSEEN has passed once more.
         except ProviderError:
             if addon_id is not None:
                 self._take_back(change, addon_id)
@@ -251,7 +251,7 @@ class PlanChanges:
         assert change.failure is not None
         if change.failure.settled_at is None:
             return True
-        now = self.clock()  # First, so that `lasts` sees it if the clock has been set before.
+        now = self.clock()  # First, so that `lasts` sees if this clock was wrong.
         waited = self.steadiness.lasts(CALL + self.network.settles_after)
         return waited and is_settled(change, self.network.settles_after, now)
 

@@ -1,7 +1,7 @@
-"""The background reading of links: usage is known, and told, without anybody who reads them.
+"""The background reading of links: partners are notified of usage even if they read no link.
 
-The clock feeds a lane of each network with links that are due. Threads of the lane ask the network,
-at a pace that leaves it to partners, so a network that hangs holds up nothing but its own lane.
+The clock feeds the lane of each network with links that are due. Threads of the lane read them from
+the network, slowly enough to leave it to partners. A network that hangs delays only its own lane.
 """
 
 import time
@@ -26,9 +26,9 @@ from projections.models.links import ActivatedLink, Links
 READERS: Final = 4  # Threads of a network; each call may take seconds.
 FEED_LINKS: Final = 200
 ENTER_LINKS: Final = 1_000
-TELL_LINKS: Final = 100  # Per tick, because the other lanes wait meanwhile.
+TELL_LINKS: Final = 100  # Per tick, because the lanes are not fed meanwhile.
 IDLE_S: Final = 0.5
-# After so many calls in a row without an answer a network is left alone for a while.
+# After this number of calls in a row without an answer a network is left alone for REST_S.
 UNANSWERED_MAX: Final = 3
 REST_S: Final = 30.0
 # A link whose plans have all ended is read this much less often.
@@ -46,7 +46,7 @@ class NewTurn(NamedTuple):
 
 
 class ReadingTurns(Protocol):
-    """When each link is read next, and when the next end of its plans is to be told."""
+    """When each link is read next, and when the next end of its plans is to be recorded."""
 
     def newest(self) -> int:
         """Return the position of the newest link that is known, 0 without any."""
@@ -59,12 +59,12 @@ class ReadingTurns(Protocol):
     def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
         """Return links of a network that are due, longest due first; organizations take turns.
 
-        For each whether it was asked for, so that it is read although it was read lately.
+        The value tells whether the link was asked for: then it is read even if it was read lately.
         """
         ...
 
     def ending(self, now: datetime, limit: int) -> Sequence[UUID]:
-        """Return links with a plan whose end is to be told now."""
+        """Return links with a plan whose end is to be recorded now."""
         ...
 
     def move(
@@ -74,15 +74,15 @@ class ReadingTurns(Protocol):
         ends_at: datetime | None,
         answered_at: datetime | None,
     ) -> None:
-        """Set the next turn of a link; without an answer its age goes on."""
+        """Set the next turn of a link; `answered_at` None: the network did not answer."""
         ...
 
     def note_told(self, link_id: UUID, ends_at: datetime | None) -> None:
-        """Set when the next end of a plan is to be told."""
+        """Set when the next end of a plan is to be recorded."""
         ...
 
     def drop(self, link_id: UUID) -> None:
-        """Read a link no more."""
+        """Stop reading a link."""
         ...
 
 
@@ -99,7 +99,7 @@ class Lane:
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether all that was fed has been read, and the network is not left alone."""
+        """Tell whether all fed links have been read, and the network is not left alone."""
         return not self._links and not self._busy and time.monotonic() >= self._next_s
 
     def feed(self, links: Mapping[UUID, NetworkReading]) -> None:
@@ -130,16 +130,16 @@ class Lane:
                 self._unanswered = 0 if answered else self._unanswered + 1
             if self._unanswered >= UNANSWERED_MAX:
                 self._unanswered = 0
-                self._links.clear()  # They are due still.
+                self._links.clear()  # They are still due.
                 self._next_s = time.monotonic() + REST_S
 
 
 @dataclass
 class BackgroundReading:
-    """Reads each link again after `every`, and tells what is to be told of its plans.
+    """Reads each link again after `every`, and records what its partner is notified of.
 
-    Several at once are harmless: they read twice, and a fact is recorded once by the version of its
-    link.
+    Several processes at once are harmless: they read links twice, but the version of a link lets
+    only one of them record a fact.
     """
 
     reads: LinkReadings
@@ -153,7 +153,7 @@ class BackgroundReading:
     _untold: Complaint = field(default_factory=lambda: Complaint("telling of the end of a plan"))
 
     def tick(self) -> int:
-        """Do what needs no network: find new links, tell ends, feed the lanes that are empty.
+        """Do what needs no network: find new links, record ends, feed the lanes that are empty.
 
         Returns how many links the lanes were fed.
         """
@@ -209,14 +209,14 @@ class BackgroundReading:
         if link is None or not link.is_live:
             self.turns.drop(link_id)
             return None
-        if last is not None and last.as_of <= now < last.as_of + self.every:  # Somebody has.
+        if last is not None and last.as_of <= now < last.as_of + self.every:  # Read lately.
             self._move(link, last, last.as_of)
             return None
         if not may_call():
             return None
         try:
             link, usage = self.reads.refresh(link, Cause(now, "readings"))
-        except Rejected:  # That it knows no such endpoint is an answer.
+        except Rejected:  # An unknown endpoint is an answer too.
             self._move(link, last, now)
             return True
         except ProviderError:
@@ -232,7 +232,7 @@ class BackgroundReading:
         self.turns.move(link.id, answered_at + wait, self._next_end(link, usage), answered_at)
 
     def _next_end(self, link: Link, usage: Usage | None) -> datetime | None:
-        """Return when an end is to be told; what is due now stays due until it is in the log."""
+        """Return when an end is to be recorded; if now, it stays due until it is in the log."""
         now = self.clock()
         pending = len(link.pending_events)
         after = note_plans(link, usage, now, Cause(now, "readings"))
@@ -245,7 +245,7 @@ class BackgroundReading:
         while True:
             with self.database.reading() as connection:
                 new = self.links.activated_after(connection, self._entered, ENTER_LINKS)
-            if new:  # One has been read when it was made.
+            if new:  # They were read at their activation.
                 turns = [self._first_turn(each) for each in new]
                 self.turns.enter(turns, self.clock())
                 self._entered = turns[-1].position
@@ -257,7 +257,7 @@ class BackgroundReading:
         return NewTurn(link.id, link.organization_id, link.network, link.position, due_at)
 
     def _tell_end(self, link_id: UUID) -> None:
-        """Tell that a plan ends soon by what was last read, whether the network answers or not."""
+        """Record that a plan ends soon by the last reading, even if the network is silent now."""
         link, now = self.reads.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:
             self.turns.drop(link_id)
@@ -268,5 +268,5 @@ class BackgroundReading:
             try:
                 self.reads.log.append(link)
             except Conflict:
-                return  # It is due still, and the next tick sees what the other writer did.
+                return  # It is still due, and the next tick sees what the other writer did.
         self.turns.note_told(link_id, after)

@@ -54,7 +54,7 @@ def fees_message() -> Message:
 
 
 def webhook_message(organization_id: UUID, endpoint_id: UUID) -> Message:
-    """Say that an endpoint may have something due; sent by the planner, not by the dispatcher."""
+    """Say that an endpoint may have something due; the dispatcher never sends this."""
     return Message("tell_endpoint", "webhook", (str(organization_id), str(endpoint_id)))
 
 

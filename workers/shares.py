@@ -1,4 +1,4 @@
-"""How a worker shares the threads of a queue between networks, and these between organizations."""
+"""Divides the threads of a queue between networks, and those of a network between organizations."""
 
 import logging
 from collections import Counter, defaultdict
@@ -9,7 +9,7 @@ from uuid import UUID
 from domain.places import share_of
 
 PARKED_MAX = 1_000  # Per network and process; if there is no room, the sweep asks again.
-# Further work for one message. Each takes seconds, and RabbitMQ waits half an hour for a message.
+# How much parked work one message does. Each takes seconds; RabbitMQ waits half an hour at most.
 FURTHER_MAX = 20
 
 _Parked = tuple[UUID, Callable[[], None]]
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 class Shares:
-    """Runs work in at most its share of the threads: each network's, in it each organization's.
+    """Runs work within two limits: the share of its network, and in it that of its organization.
 
     Work beyond a share holds no thread: it is parked in memory, and a thread of the same network
     takes it, oldest first, after its own. If the process dies, parked work is lost like a message,

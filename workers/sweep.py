@@ -27,7 +27,7 @@ from workers.routes import (
 
 IDLE = timedelta(seconds=60)
 JOBS_MAX = 100  # Per tick, so that a sweep does not itself flood the queue.
-JOBS_BACKLOG_MAX = 1_000  # Messages; while so many wait nothing is lost, only late.
+JOBS_BACKLOG_MAX = 1_000  # Messages. While so many wait, work is late and not lost.
 JOBS_BACK_OFF_MAX = timedelta(minutes=5)
 # For all work, including work stamped before a clock was set back.
 FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
@@ -51,7 +51,7 @@ class _Turns:
         self._waits = {each: self._waits[each] for each in found if each in self._waits}
 
     def waited(self, work: UnfinishedJob | UnfinishedWork) -> timedelta:
-        """Return how long some work waits between its turns; what is new waits least."""
+        """Return how long some work waits between its turns; new work waits least."""
         return self._waits.get(work, (self._wait_min, None))[0]
 
     def take(self, work: UnfinishedJob | UnfinishedWork, now: datetime) -> bool:
@@ -109,7 +109,7 @@ MESSAGES: Mapping[Kind, Callable[[UUID], Message]] = {
     "lost_order": lost_order_message,
 }
 WORK_MAX = 100  # Per tick, so that a sweep does not itself flood the queue.
-LINKS_BACKLOG_MAX = 500  # Messages; while so many wait nothing is lost, only late.
+LINKS_BACKLOG_MAX = 500  # Messages. While so many wait, work is late and not lost.
 LINKS_BACK_OFF_MIN = timedelta(seconds=2)
 # The longest delay until work that has become possible is noticed.
 LINKS_BACK_OFF_MAX = timedelta(seconds=10)
@@ -137,7 +137,7 @@ class ProvisioningSweep:
             limit = work_max + len(self._turns)
             found = self.unfinished.due(connection, FOREVER if everything else now, limit)
         self._turns.keep(found)
-        # New work first, so that all that waits for one network hides nothing of another.
+        # New work first, so that a backlog of one network does not hide the work of others.
         found = sorted(found, key=self._turns.waited)
         is_due = (work for work in found if everything or self._turns.take(work, now))
         due = [*islice(is_due, work_max)]  # What is left over has not used its turn.

@@ -1,4 +1,4 @@
-"""Follows the log and plans what webhook endpoints are told: at least once, whatever dies."""
+"""Follows the log and plans webhook deliveries, at least once, whatever process dies."""
 
 import time
 from collections import defaultdict
@@ -23,31 +23,31 @@ from projections.models.webhook_endpoints import WebhookEndpointRow, WebhookEndp
 from workers.routes import Publisher, webhook_message
 
 NAME = "webhooks"
-VERSION = 1  # Of the tables of deliveries too: where those are made anew, it starts a while back.
+VERSION = 1  # Raised with the tables of deliveries too; then it starts BACK in the past.
 BATCH_EVENTS_MAX = 500
-# How far back it goes when it does not know where it stood; what it tells again has the same ids.
+# How far back it starts without a position; deliveries that it plans again have the same ids.
 BACK = timedelta(hours=72)
-MOVE_S = 0.25  # As for the dispatcher: most events are told to nobody.
-BELLS_MAX = 1_000  # Messages; while so many wait, workers find by themselves what is due.
+MOVE_S = 0.25  # As for the dispatcher: most events cause no delivery.
+BELLS_MAX = 1_000  # Messages. While so many wait, workers find due deliveries by themselves.
 ASKED = (WebhookRequest.TestAsked, WebhookRequest.RedeliveryAsked)
 
 
 class Plans(Protocol):
-    """Where deliveries are planned, in the transaction that moves the position."""
+    """Stores planned deliveries, in the transaction that moves the position."""
 
     def plan(self, connection: Connection, planned: Sequence[Delivery]) -> None:
-        """Add deliveries; one that is known stays as it is."""
+        """Add deliveries; known ones stay as they are."""
         ...
 
     def reopen(
         self, connection: Connection, delivery_id: UUID, endpoint_id: UUID, now: datetime
     ) -> None:
-        """Let a delivery be made again at once."""
+        """Make a delivery due again at once."""
         ...
 
 
 class WebhookPlanner:
-    """Goes as far as the read model of endpoints has come, so that it misses no new endpoint."""
+    """Never passes the position of the endpoints' read model, so it misses no new endpoint."""
 
     def __init__(  # noqa: PLR0913  # It stands between the log, its position and the queue.
         self,
@@ -71,7 +71,7 @@ class WebhookPlanner:
         self._place: Position | None = None  # As it was last read or written.
         self._passed: Place | None = None  # The last event that need not be looked at again.
         self._moved_at = 0.0
-        self._changed_at = -1  # As of which change of an endpoint the next two are.
+        self._changed_at = -1  # The next two are as of this change of an endpoint.
         self._told: dict[UUID, list[WebhookEndpointRow]] = {}
         self._unused = frozenset[str]()
 
@@ -123,7 +123,7 @@ class WebhookPlanner:
         return stretch.count
 
     def _deliveries(self, recorded: Recorded, look: Look, now: datetime) -> Iterable[Delivery]:
-        """Yield what is told of an event to each endpoint that wants it."""
+        """Yield a delivery of an event for each endpoint that wants it."""
         event: Any = recorded.event
         name = type_of(event)
         wanting = [
@@ -139,7 +139,7 @@ class WebhookPlanner:
     def _move(
         self, planned: Sequence[Delivery], again: Sequence[WebhookRequest.RedeliveryAsked]
     ) -> None:
-        """Keep deliveries and position in one commit; after a lost race look anew."""
+        """Store deliveries and position in one commit; after a lost race read it again."""
         passed, place = self._passed, self._place
         if passed is None or place is None or passed.position <= place.position:
             return
@@ -186,7 +186,7 @@ class WebhookPlanner:
         self._changed_at = changed_at
 
     def _begin(self, place: Position | None) -> None:
-        """Check the position; without one in this log and version start a while back."""
+        """Check the position; if it is not of this log and version, start BACK in the past."""
         self._place = self._passed = None
         if place is None or place.version != VERSION or not belongs(self._log, place):
             start = self._first_since(self._clock() - BACK)

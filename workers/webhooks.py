@@ -1,11 +1,11 @@
-"""Tells endpoints what was planned: in order per link or job, again after failures, fairly.
+"""Sends planned deliveries: in order per link or job, again after failures, fairly to endpoints.
 
 A message in the queue `webhook` only says that an endpoint may have something due. Its worker
-takes deliveries of that endpoint one by one, for a turn; then others have theirs.
+takes deliveries of that endpoint one by one, for a turn; then other endpoints have theirs.
 
-An endpoint that hangs holds a thread for ten seconds. So one that was slow or failed last has one
-place, and all of these together have half of the threads; and nobody gets a second place while
-many threads are busy. So however many hang, a thread is free for an endpoint that answers.
+An endpoint that hangs holds a thread for ten seconds. So an endpoint whose last attempt was slow or
+failed gets one place, and all such endpoints together get half of the threads. No endpoint gets a
+second place while many threads are busy. So however many hang, a thread is free for the others.
 """
 
 import logging
@@ -27,9 +27,9 @@ from domain.webhooks.retries import DISABLED_AFTER, Health, after_attempt
 from workers.routes import Publisher, webhook_message
 
 SUCCESS = 2  # The hundreds of a status (RFC 9110).
-GONE = 410  # An endpoint says with it that it wants nothing any more.
+GONE = 410  # An endpoint that replies this wants no more deliveries.
 KEPT = timedelta(days=30)
-# An attempt takes ten seconds; after this time one of a killed worker is made again.
+# An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
 LEASE = timedelta(seconds=30)
 PLACES = 4  # At once at an endpoint that answers well, over all processes.
 SLOW_S = 1.0
@@ -52,19 +52,19 @@ class DeliveryWork(Protocol):
     """The deliveries that wait. Losing them costs repeats with the same ids."""
 
     def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
-        """Take the delivery whose turn it is, unless so many are in hand or the endpoint rests."""
+        """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
         ...
 
     def settle(self, taken: Taken, delivery: Delivery, health: Health, now: datetime) -> bool:
-        """Keep what came of an attempt; False if it was taken over meanwhile."""
+        """Store the outcome of an attempt; False if another worker has taken the delivery over."""
         ...
 
     def failing_since(self, endpoint_id: UUID) -> datetime | None:
-        """Return when the first of the failures was that an endpoint has had in a row."""
+        """Return when the first of an endpoint's latest failures in a row was."""
         ...
 
     def cancel(self, endpoint_id: UUID, now: datetime) -> int:
-        """Give up what waits for an endpoint that is told nothing any more."""
+        """Cancel what waits for an endpoint that is disabled or deleted."""
         ...
 
     def due(self, now: datetime) -> Sequence[tuple[UUID, UUID]]:
@@ -73,7 +73,7 @@ class DeliveryWork(Protocol):
 
 
 class WebhookPlaces:
-    """Who may use the threads of one process; see above."""
+    """Decides which endpoints may use the threads of one process; see above."""
 
     def __init__(self, threads: int) -> None:
         self._half, self._quarter = threads // 2, threads // 4
@@ -119,7 +119,7 @@ class WebhookPlaces:
                     del held[name]
 
     def note(self, endpoint_id: UUID, *, is_slow: bool) -> None:
-        """Remember how an endpoint was last."""
+        """Remember whether the last attempt at an endpoint was slow or failed."""
         with self._lock:
             if not is_slow:
                 self._slow.pop(endpoint_id, None)
@@ -156,7 +156,7 @@ class WebhookWork:
     def tell(self, organization_id: UUID, endpoint_id: UUID) -> None:
         """Deliver to an endpoint for a turn; if it has no place now, a later message comes.
 
-        A process that cannot sign takes nothing, so that those that can find it.
+        A process that cannot sign takes nothing, so that processes that can sign find it.
         """
         if not self._can_sign() or not self._places.enter(organization_id, endpoint_id):
             return
@@ -168,7 +168,7 @@ class WebhookWork:
             self._ring(organization_id, endpoint_id)
 
     def beat(self) -> None:
-        """Ask for what is due and has no message: repeats, and what was lost or held up."""
+        """Publish messages for what is due: retries, and deliveries whose message was lost."""
         due = self._deliveries.due(self._clock())
         free = [each for each in due if self._places.has(*each)]
         if free and self._publisher.backlog("webhook") < self._threads:
@@ -176,7 +176,7 @@ class WebhookWork:
                 self._publisher.publish(webhook_message(organization_id, endpoint_id))
 
     def _take_turn(self, organization_id: UUID, endpoint_id: UUID) -> bool:
-        """Deliver one by one until nothing is left or the turn is over; tell whether more is."""
+        """Deliver one by one until nothing is left or the turn is over; tell if more is left."""
         began, has_rung = time.monotonic(), False
         while (taken := self._deliveries.take(endpoint_id, self._clock(), PLACES)) is not None:
             if taken.has_more and not has_rung and self._places.has(organization_id, endpoint_id):
@@ -220,7 +220,7 @@ class WebhookWork:
     def _settle(
         self, endpoint: WebhookEndpoint, taken: Taken, sent: Sent, *, is_success: bool
     ) -> None:
-        """Keep the outcome; disable the endpoint first, so that a crash between asks it again."""
+        """Store the outcome; disable the endpoint first, so a crash between repeats the attempt."""
         now, health = self._clock(), taken.health
         if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
             health = Health(0, None)  # It was changed or enabled since.
@@ -242,7 +242,7 @@ class WebhookWork:
             self._deliveries.cancel(endpoint.id, now)
 
     def _disable(self, endpoint: WebhookEndpoint, reason: DisabledReason, now: datetime) -> bool:
-        """Disable an endpoint, unless it was changed since: then its new address is asked first."""
+        """Disable an endpoint, unless it was changed since: then its new address is tried first."""
 
         def decide(newest: WebhookEndpoint) -> bool:
             if newest.fresh_since != endpoint.fresh_since:
