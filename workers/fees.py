@@ -77,7 +77,7 @@ class _Tally:
 class MonthlyFees:
     """Freezes what is due, then charges it; a process that has restarted charges at once.
 
-    The log decides what is done. What is remembered here only avoids looking at settled months
+    The log decides what is done. The memory of this object only avoids reading settled months
     again.
     """
 

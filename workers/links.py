@@ -318,7 +318,7 @@ class Provisioning:
         assert link.intent is not None
         left = link.intent.until - self.clock()
         left_s = min(left, CALL).total_seconds()  # The clock may be set back.
-        if left_s <= 0:  # Appending took so long that others consider the call as over.
+        if left_s <= 0:  # The append took longer than the intent lasts.
             return True
         try:
             endpoint = _stock(self.network).create_endpoint(
@@ -366,7 +366,7 @@ class Provisioning:
             self.log.append(link)
         assert link.intent is not None
         left_s = min(link.intent.until - self.clock(), CALL).total_seconds()
-        if left_s <= 0:  # Appending took so long that others consider the call as over.
+        if left_s <= 0:  # The append took longer than the intent lasts.
             return True
         plan = link.requested.plan.at_provider
         try:

@@ -127,7 +127,7 @@ class LookupTurns:
         self._ring(Slice(job_id, slice_index))  # The read model is far behind, so go on from here.
 
     def beat(self) -> None:
-        """Renew what is in hand, and make sure that there is a message for open slices."""
+        """Renew the slices in hand, and make sure that there is a message for open slices."""
         now = self._clock()
         with self._lock:
             mine = [*self._mine]
@@ -160,7 +160,7 @@ class LookupTurns:
         return None, None
 
     def _held(self, now: datetime) -> list[Held]:
-        """Return what is in hand or rests now; other rows have lapsed, or a clock was set back."""
+        """Return the slices in hand or at rest; other rows have lapsed, or a clock was set back."""
         return [*self._in_hand.all(now, now + REST_MAX)]
 
     def _unknown(

@@ -12,8 +12,8 @@ from domain.finance.month import Month, month_id
 from domain.log.log import Log
 from domain.months import first_instant, month_of, months_before
 
-# What was dated in a month reaches the log within a minute of its end. Entries that come after the
-# close are not lost: they belong to the next month.
+# Entries that are dated in a month reach the log within a minute of its end. Those that come after
+# the close are not lost: they belong to the next month.
 SETTLES_AFTER = timedelta(minutes=5)
 LATE_MAX = timedelta(hours=1)  # The clock looks each minute.
 # Per tick; each waits for the disk, and so do the sweeps meanwhile.
@@ -26,7 +26,7 @@ class MonthEnd:
     """Closes the months from that of the first wallet on; the log decides which are closed.
 
     `clock` is the earlier one of this machine and the database server: a month has to be over by
-    both. What is remembered here only avoids asking the log again.
+    both. The memory of this object only avoids asking the log again.
     """
 
     def __init__(self, log: Log, clock: Clock) -> None:

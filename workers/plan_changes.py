@@ -102,7 +102,7 @@ class PlanChanges:
         change.start_step(until, self._cause(change))
         self.log.claim(change)
         left_s = self._left_s(until)
-        if not left_s:  # Appending took so long that others consider the call as over.
+        if not left_s:  # The append took longer than the intent lasts.
             return True
         try:
             if isinstance(change.next, Removal):
@@ -300,7 +300,7 @@ class PlanChanges:
         version, beaten = change.version, Conflict(change.id)
 
         def save() -> bool:
-            # Read the link first. Whoever moves the change moves the link with it; a link that is
+            # Read the link first. A step moves the change and the link together; a link that is
             # read after the change could show a step that the change, as read, has not done.
             link = self.log.get(Link, change.link_id)
             current = self.log.get(PlanChange, change.id)

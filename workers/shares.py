@@ -58,7 +58,7 @@ class Shares:
             return False
 
     def _go_on(self, network: str, organization_id: UUID) -> None:
-        """Do what was parked meanwhile, then give the thread back."""
+        """Do the work that was parked meanwhile, then give the thread back."""
         for _ in range(FURTHER_MAX):
             found = self._next(network, organization_id)
             if found is None:

@@ -78,7 +78,7 @@ class Sweep:
         self._turns = _Turns(IDLE, JOBS_BACK_OFF_MAX)
 
     def run(self, idle: timedelta = IDLE, jobs_max: int = JOBS_MAX) -> int:
-        """Ask again for jobs idle for so long; return how many messages were sent."""
+        """Ask again for jobs that were idle for `idle`; return how many messages were sent."""
         if self._publisher.backlog("lookup") > JOBS_BACKLOG_MAX:
             return 0
         now = self._clock()

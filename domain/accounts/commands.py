@@ -72,7 +72,7 @@ class Accounts:
     def set_spending_limit(
         self, organization_id: UUID, limit_micros: int | None, cause: Cause
     ) -> Organization:
-        """Limit what an organization spends in a month; None ends that.
+        """Limit what an organization spends in a month; None removes the limit.
 
         The limit holds in every process from this commit on, because the stream of the wallet
         stores it together with what was spent in the month so far.

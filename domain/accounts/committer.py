@@ -218,7 +218,7 @@ def _overtaken(log: Log, commands: Collection[Command]) -> dict[Command, Conflic
 
 QUEUE_MAX = 1_000  # Further callers are told to come back, because waiting longer helps nobody.
 BATCH_MAX = 256  # Commands of one transaction; few enough that the last one waits a few ms.
-# A caller waits for its outcome at most twice this. Only a database that hangs makes it so long.
+# A caller waits for its outcome at most twice this, and only when the database hangs.
 WAIT_S = 10.0
 RACES_MAX = 20  # Races that a batch may lose in a row; each one means that another process won.
 

@@ -17,7 +17,7 @@ SHARED_S = 1.0  # How long each batch reads a wallet again after another process
 
 
 class _Balance(NamedTuple):
-    """What a wallet holds, and on which server that was read."""
+    """The balance and limit of a wallet, and the server from which they were read."""
 
     read_from: str | None
     micros: int

@@ -74,7 +74,7 @@ class MonthlyBilling:
         try:
             self.committer.commit_entries(owner, charges, cause, fee)
         except Conflict:
-            return False  # Only a charge can follow what is due, so another process was first.
+            return False  # Only a charge can follow `Due`, so another process was first.
         return True
 
 

@@ -21,7 +21,7 @@ from domain.log.aggregate import ByOperator, Created, LoadedFromNewest, Root
 from domain.money import AMOUNT_MICROS_MAX
 
 ChargeKind = Literal["activation", "topup", "monthly_link_fee", "lookup", "bulk_lookup"]
-# The type of what money was for, and the kind of its charge.
+# The type of the thing that was paid for, and the kind of its charge.
 CHARGED_FOR: Mapping[str, ChargeKind] = {
     "link": "activation",
     "plan_change": "topup",

@@ -56,7 +56,7 @@ class LinkRequest:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """What a creation would cost now; `balance_micros` is left after it, None without a wallet."""
+    """What a creation would cost now; `balance_micros` would be left, None without a wallet."""
 
     plan: BoughtPlan
     balance_micros: int | None

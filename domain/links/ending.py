@@ -61,7 +61,7 @@ class LinkEnding:
     clock: Clock
 
     def end(self, link: Link, cause: Cause) -> Link:
-        """End a link for good, without money back, and return it; an ended one as it is.
+        """End a link for good, without a refund, and return it; does nothing if it has ended.
 
         Raises ProvisioningError when the network fails, LinkBusy while something else is open on
         the link, and RateLimited or ServiceUnavailable when too many requests wait for the network.
@@ -69,7 +69,7 @@ class LinkEnding:
         return link if link.ended is not None else self._run(link, "end", cause)
 
     def cancel(self, link: Link, cause: Cause) -> Link:
-        """End a link that nobody has used, with its money back; a cancelled one as it is.
+        """End a link that nobody has used, with a refund; does nothing if it was cancelled.
 
         Raises as `end`, LinkEnded, NotSupportedByNetwork, CancelWindowOver, LinkInUse, and
         NetworkUnavailable when the network does not tell whether the link was used.
@@ -161,7 +161,7 @@ class LinkEnding:
         assert intent is not None
         left_s = min((intent.until - self.clock()).total_seconds(), CALL_S)
         try:
-            if left_s <= 0:  # Appending took so long that others consider the call as over.
+            if left_s <= 0:  # The append took longer than the intent lasts.
                 raise Unavailable
             self._call(link, left_s)
         except OutcomeUnknown:

@@ -89,7 +89,7 @@ class Failing:
         if iccid is None or settled_at is None:
             return []
         esim = self.log.get(Esim, esim_id(link.network, iccid))
-        if esim.link_id != link.id:  # Somebody else has failed the link and cleaned it up.
+        if esim.link_id != link.id:  # Another process has failed the link and cleaned it up.
             raise Conflict(link.id)
         esim.quarantine(link.id, settled_at, cause)
         return [esim]
@@ -116,7 +116,7 @@ class Failing:
         links = []
         if settled_at is None:
             link = self.log.get(Link, change.link_id)
-            if link.open_change != change.id:  # Somebody else has ended the change.
+            if link.open_change != change.id:  # Another process has ended the change.
                 raise Conflict(change.id)
             change.finish(cause)
             link.close_plan_change(cause)

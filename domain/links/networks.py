@@ -54,7 +54,7 @@ class Networks:
 
 
 class _NotConfigured:
-    """A network of which nothing is known here, not even its shape."""
+    """A network that this process does not know; not even its shape is known."""
 
     remote = False
     shape = None

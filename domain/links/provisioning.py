@@ -100,7 +100,7 @@ def after_nothing(link: Link, now: datetime, *, creates_once: bool = True) -> St
 
 
 def may_adopt(link: Link, order: Order, now: datetime, *, by_reference: bool) -> bool:
-    """Tell whether a link whose reply was lost may take an order that nobody has taken yet.
+    """Tell whether a link whose reply was lost may take an unclaimed order.
 
     If the network keeps our reference, it must be the link's own order. Otherwise equal orders are
     interchangeable: any order that is not older than the intent will do, but only once the call is

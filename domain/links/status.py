@@ -84,7 +84,7 @@ class LinkStatusSwitch:
         assert link.endpoint_id is not None
         assert link.status_intent is not None
         left_s = (link.status_intent.until - self.clock()).total_seconds()
-        if left_s <= 0:  # Appending took so long that others consider the call as over.
+        if left_s <= 0:  # The append took longer than the intent lasts.
             self._settle(link, link.status)
             raise ProvisioningError(LATE, UNCHANGED)
         try:

@@ -41,7 +41,7 @@ class PersonalNumbers(msgspec.Struct, frozen=True):
 class PersonalResults(msgspec.Struct, frozen=True, omit_defaults=True):
     """The facts of settled items, in the order of the event's `indexes`.
 
-    `told` has the same order; None where no provider has told anything more.
+    `told` has the same order; None if no provider has told anything more.
     """
 
     facts: list[NumberFacts]
@@ -272,7 +272,7 @@ class BulkJob(Refundable):
             self._note(self.Finished, cause)
 
     def cancel(self, cause: Cause) -> Repayment | None:
-        """End a job that has not ended, with all its open items; return what goes back for them."""
+        """End a job that has not ended, with all its open items; return the refund for them."""
         still_open = [i for index in self.open_slices() for i in self.open_items(index)]
         assert still_open, "a job with an open item has not ended"
         refund = self._refund_of(still_open)
@@ -322,7 +322,7 @@ DESCRIPTIONS: Mapping[RefundReason, str] = {
 def refunds_of(
     job: BulkJob, refund: Repayment | None, count: int, reason: RefundReason
 ) -> list[Refund]:
-    """Return the wallet's entry for what an event gives back; none for a free job."""
+    """Return the wallet's entry for the refund of an event; none for a free job."""
     if refund is None:
         return []
     assert job.created.price is not None

@@ -246,7 +246,7 @@ class Webhooks:
         return WebhookRequest.make(kind, request_id, endpoint, cause, **facts)
 
     def owned(self, organization_id: UUID, endpoint_id: UUID) -> WebhookEndpoint:
-        """Return an endpoint, also one that is deleted."""
+        """Return an endpoint, even a deleted one."""
         endpoint = self.log.find(WebhookEndpoint, endpoint_id)
         if endpoint is None or endpoint.organization_id != organization_id:
             raise NotFound

@@ -11,7 +11,7 @@ from projections.audit.promises import Promises
 
 
 class _Words(NamedTuple):
-    """How a kind of entry is named: itself, what announces it, and what is done to it."""
+    """Words for a kind of entry: its noun, the noun of its announcer, and its verb."""
 
     noun: str
     announcer: str

@@ -119,7 +119,7 @@ class KeptTree:
         return inclusion_path(index, size, between)
 
     def index_of(self, connection: Connection, position: int) -> int | None:
-        """Return the index of the leaf of the event at a position; None where there is none."""
+        """Return the index of the leaf of the event at a position; None if there is none."""
         columns = self.rows.c
         newest = select(func.max(columns.number)).where(columns.first_position <= position)
         number = connection.execute(newest).scalar_one()

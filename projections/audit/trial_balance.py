@@ -23,7 +23,7 @@ USES: Uses = (Wallet.Moved, *COSTLY)
 
 
 class Line(NamedTuple):
-    """What an account holds; above zero is a debit, below it a credit."""
+    """The balance of an account; positive is a debit, negative a credit."""
 
     account: str
     currency: str

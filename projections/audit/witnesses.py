@@ -153,7 +153,7 @@ class _Noticed(msgspec.Struct):
 
 
 class Claims:
-    """Checkpoints: the tree is built from the rows anew and compared at each of their sizes."""
+    """Compares checkpoints with a tree that it builds from the rows, at each of their sizes."""
 
     def __init__(
         self, claims: Iterable[Claim], before: CompactRange | None = None, *, listed: bool = True

@@ -88,7 +88,7 @@ class JobCounts:
 
 @dataclass(frozen=True, slots=True)
 class JobRow(JobCounts):
-    """One job and what has become of its items so far."""
+    """One job and the outcomes of its items so far."""
 
     numbers: Sealed
     settlements: list[Settlement]
@@ -428,8 +428,8 @@ def _moved_counts(
 def _whole_job(jobs: FromClause, settlements: FromClause) -> Select[Any]:
     """Select the counters beside each settlement; the first row has the numbers as well.
 
-    One statement, so that all parts are of the same moment; the numbers come once, as they are
-    long.
+    One statement reads all parts, so they are as of one moment. The numbers come only once, because
+    they are long.
     """
     numbers = select(
         jobs.c.id.label("job_id"),

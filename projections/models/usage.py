@@ -32,8 +32,8 @@ Dimension = Literal["day", "month", "kind", "plan"]
 DIMENSIONS: tuple[Dimension, ...] = get_args(Dimension)
 SUMS = ("charges", "charged_micros", "refunds", "refunded_micros")
 DAY_CHARS = len("2026-11-21")
-# Constants in the text of the statement: two parameters are two expressions to PostgreSQL, and then
-# it would not find what is selected among what is grouped.
+# Constants in the text of the statement. PostgreSQL takes two parameters for two expressions, so it
+# would not find a selected expression among the grouped ones.
 FIRST, LENGTH = literal_column("1", Integer), literal_column("7", Integer)
 
 
@@ -53,7 +53,7 @@ class UsageRow:
 
 
 class Usage(ReadModel):
-    """A row per organization, day, kind and plan; `plan_id` is "" for what has none."""
+    """A row per organization, day, kind and plan; `plan_id` is "" for entries without a plan."""
 
     name = "usage"
     uses = (Wallet.Charged, Wallet.Refunded)
