@@ -1,4 +1,7 @@
-"""Derived stream ids: the same reason gives the same id, so the log itself refuses a twin."""
+"""Derived stream ids: the same reason gives the same id, so the log itself refuses a twin.
+
+What an Idempotency-Key becomes part of stands beside each aggregate: `number_lookup_id`, `link_id`.
+"""
 
 from hashlib import sha1
 from json.encoder import encode_basestring

@@ -1,4 +1,7 @@
-"""Personal data in events: sealed, and readable until its key is deleted."""
+"""Personal data in events: sealed, and readable until its key is deleted.
+
+The command `privacy erase` deletes keys (`app/cli/privacy.py`).
+"""
 
 from typing import Protocol
 from uuid import UUID

@@ -1,4 +1,7 @@
-"""The dispatcher follows the log and publishes what events ask for, at least once."""
+"""The dispatcher follows the log and publishes what events ask for, at least once.
+
+Which event asks for which message stands in `workers/routes.py`.
+"""
 
 import logging
 import time

@@ -1,6 +1,7 @@
 """The work of a link: each step of its table, which any worker may start at any time.
 
-Also how an eSIM is found and taken: eSIM, link, charge and intent in one commit.
+Also how an eSIM is found and taken (eSIM, link, charge and intent in one commit), and how a late
+endpoint of a failed link is removed.
 """
 
 import logging

@@ -1,4 +1,7 @@
-"""What an organization owes for its active links of one calendar month (UTC)."""
+"""What an organization owes for its active links of one calendar month (UTC).
+
+`monthly_billing` freezes and charges it; `workers/fees.py` says when.
+"""
 
 from collections.abc import Iterable, Sequence
 from typing import Any, Self

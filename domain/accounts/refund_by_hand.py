@@ -1,6 +1,7 @@
 """Refunds that an operator decides, as events on the stream of what was charged for.
 
-Automatic refunds of a failure are on the same stream, so it bounds all refunds of a charge.
+Automatic refunds of a failure are on the same stream, so it bounds all refunds of a charge. What
+decides on those is listed at `RefundReason` in `paid_price`.
 """
 
 from abc import abstractmethod

@@ -1,6 +1,7 @@
 """The wallet of an organization, in micro-units of one currency; its deposits and corrections.
 
-Also the kind under which an entry is listed, and the links that it is about.
+Also the kind under which an entry is listed, and the links that it is about. The warning of a low
+balance is a webhook (`domain/webhooks/messages.py`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A calendar month (UTC) of the books, which is closed once and for ever."""
+"""A calendar month (UTC) of the books, closed once and for ever, by `workers/months.py`."""
 
 from typing import Self
 from uuid import UUID

@@ -1,4 +1,7 @@
-"""The command that changes the plans of a link: charged at once, done by a worker, waited for."""
+"""The command that changes the plans of a link: top-ups and removals.
+
+The top-ups are charged at once, a worker does the change, and the caller waits for it.
+"""
 
 import time
 from collections.abc import Callable, Iterator, Sequence

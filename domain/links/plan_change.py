@@ -1,4 +1,4 @@
-"""A change of the plans of a link: first the removals, then the paid additions, one step each."""
+"""A change of the plans of a link: first the removals, then the top-ups, one step each."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field

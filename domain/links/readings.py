@@ -1,4 +1,7 @@
-"""The present state of a link: as its network shows it, or as it was last seen."""
+"""The present state of a link: as its network shows it, or as it was last seen.
+
+Also its activation code (LPA string): asked for once, then kept sealed in the log.
+"""
 
 import logging
 import time

@@ -1,6 +1,7 @@
 """A bulk job: numbers looked up in slices, paid in advance.
 
-What fails, or is cancelled before it has an outcome, is refunded.
+What fails, or is cancelled before it has an outcome, is refunded. The commands that create and
+cancel a job are in `bulk_commands`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

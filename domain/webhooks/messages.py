@@ -130,7 +130,7 @@ def _deposited(event: Wallet.Deposited, _: Look) -> Facts:
     return _entry(event)
 
 
-def _low(event: Wallet.Charged | Wallet.Adjusted, look: Look) -> Facts | None:
+def _low_balance(event: Wallet.Charged | Wallet.Adjusted, look: Look) -> Facts | None:
     """Tell the entry that took the balance below the threshold of its organization."""
     lost = event.amount_micros if isinstance(event, Wallet.Charged) else -event.amount_micros
     if lost <= 0:
@@ -158,7 +158,7 @@ TYPES: Mapping[str, tuple[Kinds, Tell]] = {
     "link.expiring": ((Link.ExpiryNear,), _link("activation_id", "expires_at")),
     "topup.completed": ((Link.PlanAdded,), _topped_up),
     "topup.failed": ((PlanChange.Failed,), _not_topped_up),
-    "wallet.low_balance": ((Wallet.Charged, Wallet.Adjusted), _low),
+    "wallet.low_balance": ((Wallet.Charged, Wallet.Adjusted), _low_balance),
     "wallet.deposited": ((Wallet.Deposited,), _deposited),
 }
 _OF_KIND: Mapping[type[Event], tuple[str, Tell]] = {

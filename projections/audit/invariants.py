@@ -25,8 +25,8 @@ from domain.webhooks.endpoint import WebhookEndpoint, WebhookList
 from projections.audit.adjustments import AdjustmentInvariants
 from projections.audit.bookings import Bookings, Reason
 from projections.audit.bulk_jobs import BulkJobInvariants
-from projections.audit.ends import EndInvariants
 from projections.audit.esims import EsimInvariants
+from projections.audit.link_ends import EndInvariants
 from projections.audit.links import LinkInvariants
 from projections.audit.lost_orders import LostOrderInvariants
 from projections.audit.monthly_fees import MonthlyFeeInvariants

@@ -14,7 +14,7 @@ from domain.links.esim import Esim
 from domain.links.link import Link
 from domain.links.lost_order import APART, LostOrder
 from projections.audit.bookings import Bookings, Reason
-from projections.audit.ends import EndInvariants
+from projections.audit.link_ends import EndInvariants
 from projections.audit.promises import Promises
 
 

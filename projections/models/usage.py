@@ -1,4 +1,4 @@
-"""Usage: what each organization was charged and given back, by day, kind and plan.
+"""Usage in money: what each organization was charged and refunded, by day, kind and plan.
 
 A day is that of `charged_at` (UTC). A refund counts for the kind and the plan of its charge.
 """

@@ -1,4 +1,7 @@
-"""Replies that are not JSON where the client asks for it by `Accept`: files and pages to print."""
+"""Replies in another form than JSON, by `Accept`: CSV files, pages to print, pictures.
+
+A cell that a spreadsheet would run as a formula is defused.
+"""
 
 import csv
 import io

@@ -43,6 +43,8 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
 ) -> Callable[[View], View]:
     """Check token, organization, scope, feature and path, then that the body can be read.
 
+    The rate limit counts a request after its scope, and refuses it last, after wrong input.
+
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
     `resource` finds what the path names, or raises NotFound before the input is read; the view gets
     its result in place of the path's parameters. `refusals` are examples for the documentation.
