@@ -16,6 +16,7 @@ WAITING_MAX = 32
 WAIT_S = 5.0
 # If a lookup takes longer the provider is slow, and no further thread may wait for a place.
 SOON_S = 0.5
+TOO_MANY = "Too many lookups of this organization are under way; try again."
 
 
 class InFlight:
@@ -69,7 +70,7 @@ class InFlight:
         self._waiting[organization_id] += 1
         try:
             if not self._condition.wait_for(lambda: self._has_room(organization_id), patience_s):
-                raise RateLimited
+                raise RateLimited(TOO_MANY)
         finally:
             self._waiting[organization_id] -= 1
             if not self._waiting[organization_id]:

@@ -51,7 +51,8 @@ def read_wallet(caller: Caller) -> Response:
     """
     wallet = _find_wallet(caller.organization_id)
     if wallet is None:
-        raise NotFound
+        message = "The organization has no wallet."
+        raise NotFound(message)
     return success(show_wallet(wallet.balance_micros, wallet.currency))
 
 
@@ -98,14 +99,7 @@ def list_transactions(caller: Caller, query: dict[str, Any]) -> Response:
     return success(show_page(shown, total, query), headers={"Vary": "Accept"})
 
 
-@blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
-@operation(scope="wallet", refusals=[NotFound()])
-@blueprint.replies(200, TRANSACTION)
-def read_transaction(caller: Caller, transaction_id: str) -> Response:
-    """Read one transaction.
-
-    Its id stands in `meta.charge` of a lookup, and in the list.
-    """
+def _find_transaction(caller: Caller, transaction_id: str) -> Transaction:
     parts = container()
     wanted = parse_id(transaction_id)
     wait_for(parts, parts.transactions.name)
@@ -113,6 +107,17 @@ def read_transaction(caller: Caller, transaction_id: str) -> Response:
         entry = parts.transactions.get(connection, caller.organization_id, wanted)
     if entry is None:
         raise NotFound
+    return entry
+
+
+@blueprint.route("/v1/transactions/<transaction_id>", methods=["GET"])
+@operation(scope="wallet", refusals=[NotFound()], resource=_find_transaction)
+@blueprint.replies(200, TRANSACTION)
+def read_transaction(_: Caller, entry: Transaction) -> Response:
+    """Read one transaction.
+
+    Its id stands in `meta.charge` of a lookup, and in the list.
+    """
     return success(show_transaction(entry))
 
 

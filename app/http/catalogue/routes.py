@@ -68,32 +68,6 @@ def list_regions(_: Caller) -> Response:
     return conditional(show_regions())
 
 
-@blueprint.route("/v1/plans/<plan_id>", methods=["GET"])
-@operation(scope="plans", refusals=[NotFound()])
-@blueprint.replies(
-    200, PLAN, headers=ETAG, leads_to=[("read_plan_coverage", "plan_id", "/data/id")]
-)
-@blueprint.doc(responses=NOT_MODIFIED)
-def read_plan(caller: Caller, plan_id: str) -> Response:
-    """Read one plan.
-
-    404 for one that you cannot buy, for whatever reason.
-    """
-    return conditional(show_plan(_find(caller, plan_id)))
-
-
-@blueprint.route("/v1/plans/<plan_id>/coverage", methods=["GET"])
-@operation(scope="plans", refusals=[NotFound()])
-@blueprint.replies(200, COVERAGE, headers=ETAG)
-@blueprint.doc(responses=NOT_MODIFIED)
-def read_plan_coverage(caller: Caller, plan_id: str) -> Response:
-    """Read where a plan works.
-
-    Every country with the networks that the plan can use there, and their generations.
-    """
-    return conditional(show_coverage(_find(caller, plan_id)))
-
-
 def _find(caller: Caller, plan_id: str) -> PlanRow:
     parts = container()
     wanted = parse_id(plan_id)
@@ -102,3 +76,29 @@ def _find(caller: Caller, plan_id: str) -> PlanRow:
     if row is None:
         raise NotFound
     return row.at(parts.clock())
+
+
+@blueprint.route("/v1/plans/<plan_id>", methods=["GET"])
+@operation(scope="plans", refusals=[NotFound()], resource=_find)
+@blueprint.replies(
+    200, PLAN, headers=ETAG, leads_to=[("read_plan_coverage", "plan_id", "/data/id")]
+)
+@blueprint.doc(responses=NOT_MODIFIED)
+def read_plan(_: Caller, plan: PlanRow) -> Response:
+    """Read one plan.
+
+    404 for one that you cannot buy, for whatever reason.
+    """
+    return conditional(show_plan(plan))
+
+
+@blueprint.route("/v1/plans/<plan_id>/coverage", methods=["GET"])
+@operation(scope="plans", refusals=[NotFound()], resource=_find)
+@blueprint.replies(200, COVERAGE, headers=ETAG)
+@blueprint.doc(responses=NOT_MODIFIED)
+def read_plan_coverage(_: Caller, plan: PlanRow) -> Response:
+    """Read where a plan works.
+
+    Every country with the networks that the plan can use there, and their generations.
+    """
+    return conditional(show_coverage(plan))

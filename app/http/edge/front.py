@@ -119,7 +119,8 @@ class Connection:
     def on_header(self, name: bytes, value: bytes) -> None:
         """Add a header; trailers after the body are thrown away."""
         if self._in_head:
-            self._headers.append((name, value))
+            # The parser leaves white space behind a value, which is none of it (RFC 9112 §5.1).
+            self._headers.append((name, value.rstrip(b" \t")))
             if len(self._headers) > HEADERS_MAX:
                 self._refuse(HEAD_TOO_LARGE)
 

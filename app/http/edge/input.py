@@ -35,7 +35,7 @@ def check_body() -> None:
     if not body:
         return
     encoding = request.headers.get("Content-Encoding", "identity")
-    if not is_json(request.mimetype) or encoding != "identity":
+    if not is_json(request.mimetype) or encoding.lower() != "identity":
         raise UnsupportedMediaType
 
 

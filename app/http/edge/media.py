@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from flask import Response
+from werkzeug.datastructures import MIMEAccept
 
 from app.http.edge.input import Blueprint, Decorator
 from app.http.edge.request import current_request
@@ -32,7 +33,10 @@ DOCUMENTED = {
 
 def preferred(*others: str, first: str = JSON) -> str:
     """Return which type of reply the client prefers: the `first`, unless it asks for another."""
-    return current_request().accept_mimetypes.best_match([first, *others], first)
+    wanted = current_request().accept_mimetypes
+    # Without their parameters, such as a charset: no type here has any to choose by.
+    bare = MIMEAccept((each.partition(";")[0].strip(), quality) for each, quality in wanted)
+    return bare.best_match([first, *others], first)
 
 
 def also_sent_as(**examples: str) -> Decorator:

@@ -1,4 +1,7 @@
-"""What all operations with a caller share: the checks before the view, and their errors."""
+"""What all operations with a caller share: the order of the checks before the view, their errors.
+
+The rate limit counts a request after its scope, and refuses it last, after wrong input.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
@@ -42,8 +45,6 @@ def operation(  # noqa: PLR0913  # Each is one fact about an operation.
     who: Callable[[str], Any] = authenticate,
 ) -> Callable[[View], View]:
     """Check token, organization, scope, feature and path, then that the body can be read.
-
-    The rate limit counts a request after its scope, and refuses it last, after wrong input.
 
     The view is called with the Caller, then with what `Blueprint.arguments` below it has loaded.
     `resource` finds what the path names, or raises NotFound before the input is read; the view gets

@@ -74,11 +74,19 @@ class Problem:
         return details
 
 
-BAD_REQUEST = Problem(400, "BAD_REQUEST", "The request cannot be read; its body must be JSON.")
+BAD_REQUEST = Problem(
+    400,
+    "BAD_REQUEST",
+    "The request cannot be read; a body must be one JSON value in UTF-8, no name twice.",
+)
 UNKNOWN_PATH = Problem(404, "NOT_FOUND", "There is nothing at this path.")
 WRONG_METHOD = Problem(405, "METHOD_NOT_ALLOWED", "This path does not take this method.")
 TOO_LARGE = Problem(413, "PAYLOAD_TOO_LARGE", "The body is larger than 1 MiB.")
-WRONG_MEDIA_TYPE = Problem(415, "UNSUPPORTED_MEDIA_TYPE", "The body must be JSON.")
+WRONG_MEDIA_TYPE = Problem(
+    415,
+    "UNSUPPORTED_MEDIA_TYPE",
+    "Send the body as JSON, not compressed, with Content-Type: application/json.",
+)
 INTERNAL = Problem(500, "INTERNAL_ERROR", "Something went wrong on our side.")
 
 # The front sends these itself, does not pass the request on, and closes the connection.

@@ -86,7 +86,8 @@ class Edge(Flask):
         """Turn the path of a request into that of its operation.
 
         A path with an encoded slash or backslash leads nowhere, because once decoded it could be
-        the path of an operation that the client did not mean.
+        the path of an operation that the client did not mean. Nor does one that begins with two
+        slashes, of which the router would drop the first.
         """
         path = environ["PATH_INFO"]
         if ENCODED.search(environ.get("REQUEST_URI", "").partition("?")[0]):
@@ -97,6 +98,8 @@ class Edge(Flask):
             below = path.removeprefix(self._prefix)
             environ["SCRIPT_NAME"] = self._prefix
             environ["PATH_INFO"] = TOKEN_PATH if below in self._token_paths else below
+        if environ["PATH_INFO"].startswith("//"):
+            environ["PATH_INFO"] = NOWHERE
 
     def _answer(self, context: RequestContext) -> Response:
         """Call a view; whatever is raised becomes a reply."""

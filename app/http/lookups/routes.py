@@ -56,7 +56,7 @@ from domain import errors
 from domain.errors import NumberLookupDisabled
 from domain.lookups.bulk_commands import BulkRequest
 from domain.lookups.bulk_job import BulkJob
-from domain.lookups.single import LookupRequest
+from domain.lookups.single import LookupRequest, LookupResult
 from projections.models.jobs import STATUSES, JobCounts, row_of
 
 
@@ -151,20 +151,23 @@ def look_up(
     return json_response(reply, headers=replay_headers(result.replayed))
 
 
+def _find_lookup(caller: Caller, lookup_id: str) -> LookupResult:
+    return container().single_lookup.read(caller.organization_id, parse_id(lookup_id))
+
+
 @blueprint.route("/number-lookup/lookups/<lookup_id>", methods=["GET"])
-@operation(scope=SCOPE, refusals=[errors.NotFound()])
+@operation(scope=SCOPE, refusals=[errors.NotFound()], resource=_find_lookup)
 @blueprint.replies(
     200,
     ANSWER,
     leads_to=[("read_transaction", "transaction_id", "/meta/charge/transaction_id")],
 )
-def read_lookup(caller: Caller, lookup_id: str) -> Response:
+def read_lookup(_: Caller, found: LookupResult) -> Response:
     """Read the answer of an earlier lookup again.
 
     It costs nothing, and nobody is asked: `meta` says how old the answer is and what was charged
     then. `lookup_id` stands in the `meta` of the lookup.
     """
-    found = container().single_lookup.read(caller.organization_id, parse_id(lookup_id))
     return json_response(lookup_reply(found, common_meta()))
 
 
@@ -257,7 +260,8 @@ def read_job(caller: Caller, job: JobCounts, query: dict[str, Any]) -> Response:
     headers = {} if job.finished_at is not None else {"Retry-After": POLL_S}
     state = job_replies.encode_state(job)
     if "shown" in query:
-        return tagged(state, lambda: show_summary(job), headers)
+        # With a tag of its own: a client that then asks for the items must not get an empty 304.
+        return tagged(state + b" summary", lambda: show_summary(job), headers)
     kept = ended.find(caller.organization_id, job.id)
     if kept is not None and kept.state == state:
         return tagged(state, lambda: kept.data)

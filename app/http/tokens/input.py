@@ -34,7 +34,7 @@ def read_form() -> dict[str, str]:
     body = request.get_data()
     if body and is_json(request.mimetype):
         raise InvalidRequest(NOT_A_FORM)
-    if body and request.mimetype != FORM:
+    if body and (request.mimetype != FORM or "Content-Encoding" in request.headers):
         raise UnsupportedMediaType
     try:
         pairs = parse_qsl(

@@ -91,6 +91,14 @@ def test_a_plain_request_is_answered(port: int, acme: Tenant) -> None:
     assert "Server" not in answer.headers
 
 
+@pytest.mark.parametrize("space", [" ", "\t", " \t "])
+def test_white_space_around_a_value_is_none_of_it(port: int, acme: Tenant, space: str) -> None:
+    headers = {"X-Request-Id": f"{space}r-1{space}"}
+    headers["Authorization"] = f"{space}{acme.headers['Authorization']}{space}"
+    answer = send(port, request("GET /v1/wallet HTTP/1.1", acme, **headers))
+    assert (answer.status, answer.headers["X-Request-Id"]) == (200, "r-1")
+
+
 def test_a_chunked_body_is_read(port: int, acme: Tenant) -> None:
     body = b'{"phone_numbers": ["+14155552671"]}'
     head = request(

@@ -56,6 +56,24 @@ def test_an_encoded_slash_reaches_no_other_operation_and_is_not_charged(
     assert shop.balance() == before
 
 
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "//v1/wallet"),
+        ("GET", "///v1/wallet"),
+        ("GET", "/bappy//v1/wallet"),
+        ("GET", "//bappy/v1/wallet"),
+        ("GET", "/v1//wallet"),
+        ("POST", "//auth/token"),
+        ("POST", "/bappy//auth/token"),
+    ],
+)
+def test_two_slashes_are_not_one(shop: Tenant, method: str, path: str) -> None:
+    # The test client would take what follows two slashes for a host.
+    reply = shop.open(method, "/", environ_overrides={"PATH_INFO": path, "REQUEST_URI": path})
+    assert (reply.status_code, code_of(reply)) == (404, "NOT_FOUND")
+
+
 def test_an_encoded_slash_in_a_query_is_a_character(shop: Tenant) -> None:
     assert shop.get("/v1/links?search=a%2Fb%5Cc").status_code == 200
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from werkzeug.test import TestResponse
@@ -66,6 +67,9 @@ def test_wrong_input_is_told_before_the_limit_and_the_scope_too(limited: Service
     assert list(fields_of(tenant.create_job([NUMBER], **key))) == ["Idempotency-Key"]
     assert tenant.create_job([NUMBER]).status_code == 429
     assert code_of(tenant.get("/v1/plans")) == "INSUFFICIENT_SCOPE"
+    for path in ("/v1/transactions", "/number-lookup/lookups", "/number-lookup/bulk"):
+        assert code_of(tenant.get(f"{path}/{uuid4()}")) == "NOT_FOUND"
+        assert code_of(tenant.get(f"{path}/none")) == "NOT_FOUND"
 
 
 def test_tokens_health_and_documents_are_not_limited(limited: Service) -> None:

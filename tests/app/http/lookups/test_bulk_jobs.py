@@ -115,6 +115,14 @@ class TestValidators:
             assert reply.headers["Vary"] == "Authorization, X-Organization-Id, Accept-Encoding"
             assert reply.headers["X-Request-Id"]
 
+    @pytest.mark.any_database
+    def test_who_has_the_summary_does_not_have_the_items(self, acme: Tenant) -> None:
+        path = f"/number-lookup/bulk/{acme.finished_job(NUMBERS)['job_id']}"
+        summary = f"{path}?fields=summary"
+        tag = acme.get(summary).headers["ETag"]
+        assert acme.get(summary, headers={"If-None-Match": tag}).status_code == 304
+        assert acme.get(path, headers={"If-None-Match": tag}).json["data"]["items"]
+
     def test_a_304_of_a_running_job_keeps_retry_after(self, make_service: MakeService) -> None:
         tenant = make_service().tenant()
         path = f"/number-lookup/bulk/{tenant.create_job(NUMBERS).json['data']['job_id']}"

@@ -135,6 +135,9 @@ def test_a_cancelled_item_is_a_result_as_well(still: Tenant, path: str) -> None:
     [
         ("text/csv", "", "text/csv"),
         ("application/x-ndjson", "", "application/x-ndjson"),
+        ("application/x-ndjson; charset=utf-8", "", "application/x-ndjson"),
+        ("text/csv;charset=UTF-8;q=0.9, application/json;q=0.8", "", "text/csv"),
+        ("text/csv;header=present;q=0.1, application/json", "", "application/json"),
         ("application/x-ndjson;q=0.5, text/csv", "", "text/csv"),
         ("text/csv", "?format=json", "application/json"),
         ("image/png", "", "application/json"),
