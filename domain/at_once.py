@@ -1,4 +1,4 @@
-"""Marks a thread that must never wait: it may do what needs no database, no network and no turn.
+"""Marks a thread that must never wait: not for the database, the network or its turn.
 
 Code that would have to wait raises WouldWait before it has any effect; then another thread does the
 whole work again.
@@ -31,6 +31,6 @@ def at_once() -> Iterator[None]:
 
 
 def may_wait() -> None:
-    """Declare that what follows may take time; raises WouldWait in a thread that must not wait."""
+    """Declare that the next code may wait; raises WouldWait in a thread that must not wait."""
     if _thread.must_not_wait:
         raise WouldWait

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 OPERATOR = "operator:"  # Before the id of an operator who is an actor.
-# No time that we write lies further ahead, unless the clock has been set back since.
+# No time is written further ahead than this, so a later time shows that a clock was set back.
 AHEAD_MAX = timedelta(minutes=1)
 
 
@@ -19,8 +19,8 @@ class Clock(Protocol):
 class Cause:
     """The moment at which a command is decided, the request that asked for it, and who ran it.
 
-    `actor` is an operator, such as `operator:` and an id, or `os:alice` where there are no
-    operators; None for everybody else.
+    `actor` is an operator: `operator:` and an id, or `os:alice` where there are no operators. It is
+    None for everybody else.
     """
 
     at: datetime
@@ -39,5 +39,5 @@ def utc_now() -> datetime:
 
 
 def lies_ahead(moment: datetime, now: datetime, at_most: timedelta = AHEAD_MAX) -> bool:
-    """Tell whether a moment is still to come; not if it is so far that a clock was set back."""
+    """Tell whether a moment is still to come; False if it is too far: a clock was set back."""
     return now < moment <= now + at_most

@@ -6,7 +6,7 @@ import msgspec
 class Cost(msgspec.Struct, frozen=True, omit_defaults=True):
     """An amount in the currency of the provider.
 
-    `reference` is the provider's id of what was bought, to compare its invoice with.
+    `reference` is the provider's id of the purchase, to compare with its invoice.
     `estimated`: the amount comes from a plan or a setting, not from the provider's reply.
     """
 

@@ -1,4 +1,4 @@
-"""How often something was done on a day: bounds changes that are free but stay in the log."""
+"""Counts changes per day, to limit changes that are free but stay in the log."""
 
 from datetime import UTC, date, datetime, timedelta
 from typing import NamedTuple
@@ -7,18 +7,18 @@ from domain.errors import RateLimited
 
 
 class Daily(NamedTuple):
-    """A day (UTC), and how often it was done on that day."""
+    """A day (UTC), and the number of changes on that day."""
 
     day: date = date.min
     times: int = 0
 
     def again(self, at: datetime) -> "Daily":
-        """Return the count with one more at a moment."""
+        """Return the count after one more change at a moment."""
         day = at.astimezone(UTC).date()
         return Daily(day, self.times + 1 if day == self.day else 1)
 
     def require_less(self, most: int, at: datetime, message: str) -> None:
-        """Raise RateLimited, until midnight, if it was done `most` times on that day."""
+        """Raise RateLimited, until midnight, if there were `most` changes on the day of `at`."""
         now = at.astimezone(UTC)
         if (self.day, self.times) == (now.date(), most):
             left = timedelta(days=1) - (now - now.replace(hour=0, minute=0, second=0))

@@ -30,7 +30,7 @@ class Refused(Exception):
     code: ClassVar[str]
     message: ClassVar[str] = ""
     retryable: bool | None = None  # Stated in the reply unless it is None.
-    retry_after_s: int | None = None  # When trying again can help, if that is known.
+    retry_after_s: int | None = None  # After how long a retry can help, if known.
 
     def __init__(self, message: str = "", **details: Any) -> None:
         super().__init__(message or self.message)
@@ -134,7 +134,7 @@ class ValidationFailed(Refused):
 
 
 class NotFound(Refused):
-    """Raised for what does not exist or belongs to another organization; both look alike."""
+    """Raised if a resource does not exist or is of another organization; both look alike."""
 
     code = "NOT_FOUND"
     message = "The resource does not exist."
@@ -159,7 +159,7 @@ class IdempotencyInProgress(Refused):
 
 
 class JobFinished(Refused):
-    """Raised for what can only be done with a job that has not ended."""
+    """Raised for an operation that needs a job that has not ended."""
 
     code = "JOB_FINISHED"
     message = "The job has ended: there is nothing left to cancel."
@@ -245,7 +245,7 @@ class ProvisioningError(Refused):
 
 
 class NotSupportedByNetwork(Refused):
-    """Raised for what the network of a link cannot do; the link's `capabilities` tell that."""
+    """Raised for what the network of a link cannot do; see the link's `capabilities`."""
 
     code = "NOT_SUPPORTED_BY_NETWORK"
     message = "The network of this link cannot do this."
@@ -253,7 +253,7 @@ class NotSupportedByNetwork(Refused):
 
 
 class LinkBusy(Refused):
-    """Raised while something else that changes a link is open; nothing was done."""
+    """Raised while another change of a link is open; nothing was done."""
 
     code = "LINK_BUSY"
     message = "Another change of this link is still running; try again."
@@ -261,7 +261,7 @@ class LinkBusy(Refused):
 
 
 class LinkEnded(Refused):
-    """Raised for what cannot be done with a link that has ended."""
+    """Raised for an operation that needs a link that has not ended."""
 
     code = "LINK_ENDED"
     message = "This link has ended."
@@ -269,7 +269,7 @@ class LinkEnded(Refused):
 
 
 class LinkInUse(Refused):
-    """Raised when a link is to be cancelled that was installed or used."""
+    """Raised when a link cannot be cancelled because it was installed or used."""
 
     code = "LINK_IN_USE"
     message = "This link has been installed or used, so it can be ended but not cancelled."
@@ -277,7 +277,7 @@ class LinkInUse(Refused):
 
 
 class CancelWindowOver(Refused):
-    """Raised when a link is older than those that may be cancelled."""
+    """Raised when a link is too old to be cancelled."""
 
     code = "CANCEL_WINDOW_OVER"
     message = "The time in which this link could be cancelled is over; it can be ended."
@@ -285,7 +285,7 @@ class CancelWindowOver(Refused):
 
 
 class WebhookLimit(Refused):
-    """Raised for one webhook endpoint too many."""
+    """Raised when an organization already has all the webhook endpoints it may have."""
 
     code = "WEBHOOK_LIMIT"
     message = "An organization has at most 10 webhook endpoints; delete one first."
@@ -293,7 +293,7 @@ class WebhookLimit(Refused):
 
 
 class WebhookDisabled(Refused):
-    """Raised for what only an enabled webhook endpoint can be asked for."""
+    """Raised for an operation that needs an enabled webhook endpoint."""
 
     code = "WEBHOOK_DISABLED"
     message = "This webhook endpoint is disabled; enable it first."

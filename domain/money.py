@@ -1,4 +1,4 @@
-"""Money as an integer of micro-units (10⁻⁶ of a currency), and the currencies that there are."""
+"""Money as an integer of micro-units (10⁻⁶ of a currency), and the known currencies."""
 
 import re
 

@@ -6,7 +6,7 @@ class ProviderError(Exception):
 
 
 class Unavailable(ProviderError):
-    """Raised when nothing happened at the provider and nothing is known; try later."""
+    """Raised when the provider did nothing and we have no answer; try later."""
 
 
 class NotAnswered(Unavailable):

@@ -1,1 +1,1 @@
-"""What happens after the reply: messages from the log, the work they ask for, and the sweeps."""
+"""Work after the reply to a request: messages from the log, workers for them, and the sweeps."""

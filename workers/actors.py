@@ -14,7 +14,7 @@ from workers.lost_orders import LostOrders
 from workers.plan_changes import PlanChangeWork
 from workers.webhooks import WebhookWork
 
-# The log and the sweep repeat work, so the broker tries only once more, soon, and not for days.
+# The sweep repeats unfinished work, so the broker itself tries only once more, and soon.
 RETRIES_MAX = 1
 RETRY_MS = 500
 

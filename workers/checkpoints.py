@@ -23,7 +23,7 @@ from projections.engine.database import Database
 from workers.schedule import AGAIN
 
 BATCHES_MAX = 5  # Per run, because checkpoints and deliveries wait meanwhile.
-DELIVERIES_MAX = 20  # As above.
+DELIVERIES_MAX = 20  # Per call of `deliver`.
 
 logger = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class Checkpoints:
         try:
             return rows[0].timestamp <= limit
         except msgspec.MsgspecError:
-            return True  # Bytes that nobody can read have no time; the tree has them as they are.
+            return True  # An event that cannot be decoded has no time; the tree holds its bytes.
 
 
 def name_of(checkpoint: Checkpoint) -> str:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """What may be shown of a message; its other content is never shown, as it might be anything."""
+    """The parts of a message that may be shown; other content could be anything, so it is not."""
 
     actor: str | None  # None: this release has no such actor.
     ids: list[str | int]
@@ -20,7 +20,7 @@ class DeadLetters(Protocol):
     """The dead letters of each queue. Every method raises when the broker cannot be reached."""
 
     def count(self, queue: str) -> int:
-        """Return how many there are; 0 for a queue that does not exist."""
+        """Return the number of dead letters; 0 for a queue that does not exist."""
         ...
 
     def read(self, queue: str) -> Sequence[DeadLetter]:
@@ -28,12 +28,12 @@ class DeadLetters(Protocol):
         ...
 
     def replay(self, queue: str, messages_max: int | None) -> tuple[int, int]:
-        """Move them back into their queue; return how many were moved, and how many cannot be.
+        """Move dead letters back to their queue; return how many were moved and how many cannot be.
 
-        A process that ends in between leaves two of one message, which is harmless.
+        A process that dies in between leaves one message twice, which is harmless.
         """
         ...
 
     def purge(self, queue: str) -> int:
-        """Delete them for good; return how many."""
+        """Delete the dead letters for good; return how many."""
         ...

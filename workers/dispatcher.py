@@ -30,9 +30,9 @@ logger = logging.getLogger(__name__)
 class Dispatcher:
     """Publishes first, then moves its position; a message may come twice, but is never lost.
 
-    While there is work the position is kept in memory; if another process moves it, this one is
-    fenced. Without a position in this log it starts at the head and asks for a sweep, so it never
-    publishes the whole log again.
+    While there is work the position is kept in memory; if another process moves it, the next write
+    fails with Fenced. Without a position in this log the dispatcher starts at the head and asks for
+    a sweep, so it never publishes the whole log again.
     """
 
     def __init__(  # noqa: PLR0913  # It stands between the log and the queue.
@@ -60,7 +60,7 @@ class Dispatcher:
         """Publish what the next batch asks for; return how many events it holds."""
         place = self._place or self._find_place()
         stretch = self._read(place)
-        # The new server may have lost what was passed.
+        # A new server may have lost events that were passed.
         if self._server not in {None, self._log.server}:
             self._server, self._started, self._place = self._log.server, False, None
             return 1
@@ -93,7 +93,7 @@ class Dispatcher:
         return place
 
     def _move(self, place: Position) -> None:
-        """Move the position behind the events that were passed; after a lost race read it again."""
+        """Store the position of the last passed event; after a lost race read it again."""
         passed = self._passed
         if passed is None or passed.position == place.position:
             return

@@ -75,7 +75,7 @@ class _Tally:
 
 
 class MonthlyFees:
-    """Freezes what is due, then charges it; a process that has restarted charges at once.
+    """Freezes the fees that are due, then charges them; a restarted process charges at once.
 
     The log decides what is done. The memory of this object only avoids reading settled months
     again.
@@ -141,7 +141,7 @@ class MonthlyFees:
             tally.failures += 1
 
     def _freeze(self, account: _Account, tally: _Tally) -> None:
-        """Freeze what is due for each month that has begun, even if older months are not paid."""
+        """Freeze the fee of each month that has begun, even if older months are not paid."""
         missing = [*months_before(next_month(account.settled), next_month(self._month))]
         if not missing:
             return

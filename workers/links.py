@@ -215,13 +215,13 @@ def by_order(network: EsimNetwork) -> OrderNetwork:
 
 
 CALL = timedelta(seconds=5)  # For one call of the network; two fit into a deadline.
-STEPS_MAX = 100  # A link has about ten; more means that others keep moving it, so they do the work.
+STEPS_MAX = 100  # A link has about ten. Beyond that, other workers keep moving it and do the work.
 
 logger = logging.getLogger(__name__)
 
 
 def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
-    """Do steps until `do` says that there is none now; after a lost race look again."""
+    """Do steps until `do` returns False; after a lost race go on with the newest state."""
     for _ in range(STEPS_MAX):
         with suppress(Conflict):
             if not do(aggregate):
@@ -233,7 +233,7 @@ def do_steps(log: Log, aggregate: R, do: Callable[[R], bool]) -> None:
 class Provisioning:
     """Works on the links of one network.
 
-    `steady` tells whether this process has itself seen a time pass, whatever its clock says.
+    `steady` tells whether so much time has really passed in this process (see `Steadiness`).
     """
 
     log: Log
@@ -445,7 +445,7 @@ class Provisioning:
             logger.warning("the first reading of link %s was not kept", link.id, exc_info=True)
 
     def _take_back(self, link: Link, endpoint: Endpoint) -> None:
-        """Remove an endpoint that came after its failed link had been cleaned up."""
+        """Remove an endpoint that was created after its failed link had been cleaned up."""
         if self.log.get(Link, link.id).stage is not Stage.ENDED:
             return
         logger.error("an endpoint was made after link %s had ended; it is removed", link.id)
@@ -455,7 +455,7 @@ class Provisioning:
             network.release_esim(endpoint.iccid, timeout_s=CALL.total_seconds())
 
     def _with_addon(self, link: Link, endpoint: Endpoint) -> tuple[Endpoint, Usage]:
-        """Return the endpoint with the id of its first plan, as far as the network tells it."""
+        """Return the endpoint with the add-on id of its plan, if shown, and its usage."""
         plan, now = link.requested.plan, self.clock()
         if endpoint.addon_id is not None:
             addon = AddonUsage(endpoint.addon_id, plan.provider_plan_id, 0.0, float(plan.data_mb))
@@ -475,7 +475,7 @@ class Provisioning:
         return True
 
     def _clean_up(self, link: Link) -> bool:
-        """Look for a late endpoint; remove it, or free the eSIM once none can come any more."""
+        """Look for a late endpoint and remove it; free the eSIM once none can appear any more."""
         assert link.iccid is not None
         timeout_s = CALL.total_seconds()
         asked_at = self.clock()  # The answer may lack changes made after this moment.
@@ -551,7 +551,7 @@ class Provisioning:
         return False
 
     def _lpa(self, link: Link, iccid: str) -> Sealed | None:
-        """Return the activation code, sealed; None if it fails, then a later read asks again."""
+        """Return the sealed activation code; None if the network fails, then a later read asks."""
         try:
             lpa = self.network.lpa(iccid, timeout_s=self._call_s(link))
         except ProviderError:
@@ -563,7 +563,7 @@ class Provisioning:
         return Cause(self.clock(), link.requested.request_id)
 
     def _call_s(self, link: Link) -> float:
-        """Return how long a call may take; never longer than the time that is left."""
+        """Return how long a call may take, at most until the deadline of the link."""
         left = link.requested.deadline - self.clock()
         return max(0.0, min(CALL, left).total_seconds())
 

@@ -30,16 +30,16 @@ from workers.routes import Publisher, slice_message
 
 # Renewed each second; after this time the slices of a killed worker are free.
 LEASE = timedelta(seconds=3)
-# How long nobody takes a slice after its end, because the read model may still show it as open.
+# How long a slice rests after its end, because the read model may still show it as open.
 SETTLED = timedelta(seconds=0.3)
 # The same if it had ended before it was taken: then the read model is far behind, or has stopped.
 STALE = timedelta(seconds=5)
 # The pause after each failed start of a slice. Short trouble is over when the broker tries again,
-# at least a quarter of a second later; longer trouble has minutes before the last start. So has a
-# provider that says "not now": all rests are longer than the longest hold, which is five minutes.
+# at least a quarter of a second later; longer trouble has minutes before the last start. A provider
+# that says "not now" holds back for five minutes at most, less than all rests together.
 RESTS = (timedelta(seconds=0.2), *(timedelta(seconds=each) for each in (15, 60, 240)))
 REST_MAX = timedelta(minutes=5)  # A longer rest was written before a clock was set back.
-LEFT_MAX = 1_000  # Messages of new slices that this process remembers; the sweep knows the others.
+LEFT_MAX = 1_000  # New slices that this process remembers; the sweep finds the others.
 # Slices in a row that turn out to be taken or ended; then the next message looks again.
 TRIES_MAX = 20
 
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class Held(NamedTuple):
-    """A slice that a process has in hand until a moment (may be renewed); no `holder`: it rests."""
+    """A slice in the hand of a process until a renewable moment; without `holder` it rests."""
 
     slice: Slice
     organization_id: UUID
@@ -63,15 +63,15 @@ class SlicesInHand(Protocol):
         ...
 
     def take(self, held: Held, now: datetime, latest: datetime) -> bool:
-        """Take a slice that is free: without a row, lapsed, or ending later than `latest`."""
+        """Take a slice if it is free: its row is missing, has lapsed or ends after `latest`."""
         ...
 
     def rest(self, this: Slice, holder: UUID, until: datetime) -> None:
-        """Release one's own slice; nobody may take it before a moment."""
+        """Release a slice of this holder; no process may take it before a moment."""
         ...
 
     def renew(self, slices: Collection[Slice], holder: UUID, until: datetime) -> None:
-        """Keep one's own slices until a later moment."""
+        """Keep slices of this holder until a later moment."""
         ...
 
     def forget_lapsed(self, now: datetime) -> None:
@@ -113,7 +113,7 @@ class LookupTurns:
     def answer(self, job_id: UUID, slice_index: int) -> None:
         """Work on the slice whose turn it is, and publish a message again while there is more.
 
-        If the job of the message is too new for the read model, its own slice is worked on.
+        If the job of the message is too new for the read model, the slice that it names is taken.
         """
         for _ in range(TRIES_MAX):
             with self._lock:
@@ -124,7 +124,7 @@ class LookupTurns:
                 self._ring(more)
             if self._work(taken):
                 return
-        self._ring(Slice(job_id, slice_index))  # The read model is far behind, so go on from here.
+        self._ring(Slice(job_id, slice_index))  # The read model is far behind; try again.
 
     def beat(self) -> None:
         """Renew the slices in hand, and make sure that there is a message for open slices."""
@@ -201,7 +201,7 @@ class LookupTurns:
                 yield owner, each
 
     def _busy(self, held: Sequence[Held]) -> set[Slice]:
-        """Return what nobody may take, including slices in hand here that could not be renewed."""
+        """Return the slices that are not free; slices in hand here count even if not renewed."""
         return {each.slice for each in held} | self._mine.keys()
 
     def _may_hold(self, organization_id: UUID) -> bool:

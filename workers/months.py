@@ -41,7 +41,7 @@ class MonthEnd:
         self._log.head()  # A process that had nothing to do would not notice a new server.
         if self._done == (self._log.server, open_month):
             return 0
-        server = self._log.server  # Another one may have lost what was closed.
+        server = self._log.server  # Another server may have lost closed months.
         months = [*islice(self._not_closed(open_month), MONTHS_MAX)]
         closed = sum(self._close(month, Cause(now, f"month-{month}")) for month in months)
         if len(months) < MONTHS_MAX:
@@ -53,7 +53,7 @@ class MonthEnd:
         open_month = month_of(self._clock() - SETTLES_AFTER - LATE_MAX)
         newest = month_of(first_instant(open_month) - timedelta(days=1))
         if self._log.find(Month, month_id(newest)) is not None:
-            return []  # They are closed in their order.
+            return []  # Months are closed in order, so all are.
         return [*self._not_closed(open_month)]
 
     def _not_closed(self, open_month: str) -> Iterator[str]:

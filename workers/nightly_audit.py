@@ -1,4 +1,4 @@
-"""The audit of every night: the whole log, in slices so small that nothing waits for it."""
+"""The audit of every night: the whole log, in slices so short that other tasks hardly wait."""
 
 import logging
 import time

@@ -1,4 +1,4 @@
-"""The work of a plan change: one step per plan, which any worker may start at any time.
+"""The steps of a plan change, one per plan; any worker may start any of them at any time.
 
 Also `Steadiness`: for how long a process has seen its wall clock keep pace with real time.
 """
@@ -26,7 +26,7 @@ from domain.provider_errors import OutcomeUnknown, ProviderError, Rejected, Unav
 from workers.links import CALL, do_steps
 from workers.shares import Shares
 
-SLIP = timedelta(seconds=1)  # How far a wall clock may drift without anybody having set it.
+SLIP = timedelta(seconds=1)  # How far a wall clock may drift before it counts as set.
 
 
 class Steadiness:
@@ -140,7 +140,7 @@ class PlanChanges:
             raise
 
     def _put_on(self, link: Link, change: PlanChange, timeout_s: float) -> Addon:
-        """Request the present addition under its reference."""
+        """Ask the network to add the plan of the current step, under its reference."""
         assert link.endpoint_id is not None
         addition = change.next
         assert isinstance(addition, Addition)
@@ -152,7 +152,7 @@ class PlanChanges:
         self.network.remove_plan(link.endpoint_id, addon_id, timeout_s=CALL.total_seconds())
 
     def _take_back(self, change: PlanChange, addon_id: str | None) -> None:
-        """Remove an add-on that came after its failed change had ended."""
+        """Remove an add-on that was added after its failed change had ended."""
         current, link = self.log.get(PlanChange, change.id), self.log.get(Link, change.link_id)
         known = {activation.addon_id for activation in link.activations.values()}
         if current.finished_at is None or (addon_id is not None and addon_id in known):
@@ -202,7 +202,7 @@ class PlanChanges:
             return settled and self._save(change, outcomes.finish)
         try:
             self._take_off(link, seen.addon_id)
-        except Rejected:  # Final, as when it is in use; the link must not wait for it for ever.
+        except Rejected:  # For good, such as while it is in use; the link must not wait for ever.
             addon_id = seen.addon_id
             return self._save(change, lambda *it: outcomes.finish_left_over(addon_id, *it))
         except ProviderError:
@@ -212,9 +212,9 @@ class PlanChanges:
     def _end_unseen(self, change: PlanChange, link: Link) -> bool:
         """End a change whose link the network has not shown for long.
 
-        A removal is left as it is. An addition is repeated under its reference, which is safe, and
-        removed; after that nothing can come under this reference any more. Where a repeat is not
-        safe, the change stays open until the network shows the link again.
+        A removal is left as it is. An addition is repeated under its reference and then removed;
+        after that no add-on can appear under this reference any more. If the network would add a
+        repeated plan twice, the change stays open until the network shows the link again.
         """
         if isinstance(change.next, Removal):
             return self._save(change, outcomes.finish)
@@ -228,7 +228,7 @@ class PlanChanges:
             return True
         addon_id = None
         try:
-            # There is none: the network refuses a reference that was removed.
+            # Rejected: there is no add-on, because its reference was removed before.
             with suppress(Rejected):
                 addon_id = self._put_on(link, change, left_s).addon_id
             if addon_id is not None:
@@ -241,13 +241,13 @@ class PlanChanges:
         return self._save(change, outcomes.finish)
 
     def _is_unseen(self, change: PlanChange) -> bool:
-        """Tell whether nobody has seen the outcome for long after the last call."""
+        """Tell whether the last call ended so long ago that waiting for its outcome should end."""
         assert change.intent is not None
         waited = self.clock() >= change.intent.until + self.network.settles_after + UNSEEN
         return waited and self._is_settled(change)
 
     def _is_settled(self, change: PlanChange) -> bool:
-        """Tell whether the network can do nothing more, even if somebody has set the clock."""
+        """Tell whether the failed call can have no more effect, even if the clock was set."""
         assert change.failure is not None
         if change.failure.settled_at is None:
             return True
@@ -256,7 +256,7 @@ class PlanChanges:
         return waited and is_settled(change, self.network.settles_after, now)
 
     def _look_for(self, link: Link, change: PlanChange) -> AddonUsage | None:
-        """Return the add-on of the present step, as the network shows it."""
+        """Return the add-on of the current step, if the network shows it."""
         timeout_s = CALL.total_seconds()
         if isinstance(change.next, Removal):
             return self._addon_of(link, change.next, timeout_s)
@@ -269,7 +269,7 @@ class PlanChanges:
         )
 
     def _new_addons(self, link: Link, change: PlanChange, timeout_s: float) -> list[AddonUsage]:
-        """Return add-ons of the plan to add that belong to no activation and were not told of."""
+        """Return add-ons of the plan to add that no activation has and that are not left over."""
         assert change.next is not None
         _, new = match_addons(link.activations.values(), self._addons(link, timeout_s))
         wanted = change.next.plan.provider_plan_id
@@ -296,7 +296,7 @@ class PlanChanges:
         return self._save(change, decide)
 
     def _save(self, change: PlanChange, decide: Decide) -> bool:
-        """Append to the change and its link at once; others may append to the link meanwhile."""
+        """Append to the change and its link in one commit; repeat if only the link has moved."""
         version, beaten = change.version, Conflict(change.id)
 
         def save() -> bool:

@@ -49,11 +49,11 @@ class ReadingTurns(Protocol):
     """When each link is read next, and when the next end of its plans is to be recorded."""
 
     def newest(self) -> int:
-        """Return the position of the newest link that is known, 0 without any."""
+        """Return the position of the newest link that has a turn, 0 without any."""
         ...
 
     def enter(self, new: Sequence[NewTurn], now: datetime) -> None:
-        """Give new links their first turn; those that are known keep theirs."""
+        """Give new links their first turn; a link that has a turn keeps it."""
         ...
 
     def due(self, network: str, now: datetime, limit: int) -> Mapping[UUID, bool]:
@@ -115,7 +115,7 @@ class Lane:
             return self._links.popleft()
 
     def turn_s(self) -> float:
-        """Take the next call of the network; return in how many seconds it may be made."""
+        """Reserve the next call of the network; return in how many seconds it may be made."""
         with self._lock:
             now_s = time.monotonic()
             at_s = max(self._next_s, now_s)
@@ -123,7 +123,7 @@ class Lane:
             return at_s - now_s
 
     def done(self, *, answered: bool | None) -> None:
-        """Note how it went, None if nobody was asked; leave a silent network alone for a while."""
+        """Note whether the network answered, None without a call; let a silent network rest."""
         with self._lock:
             self._busy -= 1
             if answered is not None:
@@ -203,7 +203,7 @@ class BackgroundReading:
     ) -> bool | None:
         """Read one link unless it was read lately; return whether the network has answered.
 
-        `may_call` waits for the turn of a call; None is returned where none was made.
+        `may_call` waits for the turn of a call. Without a call, None is returned.
         """
         link, now = self.reads.log.find(Link, link_id), self.clock()
         if link is None or not link.is_live:

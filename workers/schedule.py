@@ -1,4 +1,4 @@
-"""The clock: recurring work, each task at its own interval; late is fine, twice is harmless."""
+"""The clock: runs each task at its interval; a task may run late or twice without harm."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -83,7 +83,7 @@ class Sweep:
             return 0
         now = self._clock()
         with self._database.reading() as connection:
-            # Read past those that wait for their next turn, so that they do not hide later ones.
+            # Jobs that wait for their next turn must not hide the jobs behind them.
             limit = jobs_max + len(self._turns)
             found = self._jobs.unfinished(connection, now if idle else FOREVER, limit, idle)
         self._turns.keep(found)
@@ -133,7 +133,7 @@ class ProvisioningSweep:
             return 0
         now = self.clock()
         with self.database.reading() as connection:
-            # Read past those that wait for their next turn, so that they do not hide later ones.
+            # Work that waits for its next turn must not hide the work behind it.
             limit = work_max + len(self._turns)
             found = self.unfinished.due(connection, FOREVER if everything else now, limit)
         self._turns.keep(found)

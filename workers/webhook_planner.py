@@ -157,7 +157,7 @@ class WebhookPlanner:
             self._place = self._passed = None
             return
         except BaseException:
-            self._passed = None  # Nothing of it is planned.
+            self._passed = None  # The batch was not stored; read it again.
             raise
         self._place = place._replace(position=passed.position)
         self._moved_at = time.monotonic()
@@ -165,7 +165,7 @@ class WebhookPlanner:
         self._ring(told | {each.endpoint_id: each.organization_id for each in again})
 
     def _ring(self, endpoints: dict[UUID, UUID]) -> None:
-        """Tell workers of new deliveries; if the broker is away, they find them by themselves."""
+        """Tell workers of new deliveries; if the broker is away, the next beat finds these."""
         with suppress(Exception):  # Whatever the broker raises.
             if endpoints and self._publisher.backlog("webhook") < BELLS_MAX:
                 for endpoint_id, organization_id in endpoints.items():

@@ -31,7 +31,7 @@ GONE = 410  # An endpoint that replies this wants no more deliveries.
 KEPT = timedelta(days=30)
 # An attempt takes ten seconds at most; after this time that of a killed worker is repeated.
 LEASE = timedelta(seconds=30)
-PLACES = 4  # At once at an endpoint that answers well, over all processes.
+PLACES = 4  # For one endpoint that answers well, over all processes.
 SLOW_S = 1.0
 TURN_S = 1.0
 SLOW_MAX = 10_000  # Endpoints that a process remembers as slow.
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class Taken(NamedTuple):
-    """A delivery in hand until a moment; `has_more`: another one could be taken as well."""
+    """A delivery in hand until a moment; `has_more`: the endpoint has another one to take."""
 
     delivery: Delivery
     until: datetime
@@ -49,7 +49,7 @@ class Taken(NamedTuple):
 
 
 class DeliveryWork(Protocol):
-    """The deliveries that wait. Losing them costs repeats with the same ids."""
+    """The deliveries that wait. If they are lost, some are repeated, with the same ids."""
 
     def take(self, endpoint_id: UUID, now: datetime, places: int) -> Taken | None:
         """Take the next delivery, unless `places` are in hand or the endpoint is paused."""
@@ -223,7 +223,7 @@ class WebhookWork:
         """Store the outcome; disable the endpoint first, so a crash between repeats the attempt."""
         now, health = self._clock(), taken.health
         if health.failing_since is not None and health.failing_since < endpoint.fresh_since:
-            health = Health(0, None)  # It was changed or enabled since.
+            health = Health(0, None)  # The endpoint was changed or enabled since.
         health = health.after(now, is_success=is_success)
         since = health.failing_since
         reason: DisabledReason | None = None

@@ -64,7 +64,7 @@ class LookupResult:
 
 
 class Decided(NamedTuple):
-    """A lookup to be committed; `cause` is as of the answer."""
+    """A lookup to be committed; `cause` has the time of the answer."""
 
     lookup: NumberLookup
     facts: NumberFacts
@@ -91,7 +91,7 @@ class Begun:
             fail([self.command], error)
 
     def expire(self, age_s: float) -> None:
-        """End it if it has waited as long as `Committer.commit` would."""
+        """Fail the lookup if it has waited as long as `Committer.commit` would."""
         expire(self.command, age_s)
 
     def result(self) -> LookupResult:
@@ -121,9 +121,9 @@ class SingleLookup:
     new_id: Callable[[], UUID]
 
     def run(self, request: LookupRequest, cause: Cause) -> LookupResult:
-        """Answer, or raise; NumberLookupUnavailable and every refusal of the wallet take nothing.
+        """Answer and charge; NumberLookupUnavailable and refusals of the wallet charge nothing.
 
-        With a key the first outcome is given again. Raises IdempotencyKeyReused for another number,
+        With a key the first answer is given again. Raises IdempotencyKeyReused for another number,
         IdempotencyInProgress when the first request does not end in time, RateLimited when the
         organization has too many lookups under way.
         """

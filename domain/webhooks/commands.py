@@ -1,4 +1,4 @@
-"""What an organization does with its endpoints; each command commits before it returns."""
+"""The commands of an organization for its endpoints; each commits before it returns."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -56,7 +56,7 @@ class Rotated(NamedTuple):
 
 @dataclass(frozen=True)
 class Webhooks:
-    """Commands and reads of endpoints. What another organization owns is NotFound."""
+    """Commands and reads of endpoints. The endpoint of another organization is NotFound."""
 
     log: Log
     vault: Vault

@@ -25,7 +25,7 @@ NOT_PUBLIC = "Must lead to a public address."
 
 _TEXT = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+")
 _NAME = re.compile(r"(?=.{1,253}\Z)([a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?\.)*[a-z0-9_-]{1,63}")
-_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # A last label like this makes an IPv4 address.
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")  # A host with such a last label is an IPv4 address.
 
 # The ranges of the IANA special-purpose registry that hold no hosts of the internet.
 _NOT_PUBLIC = [
@@ -48,8 +48,8 @@ _NOT_PUBLIC = [
         "224.0.0.0/3",  # Multicast, reserved, broadcast.
     )
 ]
-# All other IPv6 is refused too: loopback, link-local, ULA (metadata at fd00:ec2::254), multicast,
-# and what holds an IPv4 address (::/96, ::ffff:0:0/96, NAT64).
+# IPv6 outside of this range is refused: loopback, link-local, ULA (metadata at fd00:ec2::254),
+# multicast, and addresses that contain an IPv4 address (::/96, ::ffff:0:0/96, NAT64).
 _GLOBAL = IPv6Network("2000::/3")
 _NOT_GLOBAL = [
     IPv6Network(each)

@@ -181,7 +181,7 @@ class WebhookEndpoint(Root):
             self._note(self.Enabled, cause)
 
     def delete(self, cause: Cause) -> None:
-        """End it; saved together with its list."""
+        """Delete the endpoint; saved together with its list."""
         self._note(self.Deleted, cause)
 
     def require_enabled(self) -> None:

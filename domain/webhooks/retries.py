@@ -31,7 +31,7 @@ class Health(NamedTuple):
         return Health(self.failures + 1, self.failing_since or now)
 
     def pause(self) -> timedelta | None:
-        """Return how long nothing is sent to it at all."""
+        """Return how long nothing is sent to the endpoint, if it rests."""
         beyond = self.failures - FAILURES_FREE
         return None if beyond < 0 else min(PAUSE_MAX, timedelta(seconds=2 ** min(beyond, 10)))
 

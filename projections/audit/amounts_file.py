@@ -1,4 +1,4 @@
-"""A file of amounts that somebody else has written: a provider's invoice, a bank's statement.
+"""A file of amounts from outside: a provider's invoice or a bank's statement.
 
 CSV in UTF-8, with a byte order mark or without, or in UTF-16 with one, unless the caller names the
 encoding. Lines may come before the head, which is the first line that has the wanted columns. The
@@ -22,7 +22,7 @@ TOLD_MAX = 20  # Errors in one report; if there are more, they probably have one
 SEPARATORS = (";", ",", "\t")
 
 Mark = Literal[".", ","]
-Row = tuple[int, list[str]]  # With the number of the line, the first being 1.
+Row = tuple[int, list[str]]  # The number of the line, from 1, and its values.
 
 
 class WrongFile(Exception):
@@ -45,7 +45,7 @@ class Layout:
     amount: str
     currency_column: str | None
     currency: str
-    decimal: Mark | None = None  # None: the file tells.
+    decimal: Mark | None = None  # None: the amounts of the file show it.
     encoding: str | None = None
     only: tuple[str, str] | None = None
 
@@ -58,7 +58,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Theirs:
-    """One line of the file, or several of one reference."""
+    """One line of the file, or the sum of several lines of one reference."""
 
     line: int
     reference: str
@@ -100,7 +100,7 @@ def _text(data: bytes, encoding: str | None) -> str:
 
 
 def _body(text: str, layout: Layout) -> tuple[list[Row], list[int]]:
-    """Return the rows below the head, and the places of the wanted columns in it."""
+    """Return the rows below the head, and the index of each wanted column."""
     wanted = [_plain(each) for each in layout.columns]
     for separator in SEPARATORS:
         rows = _rows(text, separator)

@@ -18,7 +18,7 @@ from projections.engine.verify import differences
 BATCH_EVENTS_MAX = 2_000
 
 
-def verify(  # noqa: PLR0913  # All that there is to look at.
+def verify(  # noqa: PLR0913  # It needs everything that is checked.
     log: Log,
     database: Database,
     positions: Positions,

@@ -1,7 +1,7 @@
 """The log as a ledger of Beancount: double entry, exact to the micro-unit.
 
-An entry is dated within the month of its statement, so the balance that is asserted at each month's
-end is the closing balance of the statement.
+An entry is dated within the month of its statement, so the balance asserted at the end of a month
+is the closing balance of the statement.
 """
 
 from collections.abc import Iterator
@@ -125,7 +125,7 @@ def _asserted(book: _Book) -> Iterator[str]:
     """Yield the balance at the end of the month that was written last; exact, hence `~ 0`."""
     if book.written:
         amount = format_amount(-book.balance_micros)
-        day = f"{next_month(book.written)}-01"  # Balances are those at the beginning of a day.
+        day = f"{next_month(book.written)}-01"  # Beancount checks at the beginning of a day.
         yield f"{day} balance {book.account}  {amount} ~ 0 {book.currency}\n"
 
 

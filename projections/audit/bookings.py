@@ -59,12 +59,12 @@ class _Charge:
 
 
 class Bookings:
-    """Entries that must come in the commit of their reason, and the charges that came."""
+    """The announced entries, due in the commit of their reason, and the charges so far."""
 
     def __init__(self, promises: Promises) -> None:
         self._promises = promises
         self._charges: dict[UUID, _Charge] = {}
-        self._reasons: dict[UUID, RefundReason] = {}  # Of refunds that are announced.
+        self._reasons: dict[UUID, RefundReason] = {}  # Of announced refunds, by transaction.
 
     def announce_reasons(self, event: Repaying) -> None:
         """Remember the reasons of the refunds that follow in this commit."""

@@ -21,7 +21,7 @@ class _Job:
 
 @dataclass
 class BulkJobInvariants:
-    """Every job that has not ended, item by item; those that have are forgotten."""
+    """Every job that has not ended, item by item; a job that has ended is forgotten."""
 
     _bookings: Bookings
     _jobs: dict[UUID, _Job] = field(default_factory=dict)

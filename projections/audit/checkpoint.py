@@ -44,14 +44,14 @@ class Checkpoint:
     at: datetime
 
     def text(self) -> str:
-        """Return what is signed; the time is cut to milliseconds."""
+        """Return the text to sign; the time is cut to milliseconds."""
         at = self.at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="milliseconds")
         root = b64encode(self.root).decode()
         return f"{self.origin}\n{self.size}\n{root}\nposition {self.position}\ntime {at}Z\n"
 
 
 class Signature(NamedTuple):
-    """One line below a note: the name and id of a key, and what it signed."""
+    """One line below a note: the name and id of a key, and its signature."""
 
     name: str
     key_id: bytes
@@ -76,7 +76,7 @@ Verify = Callable[[bytes, bytes, bytes], bool]  # Public key, message, signature
 
 @dataclass(frozen=True, slots=True)
 class SignedCheckpoint:
-    """A checkpoint with its signatures, as a note that says both."""
+    """A checkpoint with its signatures, and the note that contains both."""
 
     checkpoint: Checkpoint
     signatures: Sequence[Signature]
@@ -103,7 +103,7 @@ class SignedCheckpoint:
 
     @property
     def key_id(self) -> str:
-        """The id of the key that signed first, as people write it."""
+        """The id of the first key that signed, in hex."""
         return self.signatures[0].key_id.hex()
 
     def is_by(self, public_keys: Sequence[bytes]) -> bool:
@@ -131,13 +131,13 @@ def key_id_of(name: str, public_key: bytes) -> bytes:
 
 
 def verifier_key(name: str, public_key: bytes) -> str:
-    """Return a public key as the tools of signed notes take it: name+id+key."""
+    """Return a public key in the form for tools of signed notes: name+id+key."""
     key = b64encode(ED25519 + public_key).decode()
     return f"{name}+{key_id_of(name, public_key).hex()}+{key}"
 
 
 def read_verifier_key(text: str) -> bytes:
-    """Return the public key in what `verifier_key` has written; raises ValueError."""
+    """Read a public key from the form of `verifier_key`; raises ValueError."""
     name, _, rest = text.strip().partition("+")
     key_id, _, key = rest.partition("+")
     with suppress(ValueError):

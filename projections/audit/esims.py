@@ -1,4 +1,4 @@
-"""Checks that an eSIM is held by one link at a time, in its own stream and in those of links."""
+"""Checks that one link at a time holds an eSIM, in the streams of the eSIM and of the links."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field

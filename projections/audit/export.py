@@ -38,7 +38,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Subtrees(msgspec.Struct, frozen=True):
-    """What a part of an export needs of the tree before it: the size, and its full subtrees."""
+    """The tree before a part of an export: its size and its full subtrees."""
 
     size: int
     hashes: list[str]
@@ -107,7 +107,7 @@ def read_export(file: BinaryIO) -> Iterator[Stored]:
             line = _decode(text)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             raise _refusal(number, NO_LINE) from None
-        if _encode(line) + b"\n" != text:  # Spaces, doubled keys, or a line that was cut.
+        if _encode(line) + b"\n" != text:  # Spaces, repeated keys, or a cut line.
             raise _refusal(number, NO_LINE)
         row = Stored(line.position, line.stream, line.version, line.topic, line.state.encode())
         if row.position <= last:

@@ -1,7 +1,7 @@
 """The invariants of the design, each checked at every position of the log.
 
-They are computed from the events alone and share no code with the aggregates that they check. The
-invariant that no stream has a gap stands here; the others have files of their own.
+They are computed from the events alone and share no code with the aggregates that they check. This
+module checks that no stream has a gap; other invariants have their own modules.
 """
 
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ class Streams:
     """
 
     began_earlier: bool = False
-    # By int, which takes less room than a UUID.
+    # Keyed by int, which takes less memory than a UUID.
     _versions: dict[int, int] = field(default_factory=dict)
 
     def check(self, event: Event) -> Iterator[str]:
@@ -123,7 +123,7 @@ class Invariants:
         return [*self._streams.check(event), *self._months.check(event), *facts]
 
     def check_end(self) -> list[tuple[int, str]]:
-        """Return what was announced and never came, each with the position of the announcement."""
+        """Return each announcement that was not kept, with its position."""
         return self._promises.broken()
 
     def _check_facts(self, position: int, event: Event) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The auditor's tree: what each event of the log hashed to when the auditor first saw it.
+"""The auditor's tree: the hash of each event of the log when the auditor first saw it.
 
 It is kept as tiles of 256 leaves with their positions, and the root of each full tile, from which
 roots and paths of every size follow. It can be made again from the log, but then it is only a
@@ -24,7 +24,7 @@ from sqlalchemy import (
 from projections.audit.tree import CompactRange, inclusion_path, root_of
 from projections.engine.inserting import upsert
 
-TILE = 256  # As C2SP tlog-tiles: 8 KiB of hashes, so that a step rewrites little.
+TILE = 256  # As in C2SP tlog-tiles: 8 KiB of hashes, so that a step rewrites little.
 HASH_BYTES = 32
 
 Leaf = tuple[int, bytes]  # The position of an event, and its leaf.

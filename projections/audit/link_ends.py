@@ -22,7 +22,7 @@ from projections.audit.refunds_by_hand import History, left_of
 
 @dataclass(frozen=True, slots=True)
 class _Left:
-    """A charge of which something is left, and what it was for."""
+    """A charge that is not fully refunded, what is left of it, and what it was for."""
 
     price: PaidPrice
     micros: int
@@ -32,7 +32,7 @@ class _Left:
 
 @dataclass
 class EndInvariants:
-    """Every end of a link, against all that was charged for it before."""
+    """Every end of a link, checked against the earlier charges for the link."""
 
     _bookings: Bookings
     _promises: Promises

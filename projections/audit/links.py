@@ -1,4 +1,4 @@
-"""Checks that a link is paid for before it is active, and gets all its money back if it fails.
+"""Checks that a link is paid for before it is active, and refunded in full if it fails.
 
 Also that a link has exactly the plans that its plan changes gave it, one change at a time.
 """
@@ -24,7 +24,7 @@ class LinkPlanInvariants:
 
     _is_on: dict[UUID, bool] = field(default_factory=dict)
     _open_change: UUID | None = None
-    _told: dict[UUID, int] = field(default_factory=dict)  # The highest percentage.
+    _told: dict[UUID, int] = field(default_factory=dict)  # The highest told percentage of usage.
     _near: set[UUID] = field(default_factory=set)
 
     @property
@@ -103,7 +103,7 @@ class LinkPlanInvariants:
 # For each event the stages after which it may come, and the stage that follows. Any other event
 # leaves an active link active.
 ACTIVE = ({"active"}, "active")
-OPENING = (Link.ChangeOpened, Link.StatusRequested)  # Not while an end is open.
+OPENING = (Link.ChangeOpened, Link.StatusRequested)  # Not allowed while an end is open.
 STAGES: Mapping[type[Link.Event], tuple[set[str], str]] = {
     Link.EsimReserved: ({"requested"}, "reserved"),
     Link.EndpointRequested: ({"reserved", "begun"}, "begun"),
@@ -136,7 +136,7 @@ class _Link:
 
 @dataclass
 class LinkInvariants:
-    """Every link; those that failed are forgotten."""
+    """Every link; a link that failed is forgotten once it holds no eSIM."""
 
     _bookings: Bookings
     _promises: Promises
@@ -261,7 +261,7 @@ class LinkInvariants:
             link.plans.begin(each.activation_id)
         if event.iccid != link.iccid:
             yield f"link {event.originator_id} names another eSIM than it holds"
-        if requested is None:  # The link came here from a wrong stage, which was reported already.
+        if requested is None:  # It came from a wrong stage, which was reported already.
             return
         if (event.bought_at or event.more) and not isinstance(requested, Link.Imported):
             yield f"link {event.originator_id} begins with plans that nobody has bought"

@@ -11,7 +11,7 @@ from projections.audit.promises import Promises
 
 @dataclass
 class LostOrderInvariants:
-    """Every lost order that is not settled, with the ICCID that it has found, if any."""
+    """Every lost order that is not settled, with the ICCID that was found for it, if any."""
 
     _promises: Promises
     _open: dict[UUID, str | None] = field(default_factory=dict)

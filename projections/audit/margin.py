@@ -1,6 +1,6 @@
-"""What was earned: revenue, refunds and the costs of providers, from the log alone in one pass.
+"""The margin: revenue, refunds and the costs of providers, from the log alone in one pass.
 
-Revenue is what wallets were charged; deposits and adjustments are none.
+Revenue is the sum of all charges; deposits and adjustments do not count.
 """
 
 from collections import Counter, defaultdict
@@ -61,7 +61,7 @@ class Earned:
         return sum(micros for (its, _), micros in self.costs_micros.items() if its == currency)
 
     def margin_micros(self, currency: str) -> int:
-        """Return what is left in the currency of the wallets."""
+        """Return revenue less refunds and less the costs in this currency."""
         return self.revenue_micros - self.refunds_micros - self.cost_micros(currency)
 
 
@@ -70,9 +70,9 @@ class Providers:
 
     def __init__(self, provider_of_lookup: Callable[[UUID], str | None]) -> None:
         self._provider_of_lookup = provider_of_lookup
-        self._answered: dict[UUID, str] = {}  # By the transaction that follows in its commit.
-        self._networks: dict[UUID, str] = {}  # By link, where it is not the simulated one.
-        self._prices: dict[UUID, int] = {}  # Of an item, by job, until its end.
+        self._answered: dict[UUID, str] = {}  # By the transaction in the same commit.
+        self._networks: dict[UUID, str] = {}  # By link; without the simulated network.
+        self._prices: dict[UUID, int] = {}  # Of one item, by job, until the job ends.
 
     def see(self, event: Event) -> None:
         match event:
@@ -115,9 +115,9 @@ class Margin:
         self.uses: Uses = (*MONEY, *BESIDES.get(by, ()))
         self.rows: defaultdict[str | None, Earned] = defaultdict(Earned)
         self.names: dict[str, str] = {}  # Of organizations or plans.
-        self.currency: str | None = None  # That of the wallets.
+        self.currency: str | None = None  # Of the wallets.
         self._providers = Providers(provider_of_lookup)
-        self._months: dict[UUID, str] = {}  # Of the newest entry of each wallet.
+        self._months: dict[UUID, str] = {}  # The month of the newest entry of each wallet.
         self._closed = ""
 
     def add(self, event: Event) -> None:

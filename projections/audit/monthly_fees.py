@@ -11,7 +11,7 @@ from projections.audit.bookings import Bookings, Reason
 
 @dataclass
 class MonthlyFeeInvariants:
-    """Every fee; of charged ones only that they existed."""
+    """Every fee; of a charged fee only its organization and month."""
 
     _bookings: Bookings
     _open: dict[UUID, MonthlyFee.Due] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Checks that a plan change does its steps in order and once, and is paid for what it added."""
+"""Checks that a plan change does each step once and in order, and costs what it added."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ class _Change:
     done: int = 0
     is_begun: bool = False
     has_failed: bool = False
-    # Whether the present step may start again; not after it failed for certain.
+    # Whether the current step may start again: not after it certainly failed.
     may_repeat: bool = True
 
     @property

@@ -1,4 +1,4 @@
-"""What one event announces about a later event of the same commit, and whether that event came.
+"""What an event announces about a later event of the same commit, and whether that came.
 
 Within a commit the reason comes before its money, a plan change before its link, and a link before
 its eSIM. So every announcement comes first.
@@ -34,6 +34,6 @@ class Promises:
         return promised is not None and promised.fact == fact
 
     def broken(self) -> list[tuple[int, str]]:
-        """Return what was announced and never came, each with its position."""
+        """Return each announcement that was not kept, with its position."""
         open_now = ((each.position, each.missing) for each in self._open.values())
         return [*self._broken, *open_now]

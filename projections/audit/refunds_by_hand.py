@@ -20,7 +20,7 @@ from domain.lookups.bulk_job import BulkJob
 from domain.lookups.number_lookup import NumberLookup
 from projections.audit.bookings import Bookings, Reason
 
-History = Callable[[UUID, int | None], Sequence[Event]]  # Of a stream, up to a version.
+History = Callable[[UUID, int | None], Sequence[Event]]  # Reads a stream, up to a version.
 REFERENCES: dict[type[Event], str] = {
     NumberLookup.RefundedByHand: "lookup",
     BulkJob.RefundedByHand: "job",
@@ -32,7 +32,7 @@ REFERENCES: dict[type[Event], str] = {
 
 @dataclass
 class RefundByHandInvariants:
-    """Every refund by hand, against all that its stream says before it."""
+    """Every refund by hand, checked against the earlier events of its stream."""
 
     _bookings: Bookings
     _history: History
@@ -60,7 +60,7 @@ def _has(history: Sequence[Event], kind: type[Event]) -> bool:
 
 
 def _named(event: Event) -> list[tuple[UUID, int]]:
-    """Return what an event gives back of charges that it names."""
+    """Return the refunds of an event that name their charge: charge and amount."""
     if isinstance(event, RefundByHand):
         return [(event.transaction_id, event.refund.amount_micros)]
     if isinstance(event, Link.Ended | PlanChange.Returned):
@@ -77,7 +77,7 @@ def left_of(history: Sequence[Event], charge_id: UUID) -> tuple[PaidPrice | None
             back_micros[named] += amount_micros
         if isinstance(event, PlanChange.Requested):
             prices |= {e.price.transaction_id: e.price for e in event.additions if e.price}
-        elif isinstance(event, PlanChange.Failed):  # It gives back the last charges, whole.
+        elif isinstance(event, PlanChange.Failed):  # It refunds the last charges in full.
             for paid, refund in zip(reversed(prices), reversed(event.refunds), strict=False):
                 back_micros[paid] += refund.amount_micros
         elif not isinstance(event, MonthlyFee.Due | RefundByHand):  # Its charge comes later.

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-FAILURES_MAX = 100  # The first failures show how a log is broken; it need not be listed whole.
+FAILURES_MAX = 100  # The first ones show how a log is broken.
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ class Selection:
         return self.until if isinstance(self.until, int) else None
 
     def wants(self, organization_id: UUID, charged_at: datetime, position: int) -> bool:
-        """Tell whether an entry is one of these."""
+        """Tell whether an entry is selected."""
         match self.since:
             case datetime() if charged_at < self.since:
                 return False

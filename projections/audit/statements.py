@@ -26,19 +26,19 @@ class MonthsStatements:
 
     @property
     def is_final(self) -> bool:
-        """Tell whether nothing that comes later can change them."""
+        """Tell whether no later event can change the statements."""
         return self.closed_at is not None
 
 
 def everybody(_: UUID) -> bool:
-    """Want every organization."""
+    """Select every organization."""
     return True
 
 
 def statements_of(
     log: Log, month: str, wanted: Wanted = everybody, progress: Progress = ignore_progress
 ) -> MonthsStatements:
-    """Make the statements of a month for all wallets that are wanted and had an entry by then.
+    """Make the statements of a month for all wanted wallets that have an entry up to then.
 
     The walk ends where the month is closed.
     """

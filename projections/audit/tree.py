@@ -20,7 +20,7 @@ def leaf_hash(
     return sha256(place.encode() + state).digest()
 
 
-@lru_cache(maxsize=1_024)  # For wallets, which have most of the events.
+@lru_cache(maxsize=1_024)  # Most events are of a few wallets.
 def _text_of(stream_id: UUID | str) -> str:
     return str(stream_id if isinstance(stream_id, UUID) else UUID(stream_id))
 
@@ -59,7 +59,7 @@ class CompactRange:
 
 
 def root_of(leaves: Iterable[bytes]) -> bytes:
-    """Return the root over some leaves, level by level, which is quicker than one by one."""
+    """Return the root over leaves, level by level, which is quicker than adding each leaf."""
     nodes = [*leaves]
     while len(nodes) > 1:
         odd = nodes[-1:] if len(nodes) % 2 else []

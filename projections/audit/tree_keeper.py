@@ -28,7 +28,7 @@ class Unkept(Exception):
 
 
 class TreeKeeper:
-    """Takes events in batches; of several copies one moves the position, the others roll back."""
+    """Adds events in batches; of several copies one moves the position, the others roll back."""
 
     def __init__(
         self, log: Log, database: Database, positions: Positions, tree: KeptTree, clock: Clock
@@ -41,10 +41,10 @@ class TreeKeeper:
         self._turn = RLock()
         self._server: str | None = None  # The server whose log was followed last.
         self._is_ours = False  # Whether the position was compared with the log of this server.
-        self.closed_at = 0  # The position of the newest close of a month that was taken here.
+        self.closed_at = 0  # The position of the newest close of a month that this object added.
 
     def step(self) -> int:
-        """Take the next batch; return how many events it holds. Raises Unkept when stopped."""
+        """Add the next batch; return how many events it holds. Raises Unkept when stopped."""
         with self._turn:
             place = self._place()
             rows = self._read(place)
@@ -57,14 +57,14 @@ class TreeKeeper:
             return len(rows)
 
     def catch_up(self, until: int | None = None, progress: Progress = ignore_progress) -> None:
-        """Take all up to a position (by default the present head), even if others do so too."""
+        """Add all events up to a position (by default the present head); others may do so too."""
         goal = self._log.head() if until is None else until
         while (reached := self._place().position) < goal:
             self.step()
             progress(reached, goal)
 
     def restart(self, progress: Progress = ignore_progress) -> int:
-        """Forget the kept leaves and take the log as it is now; return the position reached."""
+        """Forget the kept leaves and add the log as it is now; return the position reached."""
         with self._database.writing() as connection:
             self._positions.begin(connection, NAME, VERSION, None)
             self._tree.clear(connection)

@@ -1,7 +1,7 @@
 """The trial balance: every account of the installation, from the log alone in one pass.
 
-The wallets' line is the sum of the balances that their newest entries state, all others are sums of
-amounts; so the sum is zero only if both agree.
+The line of the wallets is the sum of the balances in their newest entries; all other lines are sums
+of amounts. So the total is zero only if both agree.
 """
 
 from collections import Counter

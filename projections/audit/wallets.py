@@ -19,14 +19,14 @@ class _Wallet:
     currency: str
     balance_micros: int = 0
     sequence: int = 0
-    month: str = ""  # Of the newest entry; none is of an earlier month than the one before it.
+    month: str = ""  # Of the newest entry; months never go back.
     spent_micros: int = 0  # In that month.
     limit_micros: int | None = None
 
     def check_spending(
         self, event: Wallet.Moved | Wallet.SpendingLimited, spent_micros: int
     ) -> Iterator[str]:
-        """Check that an event states its limit, and that a charge has kept it."""
+        """Check that an event states the limit and spending, and that a charge keeps the limit."""
         month = max(self.month, month_of(event.timestamp))
         self.spent_micros = spent_micros + (self.spent_micros if month == self.month else 0)
         self.month = month
@@ -48,7 +48,7 @@ class WalletInvariants:
 
     _bookings: Bookings
     _wallets: dict[UUID, _Wallet] = field(default_factory=dict)
-    _currency: str | None = None  # That of the first wallet, and so of all.
+    _currency: str | None = None  # Of the ledger or first wallet, so of all.
 
     def check_currency(self, event: Ledger.Opened | Wallet.Opened) -> Iterator[str]:
         self._currency = self._currency or event.currency

@@ -38,7 +38,7 @@ class Witness(Protocol):
 
 
 class KeptLeaves:
-    """The kept tree: it says at which position something was changed, removed, put in or moved."""
+    """The kept tree: it shows where events were changed, removed, inserted or moved."""
 
     def __init__(self, database: Database, tree: KeptTree, first: int = 0) -> None:
         """Begin at the leaf of index `first`; leaves that are kept from now on are ignored."""
@@ -54,7 +54,7 @@ class KeptLeaves:
         self._missed: list[Leaf] = []  # Kept leaves without their row in the log.
 
     def see(self, row: Stored, leaf: bytes) -> None:
-        """Walk through log and leaves by position."""
+        """Compare the next row with the kept leaves, by position."""
         while self._next is not None and self._next[0] < row.position:
             self._miss(self._next)
             self._next = next(self._leaves, None)
@@ -128,7 +128,7 @@ class Spoiled:
         self._faults = faults
 
     def see(self, row: Stored, leaf: bytes) -> None:
-        """Look at nothing."""
+        """Ignore the row."""
 
     def testify(self, report: Report) -> None:
         """Add each fault as a failure."""
@@ -175,7 +175,7 @@ class Claims:
         self._judge(0)
 
     def see(self, row: Stored, leaf: bytes) -> None:
-        """Grow by a leaf."""
+        """Add the leaf to the tree, and compare it with the checkpoints of its size."""
         while self._signed and self._signed[0] < row.position:
             self._last_up_to[self._signed.popleft()] = self._position
         self._position = row.position
@@ -187,7 +187,7 @@ class Claims:
                 self._losses.append((row.position, msgspec.json.decode(row.state, type=_Noticed)))
 
     def testify(self, report: Report) -> None:
-        """Give a verdict on each; the first that fails names the range in which the change lies."""
+        """Give a verdict on each checkpoint; the first that fails names the range of the change."""
         held, changed = report.trusted, False
         self._judged += [(claim, False) for claim in self._open]
         for claim, is_same in self._judged:

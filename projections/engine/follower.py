@@ -14,7 +14,7 @@ from projections.engine.complaint import Complaint
 PACE_S = 0.05
 IDLE_S = 0.4  # Without a wake-up a follower looks by itself after this time, well within a second.
 BACK_OFF_MIN_S = 0.1
-# Recovery shall take less than 5 s, and a lock that is left alone for 4 s is lost.
+# Recovery must take less than 5 s, and a lock that is not renewed for 4 s is lost.
 BACK_OFF_MAX_S = 3.0
 
 

@@ -58,7 +58,7 @@ class Freshness:
         self._looked_at = -LOOK_S
 
     def is_stale(self, name: str) -> tuple[bool, datetime | None]:
-        """Return whether a read model has lacked events for long, and when it last lacked none."""
+        """Return whether a read model has been behind for long, and when it was last up to date."""
         if time.monotonic() >= self._looked_at + LOOK_S:
             self._known, self._looked_at = self._positions.all(self._database), time.monotonic()
         place = self._known.get(name)

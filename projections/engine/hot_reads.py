@@ -194,7 +194,7 @@ class ThreadConnections:
 
 
 def as_id(value: UUID | str) -> UUID:
-    """Return an id as the driver gave it; SQLite's gives text."""
+    """Return an id that a driver returned; that of SQLite returns text."""
     return UUID(value) if isinstance(value, str) else value
 
 

@@ -1,4 +1,4 @@
-"""How far each follower has come and is behind, and which read models must be rebuilt.
+"""The position of each follower, how far it is behind, and which read models must be rebuilt.
 
 A position moves in the same transaction as its effects.
 """

@@ -93,9 +93,9 @@ class Projector:
         return [place for name, place in known.items() if self._may_follow(name, place)]
 
     def _rebuild_lost(self) -> None:
-        """Rebuild the read models that stand on events which a new server has lost.
+        """Rebuild the read models that have projected events that a new server has lost.
 
-        Usually there are none: tables beside the log have gone back together with it.
+        Usually there are none: tables in the database of the log have lost the same commits.
         """
         known = self._positions.all(self._database)
         server = self._log.server

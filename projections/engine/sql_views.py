@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ViewColumn:
-    """A column of a view: its type, and what it holds, for people."""
+    """A column of a view: its type, and its meaning in words."""
 
     kind: TypeEngine[Any]
     meaning: str
@@ -46,7 +46,7 @@ class ViewColumn:
 class SqlView:
     """A view; `bodies` has its SELECT for each kind of database.
 
-    Programs that we do not know read it: columns are added at the end, and none is ever changed.
+    Programs that we do not know read it, so columns are only added at the end, never changed.
     """
 
     name: str
@@ -125,7 +125,7 @@ def _define_on_postgresql(connection: Connection, view: SqlView, body: str) -> N
 
 
 def _run(connection: Connection, statement: str) -> None:
-    """Run a statement as it stands; the driver takes no `%` in it for a parameter."""
+    """Run a statement as it is: to the driver a `%` in it is no parameter."""
     connection.execution_options(no_parameters=True).exec_driver_sql(statement)
 
 

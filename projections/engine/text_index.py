@@ -31,7 +31,7 @@ TRIGRAM_CHARS = 3  # A shorter term has no trigram, so the texts are scanned.
 EXTENSIONS = ("pg_trgm", "btree_gin")
 OPERATORS = ("gin_trgm_ops", "uuid_ops")
 
-# In kB. A search reads the whole list of entries that are not yet sorted in, so it is kept short.
+# In kB. A search reads the whole list of entries that are not merged yet, so it is kept short.
 PENDING_KB = 256
 
 # The smallest that SQLite allows: a search looks each trigram up in each piece of the index.
@@ -49,8 +49,8 @@ logger = logging.getLogger(__name__)
 class TextIndex:
     """Finds the rows of a table whose text holds a term, within one organization.
 
-    Texts are case-folded already and never change. On PostgreSQL it is an index of the table. On
-    SQLite it is a separate table, whose rows have the number in the owner's column `key`.
+    Texts must be case-folded. On PostgreSQL it is an index of the table. On SQLite it is a separate
+    table whose row number is the owner's column `key`; a changed text needs `replace` there.
     """
 
     def __init__(self, name: str, owner: Table, organization: str, texts: str, key: str) -> None:
@@ -75,7 +75,7 @@ class TextIndex:
         old: Sequence[Mapping[str, Any]],
         new: Sequence[Mapping[str, Any]],
     ) -> None:
-        """Index the new texts of rows in place of the old ones, which SQLite has to be told."""
+        """Replace the texts of rows in the index; SQLite must be told the old texts."""
         if old and self.is_separate(connection):
             gone = [
                 {self.name: "delete", "rowid": row[self._key], "texts": row[self._text]}

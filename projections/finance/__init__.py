@@ -1,1 +1,1 @@
-"""What people of finance look at, made of the read models and the log."""
+"""What finance staff look at, made from the read models and the log."""

@@ -31,9 +31,9 @@ from projections.models.transactions import KINDS
 
 NEAR = 200  # Events of one commit are closer than this; other events may be between.
 EVENTS_MAX = 500
-SAME_MAX = 500  # Entries for one thing: the slices of a job can each have a refund.
+SAME_MAX = 500  # Entries of one reference: each slice of a job can have a refund.
 DAY_MICROS = 24 * 60 * 60 * MICROS  # Added as a number, because `date.max` has no next day.
-DOWNLOAD_ROWS = 2_000  # Read at once for a download.
+DOWNLOAD_ROWS = 2_000  # How many a download reads at once.
 
 _WALLET, _ENTRY, _EVENT = WALLETS.table, TRANSACTIONS.table, EVENTS.table
 _STATEMENT, _LINE, _CHECKPOINT = STATEMENTS.table, STATEMENT_LINES.table, CHECKPOINTS.table
@@ -57,7 +57,7 @@ class Wanted:
 
 
 class Figures:
-    """Reads the views; no read takes longer because there are more entries."""
+    """Reads the views; no read gets slower as the number of entries grows."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -273,7 +273,7 @@ class Figures:
         return self._one(select(_ENTRY).where(_ENTRY.c.id == transaction_id))
 
     def for_the_same(self, entry: Found) -> list[Found]:
-        """Return the entries of this organization for what this entry was for, oldest first."""
+        """Return the entries with the organization and reference of this one, oldest first."""
         statement = select(_ENTRY).where(
             _ENTRY.c.organization_id == entry.organization_id,
             _ENTRY.c.reference_id == entry.reference_id,
@@ -281,14 +281,14 @@ class Figures:
         return self._all(statement.order_by(_ENTRY.c.sequence).limit(SAME_MAX))
 
     def owner_of(self, stream: UUID) -> UUID | None:
-        """Return the organization that a thing belongs to, as its first event says."""
+        """Return the organization of a stream, as one of its events says."""
         found = self._one(select(_EVENT).where(_EVENT.c.stream == stream).limit(1))
         return None if found is None else found.organization_id
 
     def events(self, entry: Found) -> list[Found]:
-        """Return the events of what an entry was for, and those that were decided with it.
+        """Return the events of the stream that an entry refers to, and those decided with it.
 
-        Request ids are the callers' own and may repeat, so the moment counts as well.
+        Callers choose request ids and may repeat them, so the times must be equal as well.
         """
         near = _EVENT.c.position.between(entry.position - NEAR, entry.position + NEAR)
         around = self._all(select(_EVENT).where(near))
@@ -306,7 +306,7 @@ def place_of(wanted: Wanted, entry: Found) -> int:
 
 
 def as_id(text: str) -> UUID | None:
-    """Return the id that a text is, if it is one."""
+    """Return a text as an id, or None if it is no id."""
     try:
         return UUID(text)
     except ValueError:

@@ -394,7 +394,7 @@ CHECKPOINTS = _view(
 OVER_READ_MODELS = (WALLETS, TRANSACTIONS, DAILY, TOTALS, STATEMENTS, STATEMENT_LINES)
 BESIDE_THE_LOG = (EVENTS, AUDITS, COSTS, CHECKPOINTS)
 
-# On SQLite the log is another file, so views beside it are there for our own sessions alone.
+# On SQLite the log is another file, so views over it exist only in our own sessions.
 VIEWS = {
     "postgresql": (*OVER_READ_MODELS, *BESIDE_THE_LOG),
     "sqlite": OVER_READ_MODELS,

@@ -113,7 +113,7 @@ _COUNTERS = (
     "finished_at",
     "month",
 )
-# What events change, and what else of an older job must be known for that.
+# Columns that events change, and other columns of an older job that are read for that.
 _CHANGING = (
     "status",
     *_COUNTS[1:],
@@ -167,7 +167,7 @@ class Jobs(ReadModel):
             Column("month", String, nullable=False),
             Column("box", LargeBinary, nullable=False),
             self.index("jobs_unfinished", "moved_at", "id", where=finished_at.is_(None)),
-            # A page finds its rows in these alone, and reads no job that it does not show.
+            # A page finds its rows in these indexes alone, so it reads only jobs that it shows.
             self.index("jobs_listed", "organization_id", "position", "month"),
             self.index("jobs_by_status", "organization_id", "status", "position", "month"),
         )

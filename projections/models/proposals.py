@@ -41,6 +41,6 @@ class Proposals(ReadModel):
             connection.execute(self.rows.delete().where(self.rows.c.id.in_(decided)))
 
     def all(self, connection: Connection) -> list[UUID]:
-        """Return all that wait, the oldest first."""
+        """Return the adjustments that wait, oldest first."""
         waiting = select(self.rows.c.id).order_by(self.rows.c.position)
         return [*connection.execute(waiting).scalars()]

@@ -62,7 +62,7 @@ class Statements(ReadModel):
         return [self.closed, self.lines]
 
     def project(self, connection: Connection, batch: Sequence[Recorded]) -> None:
-        """Add the entries of the batch to their months, after one read of where these stand."""
+        """Add the entries of the batch to their months, after one read of the newest months."""
         owners = {e.organization_id for _, e in batch if isinstance(e, Wallet.Moved)}
         previous, closed = self._standing(connection, owners) if owners else ({}, "")
         parts: dict[tuple[int, str], Statement] = {}  # By int: UUIDs are hashed by slow code.

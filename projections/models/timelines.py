@@ -111,7 +111,7 @@ class Timelines(ReadModel):
 
 def _links_of(event: Event) -> list[UUID]:
     match event:
-        case Wallet.Moved():  # Most of them are.
+        case Wallet.Moved():  # Most events are entries.
             return links_of(event)
         case Link.Event() | Link.RefundedByHand():
             return [event.originator_id]

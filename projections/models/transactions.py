@@ -40,7 +40,7 @@ from projections.engine.read_model import ReadModel
 HOUR = 3_600_000_000  # Microseconds.
 FOREVER = 2**62 // HOUR * HOUR
 ADDED, KEPT = frozenset({"count", "debit_micros", "credit_micros"}), frozenset({"first"})
-# Owns the sums over all wallets, so that nobody adds up the hours of every organization.
+# Owns the sums over all wallets, so that no read adds up the hours of every organization.
 EVERYBODY = UUID(int=0)
 
 
@@ -77,7 +77,7 @@ class Tally:
 
 
 class TransactionHours:
-    """A row per organization, kind and hour in which there is an entry; and per kind and hour."""
+    """A row per organization, kind and hour with an entry, and one over all organizations."""
 
     def __init__(self, model: ReadModel) -> None:
         self.rows: Table = model.table(
@@ -209,7 +209,7 @@ KINDS = (
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """One entry; `amount_micros` is positive and `direction` tells whether it came or went."""
+    """One entry; `amount_micros` is positive and `direction` tells if it was added or taken."""
 
     id: UUID
     organization_id: UUID
@@ -376,7 +376,7 @@ class Transactions(ReadModel):
         within: tuple[int, int],
         limit: int,
     ) -> list[Transaction]:
-        """Return transactions of some sequences, newest first, so that a long list can be sent."""
+        """Return transactions between two sequences, newest first: a part of a long list."""
         columns = self.rows.c
         conditions = (columns.organization_id == organization_id, columns.sequence.between(*within))
         rows = select(self.rows).where(*conditions, *self._conditions(wanted))

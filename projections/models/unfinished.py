@@ -158,8 +158,8 @@ class Unfinished(ReadModel):
     def due(self, connection: Connection, now: datetime, limit: int) -> list[UnfinishedWork]:
         """Return the work that is due, the longest overdue first.
 
-        A due time far ahead was written before a clock was set back, so it counts as due too, but
-        for lost orders.
+        A due time far ahead was written before a clock was set back, so it counts as due too. Lost
+        orders are the exception.
         """
         found = _page(connection, self._overdue, now, limit)
         return found + _page(connection, self._from_ahead, now + AHEAD_MAX, limit - len(found))
